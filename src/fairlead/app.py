@@ -179,7 +179,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     await agree_on_vault(context)
     limits = RequestLimits(body_bytes=settings.body_limit)
     accounts = Authenticator(context, signer)
-    gate = UrlGate(accounts, context.exposure, now)
+    gate = UrlGate(accounts, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     samples = partial(_loop_samples, machine)
@@ -226,7 +226,7 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
         new_id=GrowingIds(now).next,
         new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
-        exposure=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
+        url_registry=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
     )
     context.may_cluster_have_names = settings.engine != LOCAL
     return context

@@ -45,7 +45,7 @@ def scaled(least: int, most: int, **members: Any) -> dict[str, Any]:
 
 
 def until_asleep(server: Server, workload_id: str) -> None:
-    until(lambda: "sleeps" in server.message(workload_id), "its sleep")
+    until(lambda: "Scaled to zero" in server.message(workload_id), "no pods")
     until_pods(server, workload_id, 0)
 
 

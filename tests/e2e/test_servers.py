@@ -53,7 +53,7 @@ def test_a_second_server_for_the_same_database_is_refused_whatever_its_machine_i
     shutil.copytree(first.data_dir / "keys", other / "keys")
     for machine in ("local", "another"):
         said = start_and_fail("--personal", "--database", database, "--data-dir", str(other), "--machine", machine)
-        assert "Machine local of this database is run by another server" in said
+        assert "Another server runs machine local of this database" in said
         assert "--api-only" in said
 
 

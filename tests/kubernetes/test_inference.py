@@ -63,7 +63,7 @@ def test_it_sleeps_and_a_request_wakes_it(room: Room) -> None:
     room.until_phase(workload, "Running")
     assert pods(room) == []
     assert ask(url_of(room.server, workload))["pod"].startswith("sleeper-")
-    until(lambda: "sleeps" in room.server.message(workload), "its sleep", PATIENCE)
+    until(lambda: "Scaled to zero" in room.server.message(workload), "no pods", PATIENCE)
     until_pods(room, 0)
     words = [event["message"] for event in events(room.server, workload, "Scaled")]
     assert words[0] == "From 0 pods to 2: a request arrived"

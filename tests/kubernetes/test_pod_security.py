@@ -41,7 +41,7 @@ def test_what_reaches_out_of_a_pod_is_refused_unless_allowed(room: Room) -> None
     assert "--allow capability=SYS_ADMIN" in said
     assert room.objects("jobs,pods") == []
     allowed = {"storage": {"hostPath": [{"path": "/usr/share/doc", "mountPath": "/h"}]}}
-    assert "1 of 1 pod ended well" in refusal(room, "allowed", **allowed)
+    assert "1 pod succeeded" in refusal(room, "allowed", **allowed)
 
 
 def test_pods_of_every_kind_are_let_in_at_the_baseline(room: Room) -> None:
@@ -66,7 +66,7 @@ def test_pods_are_what_the_strictest_level_wants(room: Room) -> None:
     workload = room.submit("training", "strict", room.real(script) | {"security": USER})
     pod = room.spec(gpus=0, security=USER)
     gang = room.submit("distributed", "gang", pod | {"numWorkers": 1, "distributedFramework": "PyTorch"})
-    assert "1 of 1 pod ended well" in room.until_phase(workload, "Completed", "Failed")["phaseMessage"]
+    assert "1 pod succeeded" in room.until_phase(workload, "Completed", "Failed")["phaseMessage"]
     # As the kernel lists them: no capability is left, no right to be gained, calls are filtered.
     assert room.server.logs(workload).split() == ["1000", f"{0:016x}", "1", "2"]
     room.until_phase(gang, "Running")

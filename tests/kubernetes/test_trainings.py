@@ -15,7 +15,7 @@ def test_a_training_runs_to_its_end(room: Room) -> None:
     workload = room.train("hello", seconds=1)
     done = room.until_phase(workload, "Completed", "Failed")
     assert done["phase"] == "Completed", done
-    assert "1 of 1 pod ended well" in done["phaseMessage"]
+    assert "1 pod succeeded" in done["phaseMessage"]
     history = room.server.history(workload)
     assert history[0] == "Creating"
     assert [phase for phase in history if phase in ("Pending", "Running", "Completed")] == [
@@ -41,7 +41,7 @@ def test_several_pods_each_on_its_own(room: Room) -> None:
     room.until_phase(workload, "Running")
     groups = room.objects("podgroups")
     assert [group["spec"]["minMember"] for group in groups] == [1, 1, 1]
-    assert "3 of 3 pods ended well" in room.until_phase(workload, "Completed")["phaseMessage"]
+    assert "3 pods succeeded" in room.until_phase(workload, "Completed")["phaseMessage"]
 
 
 def test_suspend_and_resume_start_from_the_beginning(room: Room) -> None:
@@ -143,7 +143,7 @@ def test_why_has_the_schedulers_words_and_no_false_hope(room: Room) -> None:
         room.kubectl("uncordon", "node-1")
     assert told["message"] == waiting["phaseMessage"]
     assert told["reason"]["code"] == "NeverFits"
-    assert told["remedies"][0].startswith("Ask for less")
+    assert told["remedies"][0].startswith("Request less")
 
 
 def uid_of(body: dict[str, Any]) -> str:

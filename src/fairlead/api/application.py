@@ -87,7 +87,7 @@ def make_application(
     """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
     bounds = limits or RequestLimits()
-    gate = gate or UrlGate(accounts, context.exposure, context.clock)
+    gate = gate or UrlGate(accounts, context.url_registry, context.clock)
     operations = [
         *kind_operations(),
         *token_operations(accounts),

@@ -180,24 +180,24 @@ def _podset(spec: DistributedInferenceSpec, pod: RoleSpec, role: str, workers: i
 
 
 def outcome(states: Sequence[SetState]) -> Outcome | None:
-    """Running when all groups are available, Degraded when some are and others cannot be."""
+    """Running if all groups are available, Degraded if some are and others cannot be."""
     total = states[0].podset.groups
     if total == 0:
         left = sum(state.starting + state.running + state.ending for state in states)
-        rest = f"{left} of its pods {'is' if left == 1 else 'are'} still ending" if left else "nothing of it runs"
-        return Outcome(Phase.RUNNING, f"It was scaled to 0 groups, and {rest}.")
+        rest = f"; {left} of its pods {'is' if left == 1 else 'are'} still stopping" if left else ""
+        return Outcome(Phase.RUNNING, f"Scaled to 0 groups{rest}")
     available = [all(_is_complete(state, group) for state in states) for group in range(total)].count(True)
-    words = f"{available} of {total} groups available"
+    message = f"{available} of {total} groups available"
     if available == total:
-        return Outcome(Phase.RUNNING, f"{words}.")
-    begun = [any(_has_started(state, group) for state in states) for group in range(total)]
+        return Outcome(Phase.RUNNING, message)
+    started = [any(_has_started(state, group) for state in states) for group in range(total)]
     if any(state.lapsed for state in states):
-        return Outcome(Phase.DEGRADED, f"{words}; pods stopped answering the readiness probe.")
+        return Outcome(Phase.DEGRADED, f"{message}; the readiness probe fails for some pods")
     ending = any(group.ending for state in states for group in state.groups)
-    if available and (ending or (states[0].blocked and not all(begun))):
-        return Outcome(Phase.DEGRADED, f"{words}; {begun.count(False)} wait to be started.")
-    if available or any(begun):
-        return Outcome(Phase.INITIALIZING, f"{words}, the others are on their way.")
+    if available and (ending or (states[0].blocked and not all(started))):
+        return Outcome(Phase.DEGRADED, f"{message}; {started.count(False)} waiting to be started")
+    if available or any(started):
+        return Outcome(Phase.INITIALIZING, f"{message}, starting the others")
     return None
 
 

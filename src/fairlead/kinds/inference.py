@@ -138,31 +138,30 @@ def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:
 
 
 def outcome(states: Sequence[SetState]) -> Outcome | None:
-    """Running when the revision that serves has as many pods ready as it should, or sleeps; Updating while another is
-    on its way; Degraded when pods that it should have are not there."""
+    """Running if all pods of the serving revision are ready, or it is scaled to zero; Updating while a new revision
+    starts; Degraded if pods are missing."""
     serving = next((state for state in states if state.podset.stage in (None, Stage.SERVING)), None)
     coming = next((state for state in states if state.podset.stage is Stage.STARTING), None)
     if serving is None:
         return None if coming is None else _starting(coming)
     wanted = serving.podset.count
-    words = f"{serving.ready} of {pods(wanted)} ready"
+    message = f"{serving.ready} of {pods(wanted)} ready"
     if coming is not None and (serving.ready or not wanted):
         number = coming.podset.revision
-        words += f"; of revision {number}, {coming.ready} of {pods(coming.podset.count)} ready"
-        return Outcome(Phase.UPDATING, f"{words}.")
+        message += f"; revision {number}: {coming.ready} of {pods(coming.podset.count)} ready"
+        return Outcome(Phase.UPDATING, message)
     if not wanted:
-        return Outcome(Phase.RUNNING, "It sleeps, as nobody asks; the next request wakes it.")
+        return Outcome(Phase.RUNNING, "Scaled to zero; the next request starts a pod")
     if serving.ready >= wanted:
-        return Outcome(Phase.RUNNING, f"{words}.")
+        return Outcome(Phase.RUNNING, message)
     if serving.lapsed or (serving.ready and serving.blocked):
-        return Outcome(Phase.DEGRADED, f"{words}.")
+        return Outcome(Phase.DEGRADED, message)
     return _starting(serving)
 
 
 def _starting(state: SetState) -> Outcome | None:
     if state.ready or state.running or state.starting:
-        words = f"{state.ready} of {pods(state.podset.count)} ready, the others are on their way."
-        return Outcome(Phase.INITIALIZING, words)
+        return Outcome(Phase.INITIALIZING, f"{state.ready} of {pods(state.podset.count)} ready, starting the others")
     return None
 
 

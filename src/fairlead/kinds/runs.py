@@ -53,13 +53,18 @@ def pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
+def _ready(state: SetState) -> str:
+    """Said only if not all running pods are ready."""
+    return "" if state.ready == state.running else f" ({state.ready} ready)"
+
+
 def failed_outcome(state: SetState, failed: int) -> Outcome | None:
     """Failed when there were more failures than the backoff limit allows."""
     limit = state.podset.backoff_limit
     if failed <= limit:
         return None
-    last = f" The last one: {state.last_failure}" if state.last_failure else ""
-    return Outcome(Phase.FAILED, f"{pods(failed)} failed, more than the backoff limit of {limit}.{last}")
+    last = f"; the last one: {state.last_failure}" if state.last_failure else ""
+    return Outcome(Phase.FAILED, f"{pods(failed)} failed, more than the backoff limit of {limit}{last}")
 
 
 def outcome_of_one(states: Any) -> Outcome | None:
@@ -70,18 +75,20 @@ def outcome_of_one(states: Any) -> Outcome | None:
     if failed := failed_outcome(state, state.failed):
         return failed
     if state.succeeded >= wanted:
-        return Outcome(Phase.COMPLETED, f"{state.succeeded} of {pods(wanted)} ended well.")
-    counts = f"{pods(state.running)} running ({state.ready} ready), {state.succeeded} of {wanted} ended well"
+        return Outcome(Phase.COMPLETED, f"{pods(state.succeeded)} succeeded")
+    counts = f"{pods(state.running)} running{_ready(state)}"
+    if wanted > 1:
+        counts += f", {state.succeeded} of {wanted} succeeded"
     if state.failed:
         counts += f", {state.failed} failed"
     if state.lapsed:
-        return Outcome(Phase.DEGRADED, f"{pods(state.lapsed)} stopped answering the readiness probe: {counts}.")
+        return Outcome(Phase.DEGRADED, f"The readiness probe fails for {pods(state.lapsed)}: {counts}")
     if state.ready:
-        return Outcome(Phase.RUNNING, f"{counts}.")
+        return Outcome(Phase.RUNNING, counts)
     if state.running:
-        return Outcome(Phase.INITIALIZING, f"Waiting for the readiness probe: {counts}.")
+        return Outcome(Phase.INITIALIZING, f"Waiting for the readiness probe: {counts}")
     if state.starting:
-        return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting.")
+        return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting")
     return None
 
 
@@ -91,18 +98,16 @@ def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
         return failed
     decisive = states[0]
     if decisive.succeeded >= (decisive.podset.completions or 1):
-        return Outcome(
-            Phase.COMPLETED, f"{decisive.succeeded} of {pods(decisive.podset.count)} ({decisive.role}) ended well."
-        )
+        return Outcome(Phase.COMPLETED, f"{pods(decisive.succeeded)} ({decisive.role}) succeeded")
     counts = ", ".join(
-        f"{state.running} of {state.podset.count} {state.role} running ({state.ready} ready)" for state in states
+        f"{state.running} of {state.podset.count} {state.role} running{_ready(state)}" for state in states
     )
     if any(state.lapsed for state in states):
-        return Outcome(Phase.DEGRADED, f"Pods stopped answering the readiness probe: {counts}.")
+        return Outcome(Phase.DEGRADED, f"The readiness probe fails for some pods: {counts}")
     if all(state.ready + state.succeeded >= state.podset.min_count for state in states):
-        return Outcome(Phase.RUNNING, f"{counts}.")
+        return Outcome(Phase.RUNNING, counts)
     if any(state.starting or state.running > state.ready for state in states):
-        return Outcome(Phase.INITIALIZING, f"Waiting for all of its pods: {counts}.")
+        return Outcome(Phase.INITIALIZING, f"Waiting for all pods: {counts}")
     if any(state.running for state in states):
-        return Outcome(Phase.DEGRADED, f"Some of its pods are missing: {counts}.")
+        return Outcome(Phase.DEGRADED, f"Some pods are missing: {counts}")
     return None

@@ -28,7 +28,7 @@ def urls(room: Room) -> None:
             fields = {"exposedUrls": [{"container": 8080, **url}]}
             made = podset(container=PodContainer(image="x", fields=container_fields(fields)))
             entry = WorkloadEntry(workload=workload(name, id=name, project_name="team"), podsets=(made,))
-            _, refused = room.context.exposure.claim(entry)
+            _, refused = room.context.url_registry.claim(entry)
             assert not refused
 
     room.do(claim())

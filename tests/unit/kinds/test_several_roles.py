@@ -54,9 +54,9 @@ def test_the_phase_of_a_service_of_groups(ready: Any, members: dict[str, Any], w
 @pytest.mark.parametrize(
     ("members", "want"),
     [
-        ({}, "It was scaled to 0 groups, and nothing of it runs."),
-        ({"running": 1}, "It was scaled to 0 groups, and 2 of its pods are still ending."),
-        ({"ending": 1}, "It was scaled to 0 groups, and 2 of its pods are still ending."),
+        ({}, "Scaled to 0 groups"),
+        ({"running": 1}, "Scaled to 0 groups; 2 of its pods are still stopping"),
+        ({"ending": 1}, "Scaled to 0 groups; 2 of its pods are still stopping"),
     ],
     ids=["gone", "not told yet", "told to end"],
 )

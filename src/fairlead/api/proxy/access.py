@@ -77,7 +77,7 @@ class UrlGate:
         """The route for a host and the beginning of a path. Raises `RequestDenied`."""
         host, slash, path = url.partition("/")
         route = self._exposure.find(host, slash + path)
-        if route is None or route.place != UrlLocation(host, slash + path):
+        if route is None or route.location != UrlLocation(host, slash + path):
             raise _unknown(host)
         return route
 
@@ -111,7 +111,7 @@ class UrlGate:
                 return self._accounts.caller_of(token.decode("latin-1").strip()), False
             cookie = _cookie(request.headers)
             if cookie:
-                return self._accounts.caller_of(cookie, _use(route.place)), True
+                return self._accounts.caller_of(cookie, _use(route.location)), True
         except Unauthenticated:
             pass  # it has expired, or its account was deleted: treat it as missing
         return None, False
@@ -135,28 +135,28 @@ class UrlGate:
         if len(self._links) >= _MOST_LINKS:
             self._links = {code: link for code, link in self._links.items() if link.expires > now}
         code = secrets.token_urlsafe(24)
-        self._links[code] = SignInToken(route.place, caller.id, now + LINK_LIFETIME)
+        self._links[code] = SignInToken(route.location, caller.id, now + LINK_LIFETIME)
         return f"{url.rstrip('/')}{SIGN_IN}?code={quote(code)}"
 
     def is_sign_in(self, request: RequestHead, route: Route) -> bool:
         path = request.target.partition(b"?")[0].decode("latin-1")
-        return path == route.place.prefix + SIGN_IN
+        return path == route.location.prefix + SIGN_IN
 
     def follow_link(self, request: RequestHead, route: Route) -> Headers:
         """Redeem a link: the headers that set the cookie and redirect to the URL. Raises `RequestDenied`."""
         query = parse_qs(request.target.partition(b"?")[2].decode("latin-1"))
         link = self._links.pop(query.get("code", [""])[0], None)
-        if link is None or link.expires <= self._clock() or link.place != route.place:
+        if link is None or link.expires <= self._clock() or link.place != route.location:
             raise RequestDenied(401, "This link was already used or has expired; `fairlead url NAME` prints a new one.")
         try:
-            token = self._accounts.sign_for(link.account_id, _use(route.place), COOKIE_SECONDS)
+            token = self._accounts.sign_for(link.account_id, _use(route.location), COOKIE_SECONDS)
         except Unauthenticated as error:
             raise RequestDenied(401, str(error)) from error
         secure = "; Secure" if self.settings.scheme == "https" else ""
-        path = route.place.prefix or "/"
+        path = route.location.prefix or "/"
         cookie = f"{COOKIE}={token}; Path={path}; Max-Age={COOKIE_SECONDS}; HttpOnly; SameSite=Lax{secure}"
         return [
-            (b"location", f"{route.place.prefix}/".encode("latin-1")),
+            (b"location", f"{route.location.prefix}/".encode("latin-1")),
             (b"set-cookie", cookie.encode("latin-1")),
             (b"cache-control", b"no-store"),
             (b"referrer-policy", b"no-referrer"),
@@ -180,8 +180,8 @@ class UrlGate:
         headers.append((b"x-forwarded-for", peer.encode("latin-1")))
         headers.append((b"x-forwarded-proto", self.settings.scheme.encode("latin-1")))
         headers.append((b"x-forwarded-host", value_of(request.headers, b"host")))
-        if route.place.prefix:
-            headers.append((b"x-forwarded-prefix", route.place.prefix.encode("latin-1")))
+        if route.location.prefix:
+            headers.append((b"x-forwarded-prefix", route.location.prefix.encode("latin-1")))
         if caller is not None:
             headers.append((b"x-forwarded-user", quote(caller.name, safe="@+._-").encode("latin-1")))
         return headers

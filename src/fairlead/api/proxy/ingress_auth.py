@@ -63,7 +63,7 @@ def decide_access(gate: UrlGate, request: RequestHead, url: str = "") -> Respons
 
 def _find_named(gate: UrlGate, request: RequestHead, url: str) -> Route:
     route = gate.find_named(url)
-    if route.place.host != request.host:
+    if route.location.host != request.host:
         raise RequestDenied(403, _TWO_WAYS)
     return route
 

@@ -80,7 +80,7 @@ async def get_written(call: Call) -> Response:
     told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
     if dialect == "yaml":
         # Fields that the system sets are refused from users. As comments, the document can be applied as it is.
-        url = first_url(workload, call.context.exposure.settings)
+        url = first_url(workload, call.context.url_registry.settings)
         owned = {"userId": workload.created_by, "ingressUrl": url}
         told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
     return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")

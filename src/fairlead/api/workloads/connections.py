@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fairlead.control.serving.urls import UrlSettings, exposed_urls, place_of, render_url
+from fairlead.control.serving.urls import UrlSettings, exposed_urls, locate, render_url
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Pod, Workload
 
@@ -57,7 +57,7 @@ def _exposed(workload: Workload, podsets: Sequence[PodSet], settings: UrlSetting
                 name=url.tool_name or url.name or f"port {url.container}",
                 connection_type="ExternalUrl",
                 tool_type=url.tool_type or _CUSTOM,
-                url=render_url(place_of(workload, name, settings), settings),
+                url=render_url(locate(workload, name, settings), settings),
                 container_port=url.container,
                 authorization_type=_SHOWN[url.authorization_type],
                 authorized_users=list(url.authorized_users) or UNSET,

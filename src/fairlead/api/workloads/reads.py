@@ -59,7 +59,7 @@ class EventList(Shape):
 
 def surroundings(call: Call) -> ViewContext:
     directory = call.context.directory
-    return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.exposure.settings)
+    return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.url_registry.settings)
 
 
 def _headers(page: Page[Any]) -> dict[str, str]:

@@ -5,7 +5,6 @@ nothing.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -70,9 +69,9 @@ def _restart_message(pod: Pod, seen: ClusterPod) -> str:
     return f"Restarted the container of pod {pod.name} after {end} (restart {seen.restarts})"
 
 
-def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
+def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, object]:
     """The members of the record that follow from the report."""
-    members: dict[str, Any] = {
+    members: dict[str, object] = {
         "phase": seen.phase,
         "node": seen.node or pod.node,
         "gpu_groups": seen.gpu_groups or pod.gpu_groups,
@@ -98,7 +97,7 @@ def _members(draft: Draft, pod: Pod, seen: ClusterPod) -> dict[str, Any]:
     return members
 
 
-def _place(draft: Draft, pod: Pod, seen: ClusterPod, nodes: Mapping[str, Node]) -> dict[str, Any]:
+def _place(draft: Draft, pod: Pod, seen: ClusterPod, nodes: Mapping[str, Node]) -> dict[str, object]:
     """Its pool and its share of a GPU. Its group or its node may be seen later than the pod itself."""
     node = nodes.get(seen.node)
     share = {"gpu_thousandths": _share(podset_of(draft.entry.podsets, pod.role), node)} if node is not None else {}

@@ -6,7 +6,6 @@ orders that follow from it to the engine.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -56,7 +55,7 @@ class Draft:
         self.workload = self.entry.workload
         self.pods = {pod.id: pod for pod in self.entry.pods}
 
-    def set(self, **members: Any) -> None:
+    def set(self, **members: object) -> None:
         """Change members of the workload."""
         self.workload = msgspec.structs.replace(self.workload, **members)
 
@@ -88,7 +87,7 @@ class Draft:
             done = (*done, pod.index)
         self.set_tally(pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done))
 
-    def set_pod(self, pod: Pod, **members: Any) -> Pod:
+    def set_pod(self, pod: Pod, **members: object) -> Pod:
         """Change members of a pod, or add one."""
         changed = msgspec.structs.replace(pod, **members) if members else pod
         self.pods[pod.id] = changed

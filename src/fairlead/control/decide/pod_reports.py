@@ -4,7 +4,6 @@ Called by the phase machine. An attempt counts once: reports of earlier attempts
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.control.decide.observation import Observation
@@ -53,7 +52,7 @@ def _apply_running(draft: Draft, pod: Pod, report: PodReport) -> None:
     if pod.phase is PodPhase.STARTING:
         draft.add_event("Started", f"Pod {pod.name} is running on node {pod.node}", pod=pod)
         started_at = report.started_at or draft.now
-        reported: dict[str, Any] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
+        reported: dict[str, object] = {"ready": report.ready, "ready_at": ready_at, "ports": report.ports}
         if pod.exit_code is None:
             reported |= {"reason": "", "message": ""}
         draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **reported)

@@ -1,13 +1,13 @@
-"""The cluster as `scheduling` wants to see it, made from the records that the loop holds. Pure.
+"""Renders the cluster for `scheduling` from the records that the loop holds. Pure.
 
-Each pod of a set without gang is a job of its own, as Run:ai groups the pods of a training; the sets of a gang are one
-job in each group, with a minimum for each of them.
+Each pod of a set without a gang is a job of its own, as Run:ai groups the pods of a training. The sets of a gang are
+one job per group, with a minimum for each set.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Literal, NamedTuple, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.missing_pods import Part, count_missing_pods
@@ -34,12 +34,13 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
     PodPhase.RUNNING: "Running",
     PodPhase.STOPPING: "Releasing",
 }
+_Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _MIG = "nvidia.com/mig-"
 _TOPOLOGY = "kai.scheduler/topology"
 
 
 def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
-    """The pool whose label the node carries; the default pool catches the rest."""
+    """The pool whose label the node has; the default pool has all other nodes."""
     for pool in pools:
         if pool.label_key and node.labels.get(pool.label_key) == pool.label_value:
             return pool.name
@@ -59,15 +60,14 @@ def render_node(node: Node, pools: Iterable[NodePool]) -> facts.SnapshotNode:
         mig_strategy="mixed" if any(name.startswith(_MIG) for name in node.extended) else "none",
         extended={name: count for name, count in node.extended.items() if not name.startswith(_MIG)},
         labels={"kubernetes.io/hostname": node.name} | node.labels,
-        taints=tuple(facts.NodeTaint(key=t.key, value=t.value, effect=_effect(t.effect)) for t in node.taints),
+        taints=tuple(
+            facts.NodeTaint(key=taint.key, value=taint.value, effect=cast(_Effect, taint.effect))
+            for taint in node.taints
+        ),
         ready=node.ready,
         unschedulable=node.cordoned,
         node_pool=pool_of(node, pools),
     )
-
-
-def _effect(effect: str) -> Any:
-    return effect
 
 
 def _share(quota: Quota) -> facts.Share:
@@ -79,12 +79,12 @@ def _share(quota: Quota) -> facts.Share:
 
 
 def queue_name(owner: Department) -> str:
-    """Projects and departments number their ids apart, so the queue's name says which it is."""
+    """Ids of projects and departments may be equal, so the queue's name says which it is."""
     return f"project-{owner.id}" if isinstance(owner, Project) else f"department-{owner.id}"
 
 
 def render_queues(owners: Iterable[Department], pools: Iterable[NodePool]) -> list[facts.Queue]:
-    """One queue per owner and pool; a pool that an owner says nothing of has no quota there, but borrows."""
+    """One queue per owner and pool. Without a quota in a pool, an owner can only borrow there."""
     names = [pool.name for pool in pools]
     return [_queue(owner, name) for owner in owners for name in names]
 
@@ -103,13 +103,13 @@ def _queue(owner: Department, pool: str) -> facts.Queue:
     )
 
 
-#: Begins the place of a task that is only shown, so that what leads it does not start without room for it.
+#: Begins the slot of a task that is only shown to the scheduler, so that its leader does not start without room for it.
 HELD = "held"
 
 
 def render_jobs(entry: WorkloadEntry, namespace: str, now: Millis) -> list[facts.Job]:
-    """The jobs that a workload's pods make up: those that hold a place, and those that want one."""
-    wanted = count_missing_pods(entry, now)
+    """The jobs of a workload's pods, placed and missing ones."""
+    missing = count_missing_pods(entry, now)
     jobs: list[facts.Job] = []
     gangs: dict[str, list[PodSet]] = {}
     for podset in entry.podsets:
@@ -117,54 +117,81 @@ def render_jobs(entry: WorkloadEntry, namespace: str, now: Millis) -> list[facts
             gangs.setdefault(podset.gang, []).append(podset)
             continue
         placed = [pod for pod in entry.pods if pod.role == podset.role and not pod.has_ended]
-        tasks = [_placed(pod, podset) for pod in placed]
+        template = _render_template(podset)
+        tasks = [_placed_task(template, pod) for pod in placed]
         for group in range(podset.groups):
-            number = wanted.get((podset.role, group), 0)
-            tasks += [_waiting(entry.workload, podset, group, str(slot)) for slot in range(number)]
+            tasks += _pending_tasks(template, entry.workload, podset, group, missing)
         jobs += [_job(entry, placed, task.id, (task,), namespace) for task in tasks]
     for gang, podsets in gangs.items():
-        jobs += _gang_jobs(entry, gang, podsets, wanted, namespace)
+        jobs += _gang_jobs(entry, gang, podsets, missing, namespace)
     return jobs
 
 
+def _pending_tasks(
+    template: facts.Task, workload: Workload, podset: PodSet, group: int, missing: Mapping[Part, int]
+) -> list[facts.Task]:
+    number = missing.get((podset.role, group), 0)
+    return [_pending_task(template, workload, podset, group, str(slot)) for slot in range(number)]
+
+
+class _GangMember(NamedTuple):
+    """A pod set's part of one group of a gang."""
+
+    podset: PodSet
+    tasks: tuple[facts.Task, ...]
+    min_available: int
+
+
 def _gang_jobs(
-    entry: WorkloadEntry, gang: str, podsets: Sequence[PodSet], wanted: Mapping[Part, int], namespace: str
+    entry: WorkloadEntry, gang: str, podsets: Sequence[PodSet], missing: Mapping[Part, int], namespace: str
 ) -> list[facts.Job]:
-    """One job per group that has pods or wants some."""
+    """One job per group that has pods or misses some."""
     pods: dict[Part, list[Pod]] = {}
     for pod in entry.pods:
         if not pod.has_ended:
             pods.setdefault((pod.role, pod.group), []).append(pod)
-    roles = {podset.role for podset in podsets}
+    templates = {podset.role: _render_template(podset) for podset in podsets}
     jobs = []
-    for group in sorted({group for role, group in (*pods, *wanted) if role in roles}):
-        members: list[tuple[PodSet, tuple[facts.Task, ...], int]] = []
-        for podset in podsets:
-            placed = pods.get((podset.role, group), [])
-            tasks = [_placed(pod, podset) for pod in placed]
-            number = wanted.get((podset.role, group), 0)
-            tasks += [_waiting(entry.workload, podset, group, str(slot)) for slot in range(number)]
-            if podset.starts_after and not placed and (podset.starts_after, group) in wanted:
-                tasks = [_waiting(entry.workload, podset, group, f"{HELD}{slot}") for slot in range(podset.count)]
-            staying = sum(task.status != "Releasing" for task in tasks)
-            members.append((podset, tuple(tasks), min(podset.min_count, staying)))
-        every = [pod for podset in podsets for pod in pods.get((podset.role, group), [])]
-        jobs.append(_gang_job(entry, every, f"{entry.workload.id}/{gang}/{group}", members, namespace))
+    for group in sorted({group for role, group in (*pods, *missing) if role in templates}):
+        placed = {podset.role: pods.get((podset.role, group), []) for podset in podsets}
+        members = [
+            _gang_member(templates[podset.role], entry.workload, podset, group, placed[podset.role], missing)
+            for podset in podsets
+        ]
+        of_group = [pod for role in placed.values() for pod in role]
+        jobs.append(_gang_job(entry, of_group, f"{entry.workload.id}/{gang}/{group}", members, namespace))
     return jobs
 
 
-def _gang_job(
-    entry: WorkloadEntry,
+def _gang_member(
+    template: facts.Task,
+    workload: Workload,
+    podset: PodSet,
+    group: int,
     placed: Sequence[Pod],
-    id: str,
-    members: Sequence[tuple[PodSet, tuple[facts.Task, ...], int]],
-    namespace: str,
+    missing: Mapping[Part, int],
+) -> _GangMember:
+    tasks = [_placed_task(template, pod) for pod in placed]
+    tasks += _pending_tasks(template, workload, podset, group, missing)
+    if podset.starts_after and not placed and (podset.starts_after, group) in missing:
+        slots = (f"{HELD}{slot}" for slot in range(podset.count))
+        tasks = [_pending_task(template, workload, podset, group, slot) for slot in slots]
+    staying = sum(task.status != "Releasing" for task in tasks)
+    return _GangMember(podset, tuple(tasks), min(podset.min_count, staying))
+
+
+def _gang_job(
+    entry: WorkloadEntry, placed: Sequence[Pod], id: str, members: Sequence[_GangMember], namespace: str
 ) -> facts.Job:
-    tasks = tuple(task for _, found, _ in members for task in found)
+    tasks = tuple(task for member in members for task in member.tasks)
     job = _job(entry, placed, id, tasks, namespace)
-    sets = tuple(facts.JobPodSet(name=podset.role, min_available=least) for podset, found, least in members if found)
-    asked = next((found for podset, _, _ in members if (found := _asked_topology(podset.container.fields))), None)
-    return msgspec.structs.replace(job, pod_sets=sets, topology=asked)
+    sets = tuple(
+        facts.JobPodSet(name=member.podset.role, min_available=member.min_available)
+        for member in members
+        if member.tasks
+    )
+    requested = (_requested_topology(member.podset.container.fields) for member in members)
+    return replace(job, pod_sets=sets, topology=next(filter(None, requested), None))
 
 
 def _job(
@@ -190,7 +217,7 @@ def _job(
 def preferred_levels(
     pools: Iterable[NodePool], topologies: Iterable[NetworkTopology]
 ) -> dict[str, facts.TopologyConstraint]:
-    """What gangs in a node pool with a network topology prefer: to be together at its lowest level."""
+    """Gangs in a node pool with a network topology prefer to be together at its lowest level."""
     known = {topology.id: topology for topology in topologies}
     return {
         pool.name: facts.TopologyConstraint(
@@ -202,19 +229,20 @@ def preferred_levels(
 
 
 def constrain(job: facts.Job, near: Mapping[str, facts.TopologyConstraint]) -> facts.Job:
-    """A gang with what the first of its node pools that has a topology prefers; what was asked for itself wins."""
+    """A gang with the preference of its first node pool that has a topology; the workload's own constraint wins."""
     if job.topology is not None or len(job.tasks) < 2:
         return job
-    found = next((near[pool] for pool in job.node_pools if pool in near), None)
-    constrained: facts.Job = msgspec.structs.replace(job, topology=found)
-    return constrained
+    return replace(job, topology=next((near[pool] for pool in job.node_pools if pool in near), None))
 
 
-def _asked_topology(fields: ContainerFields) -> facts.TopologyConstraint | None:
-    """The constraint that a workload's annotations name, as KAI reads them."""
-    given = {annotation.name: annotation.value or "" for annotation in fields.annotations}
-    topology = given.get(_TOPOLOGY)
-    required, preferred = given.get(f"{_TOPOLOGY}-required-placement"), given.get(f"{_TOPOLOGY}-preferred-placement")
+def _requested_topology(fields: ContainerFields) -> facts.TopologyConstraint | None:
+    """The constraint in a workload's annotations, as KAI reads them."""
+    annotations = {annotation.name: annotation.value or "" for annotation in fields.annotations}
+    topology = annotations.get(_TOPOLOGY)
+    required, preferred = (
+        annotations.get(f"{_TOPOLOGY}-required-placement"),
+        annotations.get(f"{_TOPOLOGY}-preferred-placement"),
+    )
     if not topology or not (required or preferred):
         return None
     return facts.TopologyConstraint(topology=topology, required=required or None, preferred=preferred or None)
@@ -224,57 +252,60 @@ def task_id(workload: Workload, podset: PodSet, group: int, place: str) -> str:
     return f"{workload.id}/{podset.role}/{group}/{place}"
 
 
-def _waiting(workload: Workload, podset: PodSet, group: int, place: str) -> facts.Task:
-    return facts.Task(id=task_id(workload, podset, group, place), name=workload.name, **_request(podset))
+def _pending_task(template: facts.Task, workload: Workload, podset: PodSet, group: int, slot: str) -> facts.Task:
+    return replace(template, id=task_id(workload, podset, group, slot), name=workload.name)
 
 
-def _placed(pod: Pod, podset: PodSet) -> facts.Task:
-    return facts.Task(
+def _placed_task(template: facts.Task, pod: Pod) -> facts.Task:
+    return replace(
+        template,
         id=pod.id,
         name=pod.name,
         status=_STATUS[pod.phase],
         node=pod.node,
         gpu_groups=pod.gpu_groups,
         devices=pod.gpu_devices,
-        **_request(podset),
     )
 
 
-def _request(podset: PodSet) -> dict[str, Any]:
-    """What a task asks for, and where it may go, in the scheduler's words."""
+def _render_template(podset: PodSet) -> facts.Task:
+    """What every task of a pod set requests, and on which nodes it may run."""
     request, fields = podset.request, podset.container.fields
-    members: dict[str, Any] = {
-        "cpu_milli": request.cpu_milli,
-        "memory_bytes": request.memory_bytes,
-        "mig": {n.removeprefix(_MIG): count for n, count in request.extended.items() if n.startswith(_MIG)},
-        "extended": {n: count for n, count in request.extended.items() if not n.startswith(_MIG)},
-        **_gpu(podset),
-    }
-    if podset.gang:
-        members |= {"pod_set": podset.role, "leader": podset.is_placed_first}
     labels = {label.name: label.value or "" for label in fields.labels}
-    members["labels"] = labels
-    if fields.node_type:
-        members["node_selector"] = {"run.ai/type": fields.node_type}
-    if fields.node_affinity_required is not None:
-        terms = fields.node_affinity_required.node_selector_terms or ()
-        members["node_affinity"] = tuple(_term(term) for term in terms)
-    members["tolerations"] = tuple(_toleration(toleration) for toleration in fields.tolerations)
-    pod_affinity = fields.pod_affinity
-    if pod_affinity is not None and pod_affinity.type == "Required":
-        members["pod_affinity"] = (facts.PodTerm(topology_key=pod_affinity.key or "", match_labels=labels),)
-    return members
+    required = fields.node_affinity_required
+    task = facts.Task(
+        id="",
+        cpu_milli=request.cpu_milli,
+        memory_bytes=request.memory_bytes,
+        mig={name.removeprefix(_MIG): count for name, count in request.extended.items() if name.startswith(_MIG)},
+        extended={name: count for name, count in request.extended.items() if not name.startswith(_MIG)},
+        labels=labels,
+        node_selector={"run.ai/type": fields.node_type} if fields.node_type else {},
+        node_affinity=tuple(map(_term, required.node_selector_terms or ())) if required is not None else (),
+        tolerations=tuple(map(_toleration, fields.tolerations)),
+        pod_affinity=_pod_affinity(fields, labels),
+    )
+    if podset.gang:
+        task = replace(task, pod_set=podset.role, leader=podset.is_placed_first)
+    return _with_gpus(task, podset)
 
 
-def _gpu(podset: PodSet) -> Mapping[str, Any]:
+def _pod_affinity(fields: ContainerFields, labels: dict[str, str]) -> tuple[facts.PodTerm, ...]:
+    affinity = fields.pod_affinity
+    if affinity is None or affinity.type != "Required":
+        return ()
+    return (facts.PodTerm(topology_key=affinity.key or "", match_labels=labels),)
+
+
+def _with_gpus(task: facts.Task, podset: PodSet) -> facts.Task:
     request = podset.request
     if request.gpu_devices == 0:
-        return {}
+        return task
     if request.gpu_memory_bytes:
-        return {"gpu_memory_mib": request.gpu_memory_bytes >> 20, "gpu_devices": request.gpu_devices}
+        return replace(task, gpu_memory_mib=request.gpu_memory_bytes >> 20, gpu_devices=request.gpu_devices)
     if request.gpu_portion < 1000:
-        return {"gpu_portion": request.gpu_portion / 1000, "gpu_devices": request.gpu_devices}
-    return {"gpu": request.gpu_devices}
+        return replace(task, gpu_portion=request.gpu_portion / 1000, gpu_devices=request.gpu_devices)
+    return replace(task, gpu=request.gpu_devices)
 
 
 def _term(term: NodeTerm) -> tuple[facts.Requirement, ...]:

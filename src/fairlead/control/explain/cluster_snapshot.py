@@ -1,6 +1,6 @@
-"""The cluster as the scheduler would see it now, put together from the store on any server; and what it would decide.
+"""The snapshot that the scheduler would get now, loaded from the store on any server; and its decisions on it.
 
-For people and tools that ask. The loop has its own view, which this equals once everything is recorded.
+For people and tools that ask. The loop has its own view, which is the same once everything is recorded.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ from fairlead.store.collections import PODS, WORKLOADS
 
 
 async def load_board(context: Context) -> Board:
-    """Every workload with something to do, and its pods."""
+    """Every unfinished workload and its pods."""
     active = (Where("is_active", Comparison.EQUAL, 1),)
     workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
-    found: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
+    active_pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
     pods: dict[str, list[Pod]] = defaultdict(list)
-    for pod in found:
+    for pod in active_pods:
         pods[pod.workload_id].append(pod)
     known = {workload.id for workload in workloads}
     ended = tuple(id for id in pods if id not in known)
@@ -40,18 +40,18 @@ async def load_board(context: Context) -> Board:
 
 
 async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
-    """What a decision made now would be made on."""
+    """The snapshot that a decision would be based on now."""
     access.check(caller, "scheduling:read")
     return render_snapshot(context, await load_board(context))
 
 
 def render_snapshot(context: Context, board: Board) -> Snapshot:
     snapshot = Scheduler(context, board).snapshot(board.entries.values(), context.clock())
-    # Pods of a cluster are recorded with as many devices as they have, not with which.
+    # Of a cluster's pods the number of devices is recorded, not which ones.
     placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
     return number_devices(snapshot, placed_elsewhere)
 
 
 async def load_decisions(context: Context, board: Board) -> Decisions:
-    """What would be decided now; nothing is carried out."""
+    """What the scheduler would decide now; nothing is carried out."""
     return await asyncio.to_thread(decide, render_snapshot(context, board))

@@ -1,7 +1,7 @@
-"""Which GPUs of a node its pods are taken to hold, where a cluster gave them out. Pure.
+"""Numbers the GPUs of pods that a cluster placed. Pure.
 
-Called by `current.py` for what people ask. A cluster tells how many GPUs a pod has and which pods share one, but not
-the numbers of whole ones: so the numbers here only keep apart what is apart, and are the same for the same pods.
+Called by `cluster_snapshot.py`. A cluster reports how many GPUs a pod has and which pods share one, but not the numbers
+of whole GPUs. So these numbers only keep different GPUs apart, and are the same for the same pods.
 """
 
 from collections import defaultdict
@@ -12,12 +12,12 @@ import msgspec
 
 from fairlead.scheduling.model.snapshot import Job, Snapshot, SnapshotNode, Task
 
-#: Portions are decimal fractions: a GPU that is given out wholly may add up to a little more than one.
+#: Portions are decimal fractions: those of a full GPU may add up to a little more than one.
 _SLACK = 0.001
 
 
 def number_devices(snapshot: Snapshot, ids: Collection[str]) -> Snapshot:
-    """The snapshot with devices for these tasks that overlap only where a GPU is shared."""
+    """The snapshot with devices for these tasks; two tasks have the same device only if they share a GPU."""
     nodes = {node.name: node for node in snapshot.nodes}
     held: dict[str, list[Task]] = defaultdict(list)
     for job in snapshot.jobs:
@@ -43,7 +43,7 @@ def _with_tasks(job: Job, numbered: dict[str, Task]) -> Job:
 
 def _number_node(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[str, Task]:
     """Shared GPUs first, then the whole ones, from 0 on."""
-    groups = _share_out(name, node, [task for task in tasks if not task.gpu])
+    groups = _assign_shared_gpus(name, node, [task for task in tasks if not task.gpu])
     devices = {
         group: number for number, group in enumerate(dict.fromkeys(each for of in groups.values() for each in of))
     }
@@ -59,14 +59,14 @@ def _number_node(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dic
     return numbered
 
 
-def _share_out(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[str, tuple[str, ...]]:
-    """The shared GPUs of each task: those that the cluster named, else the first with room for its part."""
+def _assign_shared_gpus(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[str, tuple[str, ...]]:
+    """The shared GPUs of each task: those that the cluster named, or else the first with room for its part."""
     known = {task.id: task.gpu_groups for task in tasks if len(task.gpu_groups) == task.gpu_devices}
     used: dict[str, float] = {}
     for task in tasks:
         for group in known.get(task.id, ()):
             used[group] = used.get(group, 0) + _part(task, node)
-    found = dict(known)
+    groups = dict(known)
     for task in tasks:
         if task.id in known:
             continue
@@ -76,12 +76,12 @@ def _share_out(name: str, node: SnapshotNode | None, tasks: list[Task]) -> dict[
         chosen += islice(unnamed, task.gpu_devices - len(chosen))
         for group in chosen:
             used[group] = used.get(group, 0) + part
-        found[task.id] = tuple(chosen)
-    return found
+        groups[task.id] = tuple(chosen)
+    return groups
 
 
 def _part(task: Task, node: SnapshotNode | None) -> float:
-    """Which part of each of its GPUs a task has; all of one whose memory is not known."""
+    """The part of each of its GPUs that a task has; 1 if the GPU's memory is not known."""
     if not task.gpu_memory_mib:
         return task.gpu_portion
     return task.gpu_memory_mib / node.gpu_memory_mib if node is not None and node.gpu_memory_mib else 1.0

@@ -1,8 +1,7 @@
-"""Why a workload waits: the blocker with its numbers, who holds what it waits for, and what would change it.
+"""Why a workload waits: the blocker with its numbers, who holds what it waits for, and what would help.
 
-Called by the API. It asks the scheduler anew on the records of this moment, so the answer is as fresh as the question;
-nothing is carried out. The words of the blocker itself are the scheduler's. Workloads of projects that the caller may
-not see are counted and never named.
+Called by the API. It asks the scheduler again with the records of this moment; nothing is carried out. The blocker's
+message is the scheduler's. Workloads of projects that the caller may not see are counted and never named.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,13 +27,13 @@ from fairlead.scheduling.messages import format_amount
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
 
 _SHOWN = 20
-#: What stands for the name of a workload or a project that the caller may not see.
+#: Shown instead of the name of a workload or project that the caller may not see.
 HIDDEN_WORKLOAD, HIDDEN_PROJECT = "another project's workload", "another project"
 _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that holds what is waited for, in one node pool."""
+    """A workload that holds resources of the requested kind, in one node pool."""
 
     workload: str
     #: None if the caller may not see it.
@@ -47,7 +46,7 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     cpu: float
     memory: float
     preemptible: bool
-    #: Whether its project holds more GPUs there than its quota, without what is ending.
+    #: Whether its project holds more GPUs there than its quota, not counting pods that are stopping.
     is_over_quota: bool
     is_ending: bool
     since: Millis | None
@@ -76,19 +75,19 @@ class PoolBlocker(msgspec.Struct, frozen=True, kw_only=True):
 
 class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
-    #: The words of whoever decides; and where that is a cluster's scheduler, what we count ourselves.
+    #: The message of the scheduler that decides; if that is the cluster's, also what our own would say.
     message: str
     counted: str = ""
     pools: tuple[PoolBlocker, ...]
     owners: tuple[OwnerFigures, ...]
     holders: tuple[Holder, ...]
-    #: How many hold something in all; `holders` shows the first of them.
+    #: The number of all holders; `holders` has only the first.
     holder_count: int
     remedies: tuple[str, ...]
 
 
 async def explain_waiting(context: Context, caller: Caller, workload: Workload) -> WaitingReport | None:
-    """None for a workload that wants no further place, or that would be given one now."""
+    """None for a workload without missing pods, or whose next pod would be placed now."""
     access.check(caller, "workloads:read", workload.project_id)
     if not workload.is_active:
         return None
@@ -108,22 +107,22 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
 
 
 def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], OwnerUsage]:
-    """By queue and node pool. A decision's own sums do not say it: they have in them what it would start and end."""
-    found: dict[tuple[str, str], OwnerUsage] = {}
+    """By queue and node pool. A decision's own sums differ: they include what it would start and stop."""
+    usage: dict[tuple[str, str], OwnerUsage] = {}
     for workload, pod in pods:
         for queue in (f"project-{workload.project_id}", f"department-{workload.department_id}"):
-            found.setdefault((queue, pod.node_pool), OwnerUsage()).add(pod, not workload.preemptible)
-    return found
+            usage.setdefault((queue, pod.node_pool), OwnerUsage()).add(pod, not workload.preemptible)
+    return usage
 
 
 class _Scene(msgspec.Struct, frozen=True):
-    """What a report is made from, and for whose eyes."""
+    """What a report is made from, and who may see what of it."""
 
     context: Context
     board: Board
     #: Projects that the caller may see; None for all.
     visible: frozenset[str] | None
-    #: By queue and node pool what pods hold now, and what those hold that were not told to end.
+    #: By queue and node pool: what pods hold now, and what those hold that are not stopping.
     held: Mapping[tuple[str, str], OwnerUsage]
     staying: Mapping[tuple[str, str], OwnerUsage]
 
@@ -143,11 +142,11 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
     figures = tuple(_figures(scene, owner, pool, shares) for owner in owners if owner for pool in pools)
     holders = _holders(scene, entry, pools)
-    told = _told_by_cluster(workload)
+    from_cluster = _cluster_message(workload)
     return WaitingReport(
         reason=reason,
-        message=told or format_reason(reason),
-        counted=format_reason(reason) if told else "",
+        message=from_cluster or format_reason(reason),
+        counted=format_reason(reason) if from_cluster else "",
         pools=tuple(
             PoolBlocker(
                 node_pool=each.node_pool,
@@ -163,8 +162,8 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     )
 
 
-def _told_by_cluster(workload: Workload) -> str:
-    """What the cluster's scheduler said of it last."""
+def _cluster_message(workload: Workload) -> str:
+    """What the cluster's scheduler reported about it last."""
     blocked = workload.blocked_by or {}
     return str(blocked.get("detail", "")) if blocked.get("source") == CLUSTER else ""
 
@@ -199,15 +198,15 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
 
 
 def _holders(scene: _Scene, waiting: WorkloadEntry, pools: Sequence[str]) -> list[Holder]:
-    """Who has something of the kind that is asked for; first those who may have to give it back."""
+    """Who holds resources of the requested kind; those that may have to give them back come first."""
     wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
-    found = []
+    holders = []
     for entry in scene.board.entries.values():
         for pool in pools:
             pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
             if pods:
-                found.append(_holder(scene, entry.workload, pool, pods))
-    return sorted(found, key=_holder_order)
+                holders.append(_holder(scene, entry.workload, pool, pods))
+    return sorted(holders, key=_holder_order)
 
 
 def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
@@ -233,7 +232,7 @@ def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -
 
 
 def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
-    """Ending ones, then over quota, then preemptible, then who holds most; ties by name and id."""
+    """Stopping ones, then over quota, then preemptible, then who holds most; ties by name and id."""
     return (
         not holder.is_ending,
         not holder.is_over_quota,
@@ -250,19 +249,22 @@ def _remedies(
     """What would let it start, most direct first."""
     others = [holder for holder in holders if holder.workload_id != entry.workload.id]
     if reason.code == "NonPreemptibleOverQuota":
-        return [f"Submit it as preemptible: it may then go over quota. {_raise(reason, 'quota')}", _wait_for(others)]
+        return [
+            f"Submit it as preemptible, so that it may exceed its quota. {_raise(reason, 'quota')}",
+            _wait_for(others),
+        ]
     if reason.code == "OverLimit":
-        return [_raise(reason, "limit"), "Or end other workloads of the same project."]
+        return [_raise(reason, "limit"), "Or stop other workloads of the same project."]
     if reason.code == "NeverFits":
-        return [f"Ask for less: no node is large enough, whoever ends. {largest}"]
+        return [f"Request less: no node is large enough. {largest}"]
     if reason.code == "WaitsForVictims":
         grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
-        return [f"Nothing to do: it starts when they are gone. Their own grace bounds that; {grace} s is this one's."]
+        return [f"Nothing to do: it starts when these pods have stopped. Its own grace period is {grace} s."]
     if reason.code in ("NoSuchNodePool", "QueueDoesNotExist"):
-        return ["Name a node pool that exists, or create this one."]
+        return ["Use a node pool that exists, or create this one."]
     if reason.code == "Fragmented":
-        return ["Wait for consolidation, ask for fewer GPUs per pod, or end small workloads on one node."]
-    return [_wait_for(others), *_share_words(entry, figures, others)]
+        return ["Wait for consolidation, request fewer GPUs per pod, or stop small workloads on one node."]
+    return [_wait_for(others), *_quota_remedies(entry, figures, others)]
 
 
 def _raise(reason: Reason, what: str) -> str:
@@ -272,7 +274,7 @@ def _raise(reason: Reason, what: str) -> str:
 
 
 def _largest(context: Context, entry: WorkloadEntry, pools: Sequence[str]) -> str:
-    """What the largest node in these pools has of what it asks for."""
+    """The size of the largest node in these pools, in the requested resource."""
     known = context.directory.node_pools.values()
     nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
     memory = max((gpu.memory_mib for node in nodes for gpu in node.gpus), default=0)
@@ -284,28 +286,28 @@ def _largest(context: Context, entry: WorkloadEntry, pools: Sequence[str]) -> st
 def _wait_for(holders: Sequence[Holder]) -> str:
     ending = _names_of(holder for holder in holders if holder.is_ending)
     if ending:
-        return f"Wait: {', '.join(ending[:5])} {'is' if len(ending) == 1 else 'are'} ending."
+        return f"Wait: {', '.join(ending[:5])} {'is' if len(ending) == 1 else 'are'} stopping."
     if not holders:
-        return "Nobody else holds what it asks for: add a node, or ask for less."
+        return "No other workload holds what it requests: add a node, or request less."
     names = _names_of(holders)
-    return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has ended."
+    return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has finished."
 
 
 def _names_of(holders: Iterable[Holder]) -> list[str]:
     return list(dict.fromkeys(holder.workload for holder in holders))
 
 
-def _share_words(entry: WorkloadEntry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
-    """Whether more quota would let it take from others."""
+def _quota_remedies(entry: WorkloadEntry, figures: Sequence[OwnerFigures], holders: Sequence[Holder]) -> list[str]:
+    """Whether more quota would let it reclaim from others."""
     own = next((each for each in figures if each.type == "PROJECT"), None)
     is_borrowed = any(holder.is_over_quota and holder.project != entry.workload.project_name for holder in holders)
-    asked = sum(podset.request.gpu_devices * podset.request.gpu_portion / 1000 for podset in entry.podsets)
-    if own is None or not asked or own.quota[0] < 0 or not is_borrowed:
+    requested = sum(podset.request.gpu_devices * podset.request.gpu_portion / 1000 for podset in entry.podsets)
+    if own is None or not requested or own.quota[0] < 0 or not is_borrowed:
         return []
-    if own.allocated[0] + asked <= own.quota[0]:
-        return [f"Project {own.name} is within its quota: what others hold over theirs is reclaimed for it."]
-    needed, quota = format_amount(own.allocated[0] + asked, "gpu"), format_amount(own.quota[0], "gpu")
+    if own.allocated[0] + requested <= own.quota[0]:
+        return [f"Project {own.name} is within its quota: what others hold above theirs is reclaimed for it."]
+    needed, quota = format_amount(own.allocated[0] + requested, "gpu"), format_amount(own.quota[0], "gpu")
     return [
         f"A quota of {needed} GPUs for project {own.name} (now {quota}) would let it reclaim "
-        "what others hold over theirs."
+        "what others hold above theirs."
     ]

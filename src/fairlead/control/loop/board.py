@@ -1,6 +1,6 @@
-"""What the loop holds in memory: every workload with something to do, its pods that have not ended, and the next times.
+"""The loop's memory: every unfinished workload, its pods that have not ended, and the next due times.
 
-Only the loop writes it. Finished workloads are not on it, so its size follows the work at hand and not the history.
+Only the loop writes it. Finished workloads are not on it, so its size follows the current work and not the history.
 """
 
 import heapq
@@ -19,19 +19,19 @@ from fairlead.scheduling.model.snapshot import Job
 
 
 class Board:
-    def __init__(self, open_workloads: dict[str, int], exposure: UrlRegistry | None = None) -> None:
-        self._exposure = exposure or UrlRegistry()
+    def __init__(self, open_workloads: dict[str, int], urls: UrlRegistry | None = None) -> None:
+        self._urls = urls or UrlRegistry()
         self.entries: dict[str, WorkloadEntry] = {}
         #: Which workload a pod belongs to, for pods that have not ended.
         self.pods: dict[str, str] = {}
         self._wakes: list[tuple[Millis, str]] = []
-        #: The next of them for each workload.
+        #: The next due time of each workload.
         self._next_wakes: dict[str, Millis] = {}
         self._open = open_workloads
         self._jobs: dict[str, tuple[WorkloadEntry, list[Job]]] = {}
 
     def put(self, workload: Workload, pods: Iterable[Pod]) -> WorkloadEntry:
-        """Hold the newest record of a workload. What its spec means is worked out once per spec."""
+        """Hold the newest record of a workload. Its spec is expanded only when it changes."""
         known = self.entries.get(workload.id)
         active = tuple(pod for pod in pods if not pod.has_ended)
         if known is None:
@@ -49,21 +49,21 @@ class Board:
         for pod in active:
             self.pods[pod.id] = workload.id
         self.entries[workload.id] = entry
-        self._exposure.update(entry)
+        self._urls.update(entry)
         return entry
 
     def discard_if_idle(self, workload_id: str) -> None:
-        """Take a workload off the board once nothing is left to do."""
+        """Remove a workload from the board once nothing is left to do."""
         entry = self.entries[workload_id]
         if entry.workload.is_active or entry.pods:
             return
         del self.entries[workload_id]
-        self._exposure.release(workload_id)
+        self._urls.release(workload_id)
         self._jobs.pop(workload_id, None)
         self._open[entry.workload.project_id] -= 1
 
     def wake(self, at: Millis, workload_id: str) -> None:
-        """Look at it at that time. One that is looked at before says then when it wants to be next."""
+        """Decide on it at that time. If it is decided on before, that decision sets its next time."""
         known = self._next_wakes.get(workload_id)
         if known is None or at < known:
             self._next_wakes[workload_id] = at
@@ -83,7 +83,7 @@ class Board:
         return due
 
     def jobs(self, entry: WorkloadEntry, render: Callable[[WorkloadEntry], list[Job]]) -> list[Job]:
-        """The scheduler's view of a workload, made anew only when its entry is another one."""
+        """A workload as the scheduler sees it, rendered again only when its entry changes."""
         known = self._jobs.get(entry.workload.id)
         if known is not None and known[0] is entry:
             return known[1]
@@ -96,12 +96,12 @@ class Board:
 
 
 def _entry(workload: Workload, pods: tuple[Pod, ...]) -> WorkloadEntry:
-    meaning = expand_spec(workload.kind, bytes(workload.spec))
+    expanded = expand_spec(workload.kind, bytes(workload.spec))
     return WorkloadEntry(
         workload=workload,
         pods=pods,
         podsets=podsets_of(workload),
-        lifetime_after_end=meaning.lifetime_after_end,
-        max_preemptions=meaning.max_preemptions,
+        lifetime_after_end=expanded.lifetime_after_end,
+        max_preemptions=expanded.max_preemptions,
         revises=KINDS[workload.kind].has_revisions,
     )

@@ -40,7 +40,7 @@ class ClusterDriver:
 
     def __init__(self, context: Context, engine: WorkloadEngine) -> None:
         self.engine = engine
-        self.board = Board(context.open_workloads, context.exposure)
+        self.board = Board(context.open_workloads, context.url_registry)
         self._context = context
         self._inputs = make_inputs(context, engine.review)
         #: The last report of each workload on the board, and of others until they are looked at.
@@ -173,7 +173,7 @@ class ClusterDriver:
 
     def _render(self, workload: Workload, entry: WorkloadEntry) -> DesiredWorkload:
         project = self._context.directory.projects.get(workload.project_id)
-        routes = render_routes(workload, entry.podsets, workload.urls, self._context.exposure.settings)
+        routes = render_routes(workload, entry.podsets, workload.urls, self._context.url_registry.settings)
         return DesiredWorkload(
             workload_id=workload.id,
             name=workload.name,
@@ -187,7 +187,7 @@ class ClusterDriver:
             node_pools=workload.node_pools,
             missing_pools=self._find_missing_pools(workload),
             identity=identity(workload),
-            urls=tuple(route.seen_by_engine for route in routes),
+            urls=tuple(route.for_engine for route in routes),
         )
 
     def _find_missing_pools(self, workload: Workload) -> tuple[str, ...]:

@@ -97,8 +97,8 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
             outcome=kind.outcome,
             review=review,
             has_node=lambda name: has_node(context, name),
-            load=context.exposure.traffic.load,
-            expose=context.exposure.claim,
+            load=context.url_registry.traffic.load,
+            expose=context.url_registry.claim,
         )
         for key, kind in KINDS.items()
     }

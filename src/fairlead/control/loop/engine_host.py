@@ -1,7 +1,7 @@
-"""The part of a server that runs pods: its engine, the loop, housekeeping, and the lease on all that.
+"""The part of a server that runs workloads: its engine, the loop, housekeeping, and the lease on them.
 
-Made and started by `app`. Where several servers share a cluster, those without the lease stand by: they serve, pass on
-what only the holder can do, and the first that finds the lease free takes over.
+Made and started by `app`. If several servers share a cluster, those without the lease stand by: they serve requests,
+forward what only the holder can do, and the first that finds the lease free takes over.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ from fairlead.model.resource_usage import MeasuredUsage
 
 log = logging.getLogger(__name__)
 
-#: How often a server that stands by looks whether the lease is free.
-_LOOK_SECONDS = 1.0
-#: How long a part that failed waits before it begins again.
-_AGAIN_SECONDS = 5.0
+#: How often a standby server checks whether the lease is free.
+_CHECK_SECONDS = 1.0
+#: How long a failed background task waits before it starts again.
+_RESTART_SECONDS = 5.0
 
 
 @dataclass
@@ -38,7 +38,7 @@ class EngineHost(Generic[OrderT]):
     driver: Driver[OrderT]
     sessions: Sessions
     lease: LeaseKeeper
-    #: Drops events and audit lines that are older than they are kept.
+    #: Deletes events and audit lines that are older than they are kept.
     compact: Callable[[Millis], Awaitable[object]]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
@@ -52,13 +52,13 @@ class EngineHost(Generic[OrderT]):
     #: The loop, while this server holds the lease.
     reconciler: Reconciler[OrderT] | None = None
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
-    #: The task of the loop, once everything from before has been found again.
+    #: The task of the loop, once the state from before the start has been recovered.
     _loop: asyncio.Task[None] | None = None
 
     async def start(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
-        """Returns when everything from before has been found again, or when this server stands by.
+        """Returns when the state from before the start has been recovered, or when this server stands by.
 
-        `begun` is called once the machine is run from here, now or later, and `lost` if it no longer can be.
+        `begun` is called once this server runs the engine, now or later, and `lost` if it no longer can.
         """
         try:
             await self.lease.take()
@@ -77,7 +77,7 @@ class EngineHost(Generic[OrderT]):
             log.warning("this server takes over")
             await self._run(begun, lost)
         except Exception:
-            # Whatever it was: nobody waits for this task, and half a takeover must not stand.
+            # Nobody waits for this task, and half a takeover must not stay.
             log.exception("this server could not take over")
             lost()
         finally:
@@ -85,8 +85,8 @@ class EngineHost(Generic[OrderT]):
 
     async def _wait_for_lease(self) -> None:
         while True:
-            # That a lease has expired nobody says.
-            await asyncio.sleep(_LOOK_SECONDS)
+            # Nobody announces that a lease has expired.
+            await asyncio.sleep(_CHECK_SECONDS)
             try:
                 await self.lease.take()
                 return
@@ -97,7 +97,7 @@ class EngineHost(Generic[OrderT]):
         context = self.context
         housekeeper = Housekeeper(context, self._compact, self._drop_logs)
         reconciler = Reconciler(context, self.driver, housekeeper.note, self.measure)
-        telemetry = Telemetry(context.store, context.clock, context.exposure.traffic, self.observe_usage)
+        telemetry = Telemetry(context.store, context.clock, context.url_registry.traffic, self.observe_usage)
         ready = asyncio.Event()
         loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
@@ -111,7 +111,7 @@ class EngineHost(Generic[OrderT]):
             waiting.cancel()
             loop.result()
         self._loop = loop
-        loop.add_done_callback(partial(_tell_of_failure, lost))
+        loop.add_done_callback(partial(_on_loop_done, lost))
         if self.objects:
             self._begin("applied", AppliedWorkloads(context, self.objects).run)
         await begun()
@@ -120,11 +120,11 @@ class EngineHost(Generic[OrderT]):
         self._tasks.append(asyncio.create_task(keep_going(name, work), name=name))
 
     async def stop(self) -> None:
-        """Let go; pods run on."""
+        """Stop; pods keep running."""
         if self.reconciler:
             self.reconciler.stop()
         for task in self._tasks:
-            # The loop ends by itself, with what it has begun; before that its engine may wait for a cluster for long.
+            # The loop finishes its turn. Before it is ready it is cancelled, because it may wait long for a cluster.
             if task is not self._loop:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -143,18 +143,18 @@ class EngineHost(Generic[OrderT]):
             await self.logs.drop_logs(pods)
 
 
-async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _AGAIN_SECONDS) -> None:
-    """Work that nobody waits for: if it fails, it begins again."""
+async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: float = _RESTART_SECONDS) -> None:
+    """Run background work; if it fails, start it again."""
     while True:
         try:
             return await work()
         except Exception:
-            log.exception("%s failed, and begins again", name)
+            log.exception("%s failed, starting it again", name)
             await asyncio.sleep(pause)
 
 
-def _tell_of_failure(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:
-    """A server whose loop has ended would take work that nobody runs."""
+def _on_loop_done(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:
+    """A server whose loop has ended would accept work that nobody runs."""
     if not loop.cancelled() and (error := loop.exception()) is not None:
         log.error("the loop failed", exc_info=error)
         lost()

@@ -1,6 +1,6 @@
-"""What time alone brings: finished workloads that delete themselves, records that are purged, old events and logs.
+"""What is due by time alone: finished workloads that delete themselves, old records, events and logs.
 
-Runs beside the loop, woken by the next due time.
+Runs beside the loop and wakes at the next due time.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from fairlead.store.collections import PODS, REVISIONS, WORKLOADS
 log = logging.getLogger(__name__)
 
 _BATCH = 200
-#: Purging and compaction are due once an hour; finished workloads delete themselves to the moment.
+#: Purging and compaction run once an hour; finished workloads delete themselves exactly on time.
 _SWEEP_SECONDS = 3600.0
 
 
 @dataclass
 class Housekeeper:
     context: Context
-    #: Drops old events and audit lines; and the logs of pods, given the pods' ids.
+    #: Deletes old events and audit lines; and the logs of pods, by their ids.
     compact: Callable[[Millis], Awaitable[None]]
     drop_logs: Callable[[list[str]], Awaitable[None]]
     _earlier: asyncio.Event = field(default_factory=asyncio.Event)
@@ -35,7 +35,7 @@ class Housekeeper:
     _next_due: Millis | None = None
 
     def note(self, due: Millis) -> None:
-        """A workload finished and is to be deleted at this time, perhaps sooner than any other."""
+        """A workload has finished and deletes itself at this time, perhaps before any other."""
         if self._next_due is None or due < self._next_due:
             self._next_due = due
             self._earlier.set()
@@ -45,7 +45,7 @@ class Housekeeper:
             try:
                 await self._turn()
             except Unavailable as error:
-                log.warning("housekeeping pauses: %s", error)
+                log.warning("housekeeping failed, retrying: %s", error)
                 await asyncio.sleep(_SWEEP_SECONDS / 60)
 
     async def _turn(self) -> None:
@@ -61,7 +61,7 @@ class Housekeeper:
             await asyncio.wait_for(self._earlier.wait(), max(0.0, (until - self.context.clock()) / 1000))
 
     async def delete_due(self, now: Millis) -> Millis | None:
-        """Ask for the deletion of every finished workload whose time is over; returns when the next one is due."""
+        """Delete every finished workload whose time is over; returns when the next one is due."""
         while True:
             due: list[Workload] = await self.context.store.find(
                 Query(
@@ -74,12 +74,14 @@ class Housekeeper:
             for workload in due:
                 if workload.delete_at is not None and workload.delete_at > now:
                     return workload.delete_at
-                await delete_by_itself(self.context, workload, "AutoDeletion", "Its time after completion is over")
+                await delete_by_itself(
+                    self.context, workload, "AutoDeletion", "Deleted: its time after completion is over"
+                )
             if len(due) < _BATCH:
                 return None
 
     async def purge(self, now: Millis) -> None:
-        """Remove records of workloads that have been deleted for long, with their pods and logs."""
+        """Remove the records, pods and logs of workloads that were deleted long ago."""
         before = Where("deleted_at", Comparison.AT_MOST, now - self.context.settings.keep_deleted)
         while gone := await self.context.store.find(Query(collection=WORKLOADS, where=(before,), limit=_BATCH)):
             ids = tuple(workload.id for workload in gone)

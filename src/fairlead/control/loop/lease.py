@@ -1,7 +1,7 @@
-"""The right to run one machine's pods: held by one server at a time, kept in the store.
+"""The lease on an engine: held by one server at a time, kept in the store.
 
-A server that ends gives it back; one that dies leaves it to expire, or to the next server that can see that its
-process is gone. Called by `machine.py`.
+A server that stops releases it. If a server dies, the lease expires, or the next server sees that the process is gone.
+Called by `engine_host.py`.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ _RENEWALS = 3
 @dataclass
 class LeaseKeeper:
     context: Context
-    #: The machine's name, and who holds it (a text by which `is_dead` can tell whether that process is gone).
+    #: The machine's name, and its holder: a text by which `is_dead` tells whether that process is gone.
     name: str
     holder: str
-    #: Where other servers reach this one, and where it serves workloads' URLs.
+    #: The address at which other servers reach this one, and the one at which it serves workloads' URLs.
     address: str
     urls: str
     is_dead: Callable[[str], bool]
@@ -40,10 +40,10 @@ class LeaseKeeper:
         """Raises `Refused` while another server that may be alive holds it."""
         now = self.context.clock()
         await self._check_others(now)
-        known: Lease | None = await self.context.store.get(LEASES, self.name)
+        previous: Lease | None = await self.context.store.get(LEASES, self.name)
         lease = Lease(
             id=self.name,
-            version=known.version + 1 if known else 1,
+            version=previous.version + 1 if previous else 1,
             holder=self.holder,
             expires_at=now + DURATION,
             address=self.address,
@@ -52,27 +52,27 @@ class LeaseKeeper:
         try:
             await self.context.store.commit(Change(writes=(Put(LEASES, lease),)))
         except Conflict:
-            raise Refused(f"Machine {self.name} was taken by another server at this moment") from None
+            raise Refused(f"Another server has just taken machine {self.name}") from None
         self.lease = lease
         try:
-            # Two under different names may have looked at the same time: neither stays then.
+            # Two servers with different names may have checked at the same time: then neither stays.
             await self._check_others(now)
         except Refused:
             await self.release()
             raise
 
     async def _check_others(self, now: Millis) -> None:
-        """One server runs the pods of a database, whatever its machine is called: two loops would run them twice."""
+        """Only one server runs the workloads of a database, whatever its name: two loops would run them twice."""
         leases: list[Lease] = await self.context.store.find(Query(collection=LEASES))
         for other in leases:
             if other.is_held_by_other(self.holder, now) and not self.is_dead(other.holder):
                 raise Refused(
-                    f"Machine {other.id} of this database is run by another server ({other.holder} at "
-                    f"{other.address or 'no address'}). Stop that one, or start this one with --api-only."
+                    f"Another server runs machine {other.id} of this database ({other.holder} at "
+                    f"{other.address or 'no address'}). Stop that server, or start this one with --api-only."
                 )
 
     async def keep(self, lost: Callable[[], None]) -> None:
-        """Renew for ever; calls `lost` when another server took it."""
+        """Renew it for ever; calls `lost` when another server has taken it."""
         while self.lease is not None:
             await asyncio.sleep(DURATION / 1000 / _RENEWALS)
             renewed = msgspec.structs.replace(
@@ -90,11 +90,11 @@ class LeaseKeeper:
             self.lease = kept
 
     async def _renew(self, renewed: Lease) -> Lease | None:
-        """The lease as it stands now; None if another server has it."""
+        """The current lease; None if another server has it."""
         try:
             await self.context.store.commit(Change(writes=(Put(LEASES, renewed),)))
         except Conflict:
-            # A renewal whose answer never came may have been made: then the newer lease is our own.
+            # A renewal without an answer may have succeeded: then the newer lease is ours.
             stored: Lease | None = await self.context.store.get(LEASES, self.name)
             return stored if stored is not None and stored.holder == self.holder else None
         return renewed

@@ -32,7 +32,7 @@ from fairlead.model.records.workload import Pod, Workload
 class PodDriver:
     def __init__(self, context: Context, engine: PodEngine) -> None:
         self.engine = engine
-        self.board = Board(context.open_workloads, context.exposure)
+        self.board = Board(context.open_workloads, context.url_registry)
         self.scheduler = Scheduler(context, self.board)
         self._context = context
         self._inputs = make_inputs(context, engine.review)

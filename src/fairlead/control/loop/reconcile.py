@@ -1,8 +1,8 @@
-"""The loop: load what changed, observe the engine, decide, record, and only then act.
+"""The loop: load what changed, observe the engine, decide, record, and only then apply.
 
-It runs when something happened (a request, a pod's end, a time that has come) and never otherwise. A crash at any
-point is healed by the order of things: intentions are durable before they are carried out, every order is idempotent,
-and after a start the engine is observed before anything is decided.
+It runs only when something happened: a request, the end of a pod, a time that has come. It survives a crash at any
+point, because decisions are durable before their orders are given, every order is idempotent, and after a start the
+engine is observed before anything is decided. What differs between engines is in the driver.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ from fairlead.store.collections import CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-#: Changed workloads that one turn takes on; the rest follows in the next, so that requests are answered in between.
+#: The most changed workloads in one turn; the rest follows in the next, so that requests are answered in between.
 _TURN = 200
-#: How long to wait before the loop tries again when the store or the engine could not be reached.
+#: How long the loop waits before it retries when the store or the engine could not be reached.
 _RETRY_SECONDS = 1.0
 
 
 @dataclass
 class LoopMetrics:
-    """What the loop tells about itself to `/metrics`."""
+    """What `/metrics` shows about the loop."""
 
     cycles: int = 0
     scheduling_cycles: int = 0
@@ -75,9 +75,9 @@ class Reconciler(Generic[OrderT]):
         self._stopped = False
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Until `stop`. Sets `ready` when everything from before has been found again."""
+        """Run until `stop`. Sets `ready` when the state from before the start has been recovered."""
         unsubscribe = self.context.store.subscribe(self._on_commit)
-        self.context.exposure.traffic.listen(self._hear_traffic)
+        self.context.url_registry.traffic.listen(self._on_traffic)
         try:
             await self.driver.engine.start(self._wakeup.set)
             await self._recover()
@@ -93,11 +93,11 @@ class Reconciler(Generic[OrderT]):
         self._wakeup.set()
 
     def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
-        """Told by the store after every commit. Our own records are newer on the board than in the message."""
+        """Called by the store after every commit. Our own records are newer on the board than in the message."""
         for collection, id in subjects:
             if collection == WORKLOADS.name:
                 if id in self._dirty:
-                    # Changed again since it was handed over: the record in the store is the newer one.
+                    # Changed again since it was recorded: the record in the store is newer.
                     self.context.just_recorded.pop(id, None)
                 elif id not in self._recording:
                     self._dirty.add(id)
@@ -106,13 +106,13 @@ class Reconciler(Generic[OrderT]):
         if self._dirty or self._directory_changed:
             self._wakeup.set()
 
-    def _hear_traffic(self, workload_id: str) -> None:
-        """Told by the proxy's side: requests wait, or have become more, or a pod has answered its last one."""
+    def _on_traffic(self, workload_id: str) -> None:
+        """Called by the proxy: requests wait or have become more, or a pod has answered its last one."""
         self._asked_for.add(workload_id)
         self._wakeup.set()
 
     async def _wait(self) -> None:
-        """Until something happens or the next time comes."""
+        """Wait until something happens or the next due time comes."""
         next_time = min((t for t in (self.board.next_wake(), self.driver.next_change_at) if t), default=None)
         timeout = None if next_time is None else max(0.0, (next_time - self.context.clock()) / 1000)
         if self._dirty or self._directory_changed:
@@ -126,8 +126,8 @@ class Reconciler(Generic[OrderT]):
         try:
             await self.cycle()
         except Exception as error:
-            # One broken cycle must not end the loop: what it held is read anew and tried again.
-            log.warning("the loop pauses: %s", error, exc_info=not isinstance(error, Unavailable))
+            # One broken cycle must not end the loop: its workloads are read and decided on again.
+            log.warning("a turn of the loop failed, retrying: %s", error, exc_info=not isinstance(error, Unavailable))
             await asyncio.sleep(_RETRY_SECONDS)
             self._dirty.update(self.board.entries)
             self._wakeup.set()
@@ -166,7 +166,7 @@ class Reconciler(Generic[OrderT]):
         self.driver.retry_reports([*unrecorded, *(id for id in workload_ids if id not in drafts)])
 
     async def _refresh_directory(self) -> None:
-        """Read again the projects, nodes, quotas and claims that others changed."""
+        """Read the projects, nodes, quotas and claims again that others changed."""
         if not self._directory_changed:
             return
         changed, self._directory_changed = self._directory_changed, []
@@ -181,10 +181,10 @@ class Reconciler(Generic[OrderT]):
         self._asked_for |= reaction.workload_ids
 
     async def _load(self, ids: Collection[str]) -> set[str]:
-        """Read the workloads that others changed; those with nothing to do are not held."""
-        handed = [self.context.just_recorded.pop(id) for id in ids if id in self.context.just_recorded]
-        touched = {workload.id for workload in handed}
-        for workload in handed:
+        """Read the workloads that others changed; those with nothing to do stay off the board."""
+        recorded = [self.context.just_recorded.pop(id) for id in ids if id in self.context.just_recorded]
+        touched = {workload.id for workload in recorded}
+        for workload in recorded:
             self.board.put(workload, ())
         wanted = [id for id in ids if id not in touched]
         for start in range(0, len(wanted), _BATCH):
@@ -202,7 +202,7 @@ class Reconciler(Generic[OrderT]):
         return touched
 
     async def _read_again(self, workload: Workload, entry: WorkloadEntry) -> None:
-        """Hold what the store has of a workload whose commit outcome was unknown, and carry out what it asks for."""
+        """Put a workload whose commit outcome was unknown on the board as it is stored, and carry out its orders."""
         of_it = Where("workload_id", Comparison.EQUAL, workload.id)
         pods: Sequence[Pod] = await self.context.store.find(Query(collection=PODS, where=(of_it,)))
         self._orders += self.driver.on_read_again(entry, self.board.put(workload, pods), pods)
@@ -212,7 +212,7 @@ class Reconciler(Generic[OrderT]):
         self._doubtful.discard(workload.id)
 
     def _decide_each(self, ids: Iterable[str], now: Millis) -> dict[str, Draft]:
-        """A draft per workload. One that cannot be decided on is left for later, and stops nobody else."""
+        """A draft per workload. If one decision fails, it is retried later and the others go on."""
         drafts: dict[str, Draft] = {}
         for id in ids:
             try:
@@ -222,7 +222,7 @@ class Reconciler(Generic[OrderT]):
         return drafts
 
     def _retry_later(self, workload_id: str, now: Millis) -> None:
-        log.exception("workload %s could not be decided on; it is tried again", workload_id)
+        log.exception("the decision on workload %s failed, retrying", workload_id)
         self.board.wake(now + int(_RETRY_SECONDS * 1000), workload_id)
 
     async def _place(self, drafts: dict[str, Draft], now: Millis) -> None:
@@ -232,7 +232,7 @@ class Reconciler(Generic[OrderT]):
             self.figures.scheduling_milliseconds += (self.measure() - began) * 1000
 
     def _orders_each(self, drafts: dict[str, Draft]) -> dict[str, list[OrderT]]:
-        """The orders of each draft, made before anything is recorded: after that nothing may fail any more."""
+        """The orders of each draft, worked out before anything is recorded, because after that nothing may fail."""
         orders: dict[str, list[OrderT]] = {}
         for id, draft in list(drafts.items()):
             try:
@@ -243,7 +243,7 @@ class Reconciler(Generic[OrderT]):
         return orders
 
     async def _record(self, drafts: dict[str, Draft]) -> list[str]:
-        """Record and carry out the drafts; the workloads whose drafts lost a race, and are decided on anew."""
+        """Record and carry out the drafts; returns the workloads whose drafts lost a race and are decided on again."""
         orders = self._orders_each(drafts)
         changed = [draft for draft in drafts.values() if draft.is_changed]
         recorded = await asyncio.gather(
@@ -262,7 +262,7 @@ class Reconciler(Generic[OrderT]):
         return [draft.entry.workload.id for draft, done in zip(changed, recorded, strict=True) if not done]
 
     async def _apply(self) -> None:
-        """Carry out what is recorded. Orders stay until the engine has taken them; it takes none twice."""
+        """Give the orders of recorded drafts to the engine. They stay until it has taken them."""
         if self._orders:
             await self.driver.apply(tuple(self._orders))
             self._orders.clear()
@@ -277,9 +277,9 @@ class Reconciler(Generic[OrderT]):
         writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
         writes += [Put(REVISIONS, revision) for revision in draft.revisions.values()]
         if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
-            left, told = await leave_claims(self.context, workload)
-            writes += left
-            events += told
+            claim_writes, claim_events = await leave_claims(self.context, workload)
+            writes += claim_writes
+            events += claim_events
         self._recording.add(workload.id)
         try:
             await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))
@@ -294,7 +294,7 @@ class Reconciler(Generic[OrderT]):
             return False
         finally:
             self._recording.discard(workload.id)
-        # What is durable is carried out, whatever happens from here on.
+        # From here on the draft is durable, so its orders must be given.
         self._orders += orders
         self._doubtful.discard(workload.id)
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
@@ -308,7 +308,7 @@ class Reconciler(Generic[OrderT]):
         return True
 
     async def _recover(self) -> None:
-        """Find everything again after a start: the records, then what the engine still runs of them."""
+        """Recover the state after a start: the records, then what the engine still runs of them."""
         active = Query(collection=WORKLOADS, where=(Where("is_active", Comparison.EQUAL, 1),))
         workloads = {workload.id: workload for workload in await self.context.store.find(active)}
         unended = Where("phase", Comparison.ONE_OF, (PodPhase.STARTING, PodPhase.RUNNING, PodPhase.STOPPING))
@@ -335,20 +335,20 @@ class Reconciler(Generic[OrderT]):
             await self.driver.engine.drop_claims(deleted)
 
     async def _record_nodes(self) -> None:
-        """Write down the nodes that the engine has now, so that they are read from the store like everything else.
+        """Record the engine's nodes, so that they are read from the store like everything else.
 
-        One that is no longer declared goes; while pods are left on it, it stays and takes no new ones.
+        A node that no longer exists is deleted; as long as it has pods, it stays and takes no new ones.
         """
         known = self.context.directory.nodes
-        found = {node.id: node for node in await self.driver.engine.capacity()}
+        nodes = {node.id: node for node in await self.driver.engine.capacity()}
         used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}
         writes: list[Put | Delete] = []
         for node in known.values():
-            if node.id not in found and node.name not in used:
+            if node.id not in nodes and node.name not in used:
                 writes.append(Delete(NODES, node.id))
-            elif node.id not in found:
-                found[node.id] = msgspec.structs.replace(node, ready=False)
-        for node in found.values():
+            elif node.id not in nodes:
+                nodes[node.id] = msgspec.structs.replace(node, ready=False)
+        for node in nodes.values():
             before = known.get(node.id)
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
                 version = before.version + 1 if before else 1
@@ -357,7 +357,7 @@ class Reconciler(Generic[OrderT]):
             try:
                 await self.context.store.commit(Change(writes=tuple(writes)))
             except Conflict:
-                # They were recorded before, unknown to us.
+                # They were recorded before, in a commit whose outcome was unknown.
                 await self.context.directory.load()
                 raise
         await self.context.directory.load()

@@ -1,4 +1,4 @@
-"""Which running pods mount a config map or a secret that changed. The loop has the engine show them the new files."""
+"""Finds running pods that mount a changed config map or secret, so that the engine updates their files."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,12 +1,13 @@
-"""Between the loop and `scheduling`: when to ask it, what to show it, and writing what it decided into drafts.
+"""Between the pod driver and `scheduling`: when to ask it, with which snapshot, and writing its decisions into drafts.
 
-The plain way would be to ask in every turn. It is left out where the answer cannot differ (`is_needed`, `waiting.py`),
-and put off for a moment where asking takes long, so that a large cluster's scheduler leaves time for everything else.
+The plain way is to ask in every turn. That is skipped if the answer cannot differ (`is_needed`,
+`decide/equivalence.py`), and postponed for a moment if asking takes long, so that a large cluster's scheduler leaves
+time for everything else.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -23,12 +24,12 @@ from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling import decide
-from fairlead.scheduling.model.decisions import Decisions, Pending
+from fairlead.scheduling.model.decisions import Bind, Decisions, Eviction, Pending
 from fairlead.scheduling.model.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy, Topology
 
 log = logging.getLogger(__name__)
 
-#: Snapshots of at most so many jobs are decided on where they are; larger ones in a thread.
+#: Snapshots of up to so many jobs are decided on the event loop; larger ones in a thread.
 _INLINE_JOBS = 100
 #: A decision that took longer than this many milliseconds is followed by a pause as long as itself.
 _BRIEF = 20
@@ -38,38 +39,38 @@ class Scheduler:
     def __init__(self, context: Context, board: Board) -> None:
         self._context = context
         self._board = board
-        self._waiting = KnownBlockers(context.twins)
-        #: Set when something outside the workloads changed: nodes, quotas, pools; or when asking was put off.
+        self._waiting = KnownBlockers(context.pending_equivalents)
+        #: Set when something outside the workloads changed (nodes, quotas, pools), or when asking was postponed.
         self.needed = True
-        #: When the answer may change by time alone, or asking was put off to.
+        #: When the answer may change by time alone, or to when asking was postponed.
         self.next_change_at: Millis | None = None
         self._not_before: Millis = 0
-        #: Since when a gang lacks members, by job; in seconds, as `scheduling` has it.
+        #: Since when a gang lacks members, by job; in seconds, as in `scheduling`.
         self._stale: dict[str, float] = {}
 
     def is_needed(self, drafts: Mapping[str, Draft], now: Millis) -> bool:
-        """Whether anything that scheduling looks at changed: a pod wants a place, or one has left its own."""
+        """Whether anything that scheduling reads has changed: a pod is missing, or one has ended."""
         due = self.next_change_at is not None and self.next_change_at <= now
-        matter = self.needed or due
-        if matter:
+        is_needed = self.needed or due
+        if is_needed:
             self._waiting.clear()
         for draft in drafts.values():
             if _has_other_pods(draft):
                 self._waiting.clear()
-                matter = True
+                is_needed = True
         for draft in drafts.values():
             after = _entry_of(draft)
             if pending := self._waiting.reason(after, now):
                 explain(draft, pending)
             elif count_missing_pods(after, now):
-                matter = True
-        if matter and now < self._not_before:
+                is_needed = True
+        if is_needed and now < self._not_before:
             self.needed, self.next_change_at = True, self._not_before
             return False
-        return matter
+        return is_needed
 
     def note(self, workload: Workload) -> None:
-        """A workload was recorded."""
+        """A workload was recorded: equal newcomers may wait for the same reason."""
         self._waiting.note(workload)
 
     def snapshot(self, entries: Iterable[WorkloadEntry], now: Millis) -> Snapshot:
@@ -90,7 +91,7 @@ class Scheduler:
             nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
             queues=tuple(render_queues(owners, pools)),
             jobs=tuple(jobs),
-            topologies=tuple(Topology(name=known.name, levels=known.levels) for known in topologies),
+            topologies=tuple(Topology(name=topology.name, levels=topology.levels) for topology in topologies),
             settings=_settings(pools),
         )
 
@@ -108,7 +109,7 @@ class Scheduler:
         entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
         snapshot = self.snapshot(entries.values(), now)
         if len(snapshot.jobs) > _INLINE_JOBS:
-            # A pure function on frozen data: it may run beside the requests.
+            # A pure function on frozen data may run beside the requests.
             decisions = await asyncio.to_thread(decide, snapshot)
         else:
             decisions = decide(snapshot)
@@ -116,18 +117,22 @@ class Scheduler:
         self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
         finished = self._context.clock()
         self._not_before = finished + (finished - now if finished - now > _BRIEF else 0)
-        for mark in decisions.stale:
-            self._stale.pop(mark.job, None)
-            if mark.since is not None:
-                self._stale[mark.job] = mark.since
-        known = {job.id for job in snapshot.jobs} if self._stale else set()
-        self._stale = {job: since for job, since in self._stale.items() if job in known}
+        self._remember_stale(decisions, snapshot)
         for failure in decisions.failures:
-            log.error("job %s could not be decided on in %s: %s", failure.job, failure.action, failure.error)
+            log.error("scheduling of job %s failed in action %s: %s", failure.job, failure.action, failure.error)
         self._waiting.learn(entries, decisions)
         self._context.fair_shares = decisions.fair_shares
         self._write(decisions, drafts, now)
         return decisions
+
+    def _remember_stale(self, decisions: Decisions, snapshot: Snapshot) -> None:
+        for mark in decisions.stale:
+            self._stale.pop(mark.job, None)
+            if mark.since is not None:
+                self._stale[mark.job] = mark.since
+        if self._stale:
+            existing = {job.id for job in snapshot.jobs}
+            self._stale = {job: since for job, since in self._stale.items() if job in existing}
 
     def _write(self, decisions: Decisions, drafts: dict[str, Draft], now: Millis) -> None:
         def draft_of(workload_id: str) -> Draft:
@@ -136,38 +141,41 @@ class Scheduler:
             return drafts[workload_id]
 
         for bind in decisions.binds:
-            workload_id, role, group, slot = bind.task.split("/")
-            if slot.startswith(HELD):
-                # There is room for it, and it does not start yet: the others are asked again for that room.
-                self.needed = True
-                continue
-            draft = draft_of(workload_id)
-            podset = podset_of(draft.entry.podsets, role)
-            node = self._context.directory.nodes.get(bind.node)
-            place(draft, podset, int(group), self._context.new_id(), bind, node)
+            self._bind(bind, draft_of)
         for eviction in decisions.evictions:
-            if eviction.never_started:
-                continue
-            draft = draft_of(self._board.pods[eviction.task])
-            pod = draft.pods[eviction.task]
-            note = note_eviction(eviction, draft.workload, pod, self._workload_of(eviction.by_job), now)
-            evict(draft, pod, eviction.message, note)
-        told: set[str] = set()
+            if not eviction.never_started:
+                self._evict(eviction, draft_of(self._board.pods[eviction.task]))
+        explained: set[str] = set()
         for pending in decisions.pending:
             workload_id = pending.tasks[0].split("/")[0]
-            if workload_id not in told and "/" in pending.tasks[0]:
-                told.add(workload_id)
+            if workload_id not in explained and "/" in pending.tasks[0]:
+                explained.add(workload_id)
                 explain(draft_of(workload_id), self._with_names(pending))
 
+    def _bind(self, bind: Bind, draft_of: Callable[[str], Draft]) -> None:
+        workload_id, role, group, slot = bind.task.split("/")
+        if slot.startswith(HELD):
+            # There is room for it and it does not start yet: others may use that room in the meantime.
+            self.needed = True
+            return
+        draft = draft_of(workload_id)
+        node = self._context.directory.nodes.get(bind.node)
+        place(draft, podset_of(draft.entry.podsets, role), int(group), self._context.new_id(), bind, node)
+
+    def _evict(self, eviction: Eviction, draft: Draft) -> None:
+        pod = draft.pods[eviction.task]
+        note = note_eviction(eviction, draft.workload, pod, self._workload_of(eviction.by_job), draft.now)
+        evict(draft, pod, eviction.message, note)
+
     def _workload_of(self, job: str | None) -> Workload | None:
-        """The workload behind a job of the snapshot: jobs are known by their workload, their pod or their task."""
+        """The workload behind a job of the snapshot, whose id names its workload, its pod or its task."""
         if job is None:
             return None
         entry = self._board.entries.get(self._board.pods.get(job, job.split("/")[0]))
         return entry.workload if entry else None
 
     def _with_names(self, pending: Pending) -> Pending:
-        """What is waited for by the names of pods instead of their ids; the record is read in its own project only."""
+        """With names of pods instead of ids. Only pods of its own project are named, because its readers are there."""
         if not pending.reason.waits_for:
             return pending
         entry = self._board.entries.get(pending.tasks[0].split("/")[0])
@@ -177,7 +185,7 @@ class Scheduler:
 
 
 def _settings(pools: Iterable[NodePool]) -> Settings:
-    """The scheduler's settings with what each node pool does differently."""
+    """The scheduler's settings, with those of each node pool."""
     return Settings(
         staleness_grace=60,
         pools=tuple(
@@ -197,7 +205,7 @@ def _strategy(name: str) -> Strategy:
 
 
 def _has_other_pods(draft: Draft) -> bool:
-    """Whether a pod has ended or begun to end: room on a node is, or will be, free."""
+    """Whether a pod has ended or is stopping, so that room on a node is or will be free."""
     before = {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.entry.pods}
     return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.active_pods()}
 

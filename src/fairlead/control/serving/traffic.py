@@ -1,8 +1,8 @@
-"""The requests that workloads' URLs get: which pod answers each, which of them wait, and how much there is to do.
+"""The requests to workloads' URLs: which pod answers each, which of them wait, and how much load there is.
 
-Kept in memory on the event loop of the server that runs the machine. The reverse proxy asks for a pod here for every
-request; the loop tells which pods are ready, reads the load for its decisions, and is told when to look at a service.
-It opens no connection and decides on no pod's life.
+Kept in memory on the server that holds the lease. The reverse proxy asks for a pod here for every request. The loop
+says which pods are ready, reads the load for its decisions, and is notified when to decide on a service. No connection
+is opened here, and no pod is started or stopped.
 """
 
 import asyncio
@@ -15,46 +15,46 @@ from fairlead.control.decide.autoscale import Load
 from fairlead.control.serving.request_rates import RequestRates, Totals
 from fairlead.model.clock import Clock, Millis
 
-#: Arrivals tell the loop at most so often that there is load, in parts of the long window.
-_TOLD = 120
-#: Of so many of a service's pods, the newest, it is known how many requests each had.
-_KNOWN_PODS = 1000
+#: Arrivals notify the loop of load at most so often per long window.
+_NOTIFICATIONS = 120
+#: The number of a service's newest pods whose requests are counted one by one.
+_COUNTED_PODS = 1000
 
 
 class ServiceBackends(msgspec.Struct, frozen=True, kw_only=True):
-    """What the loop knows of a service."""
+    """What the loop knows about a service."""
 
     #: The pods that answer now.
     pods: tuple[str, ...] = ()
     #: The attempts of its pods that have not ended, ready or not.
     running: frozenset[tuple[str, int]] = frozenset()
-    #: Whether requests wait for a pod when there is none; for how long one may wait for its answer to begin.
+    #: Whether requests wait for a pod if there is none; and how long one may wait for its answer to begin.
     holds: bool = False
     timeout: Millis | None = None
-    #: The most requests that one pod gets at once; 0 for any number.
+    #: The most concurrent requests of one pod; 0: any number.
     limit: int = 0
     #: Whether the number of pods follows the load.
-    is_followed: bool = False
+    is_scaled: bool = False
 
 
 class Service:
     """One workload's requests."""
 
-    __slots__ = ("busy", "counted_since", "meter", "next_word", "pods", "serving", "turn", "waiting")
+    __slots__ = ("busy", "counted_since", "next_notification", "pods", "rates", "serving", "turn", "waiting")
 
-    def __init__(self, meter: RequestRates, counted_since: Millis) -> None:
-        self.meter = meter
+    def __init__(self, rates: RequestRates, counted_since: Millis) -> None:
+        self.rates = rates
         self.counted_since = counted_since
         self.serving = ServiceBackends()
         self.busy: dict[str, int] = {}
         self.pods: dict[str, Totals] = {}
         self.waiting: deque[asyncio.Future[None]] = deque()
         self.turn = 0
-        self.next_word = 0.0
+        self.next_notification = 0.0
 
 
 class PendingRequest:
-    """One request on its way: it waits, has a pod, and ends."""
+    """One request: it waits, has a pod, and ends."""
 
     __slots__ = ("_traffic", "began", "pod_id", "service", "workload_id")
 
@@ -69,11 +69,11 @@ class PendingRequest:
     def serving(self) -> ServiceBackends:
         return self.service.serving
 
-    def find_pod(self, passed_over: frozenset[str] = frozenset()) -> str:
-        """The next pod that takes it: the one with the least to do. Empty when none can."""
+    def find_pod(self, excluded: frozenset[str] = frozenset()) -> str:
+        """The pod with the fewest requests; empty if none can take it."""
         self.leave_pod()
         service = self.service
-        pods = [pod for pod in service.serving.pods if pod not in passed_over]
+        pods = [pod for pod in service.serving.pods if pod not in excluded]
         if not pods:
             return ""
         service.turn += 1
@@ -86,7 +86,7 @@ class PendingRequest:
         return pod
 
     async def wait(self) -> None:
-        """Until a pod may be free."""
+        """Wait until a pod may be free."""
         self._traffic.notify_load(self.workload_id)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.service.waiting.append(future)
@@ -126,7 +126,7 @@ class Traffic:
         self._cut: Callable[[str], None] = lambda pod_id: None
 
     def listen(self, listener: Callable[[str], None]) -> None:
-        """Call `listener` with the id of a workload that is to be looked at."""
+        """Call `listener` with the id of a workload that must be decided on."""
         self._listener = listener
 
     def listen_for_ends(self, cut: Callable[[str], None]) -> None:
@@ -137,7 +137,7 @@ class Traffic:
         self._listener(workload_id)
 
     def serve(self, workload_id: str, serving: ServiceBackends) -> None:
-        """What holds from now on; requests that waited try again."""
+        """Replace what is known about a service; waiting requests try again."""
         service = self._service(workload_id)
         if service.serving == serving:
             return
@@ -157,7 +157,7 @@ class Traffic:
         return () if service is None else service.serving.pods
 
     def release(self, workload_id: str) -> None:
-        """The workload is gone; requests that wait for it learn so."""
+        """The workload is gone; requests that wait for it fail."""
         service = self._services.pop(workload_id, None)
         if service is not None:
             self._replace(service, ServiceBackends())
@@ -168,25 +168,25 @@ class Traffic:
         """A request has arrived."""
         service = self._service(workload_id)
         now = self._measure()
-        service.meter.enter(now)
-        if service.serving.is_followed and now >= service.next_word:
-            service.next_word = now + self._window / 1000 / _TOLD
+        service.rates.enter(now)
+        if service.serving.is_scaled and now >= service.next_notification:
+            service.next_notification = now + self._window / 1000 / _NOTIFICATIONS
             self._listener(workload_id)
         return PendingRequest(self, workload_id, service, now)
 
-    def end(self, visit: PendingRequest, is_timed: bool) -> None:
+    def end(self, request: PendingRequest, is_timed: bool) -> None:
         now = self._measure()
-        pod = visit.pod_id
-        seconds = now - visit.began if is_timed and pod else None
-        visit.service.meter.leave(now, seconds)
-        visit.leave_pod()
+        pod = request.pod_id
+        seconds = now - request.began if is_timed and pod else None
+        request.service.rates.leave(now, seconds)
+        request.leave_pod()
         if pod and seconds is not None:
-            known = visit.service.pods
-            totals = known.setdefault(pod, Totals())
+            counted = request.service.pods
+            totals = counted.setdefault(pod, Totals())
             totals.requests += 1
             totals.count(seconds)
-            if len(known) > _KNOWN_PODS:
-                del known[next(iter(known))]
+            if len(counted) > _COUNTED_PODS:
+                del counted[next(iter(counted))]
 
     def call_next(self, service: Service) -> None:
         """Let the request that has waited longest try again."""
@@ -197,30 +197,30 @@ class Traffic:
                 return
 
     def load(self, workload_id: str) -> Load:
-        """How much a service has to do."""
+        """The load of a service."""
         service = self._services.get(workload_id)
         if service is None:
             return Load(window=self._window, counted_since=self._clock())
         now, window = self._measure(), self._window / 1000
         return Load(
-            in_flight=service.meter.in_flight,
-            short=service.meter.rates(now, window / 10),
-            long=service.meter.rates(now, window),
+            in_flight=service.rates.in_flight,
+            short=service.rates.over(now, window / 10),
+            long=service.rates.over(now, window),
             window=self._window,
             counted_since=service.counted_since,
             busy=dict(service.busy),
         )
 
     def totals(self) -> dict[str, tuple[int, int, float]]:
-        """By workload and by pod, over all time: requests, answers that ended, and the seconds that they took."""
-        found = {id: service.meter.totals for id, service in self._services.items()}
+        """By workload and by pod, since the start: requests, completed answers, and the seconds that they took."""
+        totals = {id: service.rates.totals for id, service in self._services.items()}
         for service in self._services.values():
-            found |= service.pods
-        return {id: (each.requests, each.answers, each.latency) for id, each in found.items()}
+            totals |= service.pods
+        return {id: (each.requests, each.answers, each.latency) for id, each in totals.items()}
 
     def _service(self, workload_id: str) -> Service:
         service = self._services.get(workload_id)
         if service is None:
-            meter = RequestRates(self._window / 1000, self._measure())
-            service = self._services[workload_id] = Service(meter, self._clock())
+            rates = RequestRates(self._window / 1000, self._measure())
+            service = self._services[workload_id] = Service(rates, self._clock())
         return service

@@ -1,7 +1,7 @@
-"""The URLs by which workloads are reached: who has which, who may open it, and which pods answer there.
+"""The URLs of workloads: which workload has which URL, who may open it, and which pods answer there.
 
-Kept in memory by the loop's holder: the loop claims URLs for new workloads and hands in what it knows of their pods;
-the reverse proxy asks here for every request. What a workload's URLs are called is recorded with it.
+Kept in memory on the server that holds the lease. The loop claims URLs for new workloads and passes in what it knows
+about their pods; the reverse proxy asks here for every request. The names of a workload's URLs are in its record.
 """
 
 import hashlib
@@ -20,11 +20,12 @@ from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.revision import Stage
 from fairlead.model.records.workload import Workload
 
-#: A name of a host is a row of labels, and a label has at most this many characters.
+#: The most characters of a label in a host name.
 _LONGEST_LABEL = 63
-#: Marks a URL that the user chose among those that only say what is added to the workload's own name.
+#: Begins a recorded URL that the user chose; others are a suffix to the workload's name.
 _CHOSEN = "//"
 HTTP, GRPC = "http", "grpc"
+_GRPC_BY_PATH = "grpc needs a host of its own, because its methods are paths; here all URLs share one host"
 
 
 class UrlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,19 +33,19 @@ class UrlSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     scheme: str = "http"
     domain: str = "localhost"
-    #: Where the proxy listens; 0 on a server that knows of none.
+    #: Where the proxy listens; 0 on a server without a proxy.
     port: int = 0
-    #: One host for all, told apart by their paths, instead of a host each.
+    #: Whether all URLs have one host and differ by path, instead of having a host each.
     by_path: bool = False
 
     @property
-    def authority(self) -> str:
-        """What follows a host's name."""
+    def port_suffix(self) -> str:
+        """The port after the host name, if it is not the scheme's default."""
         return "" if self.port == {"http": 80, "https": 443}[self.scheme] else f":{self.port}"
 
 
 class UrlLocation(msgspec.Struct, frozen=True):
-    """Where a URL leads to us: a host's name and the beginning of the path, empty for all of it."""
+    """A host name and a prefix of the path; empty for every path."""
 
     host: str
     prefix: str = ""
@@ -56,9 +57,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     workload_id: str
     project_id: str
     owner: str
-    place: UrlLocation
+    location: UrlLocation
     port: int
-    #: What is spoken there.
+    #: `http` or `grpc`.
     protocol: str = HTTP
     #: `public`, `authenticatedUsers`, `authorizedUsers` or `authorizedGroups`.
     authorization: str = "authenticatedUsers"
@@ -70,18 +71,18 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return self.authorization == "public"
 
     @property
-    def seen_by_engine(self) -> UrlRoute:
-        """What of it an engine is told."""
+    def for_engine(self) -> UrlRoute:
+        """The part that an engine needs."""
         return UrlRoute(
-            host=self.place.host,
-            prefix=self.place.prefix,
+            host=self.location.host,
+            prefix=self.location.prefix,
             port=self.port,
             is_grpc=self.protocol == GRPC,
             is_public=self.is_public,
         )
 
     def admits(self, caller: Caller) -> bool:
-        """Whether somebody who is signed in may open it; service accounts count as users."""
+        """Whether a signed-in user may open it; service accounts count as users."""
         if self.authorization == "authorizedUsers":
             return bool({caller.name, caller.id} & self.users)
         if self.authorization == "authorizedGroups":
@@ -90,14 +91,14 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def exposed_urls(podsets: Iterable[PodSet]) -> list[OfferedUrl]:
-    """What the pod sets of a workload expose, in the order in which it was said; its revisions expose the same."""
+    """The ports that the pod sets expose, in the order of the spec. All revisions expose the same ones."""
     sets = list(podsets)
     first = [podset for podset in sets if podset.revision == sets[0].revision]
     return [url for podset in first for url in podset.container.fields.exposed_urls]
 
 
-def place_of(workload: Workload, url: str, settings: UrlSettings) -> UrlLocation:
-    """Where a recorded URL of a workload is, under this server's settings."""
+def locate(workload: Workload, url: str, settings: UrlSettings) -> UrlLocation:
+    """The location of a recorded URL of a workload, under this server's settings."""
     if url.startswith(_CHOSEN):
         host, _, path = url.removeprefix(_CHOSEN).partition("/")
         return UrlLocation(host or settings.domain, f"/{path}" if path else "")
@@ -113,13 +114,13 @@ def place_of(workload: Workload, url: str, settings: UrlSettings) -> UrlLocation
 def render_routes(
     workload: Workload, podsets: Iterable[PodSet], names: Iterable[str], settings: UrlSettings
 ) -> list[Route]:
-    """What a workload exposes, under these names as they are recorded."""
+    """The routes of a workload, with these recorded names."""
     return [
         Route(
             workload_id=workload.id,
             project_id=workload.project_id,
             owner=f"workload {workload.name} of project {workload.project_name}",
-            place=place_of(workload, name, settings),
+            location=locate(workload, name, settings),
             port=url.container,
             protocol=url.protocol or HTTP,
             authorization=url.authorization_type,
@@ -130,17 +131,17 @@ def render_routes(
     ]
 
 
-def render_url(place: UrlLocation, settings: UrlSettings) -> str:
-    return f"{settings.scheme}://{place.host}{settings.authority}{place.prefix}/"
+def render_url(location: UrlLocation, settings: UrlSettings) -> str:
+    return f"{settings.scheme}://{location.host}{settings.port_suffix}{location.prefix}/"
 
 
 def first_url(workload: Workload, settings: UrlSettings) -> str:
-    """Where it is reached, by the first of its URLs; empty where it has none."""
-    return next((render_url(place_of(workload, name, settings), settings) for name in workload.urls), "")
+    """The first of its URLs; empty if it has none."""
+    return next((render_url(locate(workload, name, settings), settings) for name in workload.urls), "")
 
 
 def parse_custom_url(url: str) -> str:
-    """A URL that a user chose, as it is recorded; empty when it cannot be one."""
+    """A URL that a user chose, as it is recorded; empty if it is not valid."""
     text = url.strip()
     parts = urlsplit(text if "://" in text or text.startswith("/") else f"//{text}")
     try:
@@ -162,66 +163,66 @@ class UrlRegistry:
         self._held: dict[str, list[UrlLocation]] = {}
 
     def claim(self, entry: WorkloadEntry) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
-        """Claim the URLs of a new workload: their names for the record, or those that cannot be had and why."""
+        """Claim the URLs of a new workload: their names for the record, and (field, why) for those that are refused."""
         names: list[str] = []
         refused: list[tuple[str, str]] = []
         own: set[UrlLocation] = set()
         for number, url in enumerate(exposed_urls(entry.podsets)):
-            chosen = url.url or ""
-            name = parse_custom_url(chosen) if chosen else self._free_name(entry, own)
-            place = place_of(entry.workload, name, self.settings) if name or not chosen else None
-            if place is None:
-                refused.append((f"exposedUrls[{number}].url", f"'{chosen[:200]}' is no URL of a host and a path"))
+            field = f"exposedUrls[{number}].url"
+            name = parse_custom_url(url.url) if url.url else self._free_name(entry, own)
+            if url.url and not name:
+                refused.append((field, f"'{url.url[:200]}' is not a valid URL; give a host and a path"))
                 continue
-            if url.protocol == GRPC and place.prefix:
-                why = f"is {GRPC}, whose methods are paths of a host of its own; URLs are told apart by paths here"
-                refused.append(("servingPort.protocol", why))
-            holder = self._holder(place, entry.workload.id) or ("another URL of its own" if place in own else "")
-            if holder:
-                refused.append((f"exposedUrls[{number}].url", f"{place.host}{place.prefix} is taken by {holder}"))
-            own.add(place)
+            location = locate(entry.workload, name, self.settings)
+            if url.protocol == GRPC and location.prefix:
+                refused.append(("servingPort.protocol", _GRPC_BY_PATH))
+            if holder := self._holder(location, entry.workload.id, own):
+                refused.append((field, f"{location.host}{location.prefix} is taken by {holder}"))
+            own.add(location)
             names.append(name)
         if not refused and names:
             self._hold(entry, tuple(names))
         return tuple(names), tuple(refused)
 
     def _free_name(self, entry: WorkloadEntry, own: set[UrlLocation]) -> str:
-        """What is added to the workload's name so that the URL is nobody else's: mostly nothing."""
+        """The suffix to the workload's name that makes the URL unique: mostly none."""
         workload = entry.workload
         suffixes = ("", *(f"-{number}" for number in range(2, len(own) + 2)), f"-{workload.id[-8:]}")
         for suffix in suffixes:
-            place = place_of(workload, suffix, self.settings)
-            if place not in own and not self._holder(place, workload.id):
+            if not self._holder(locate(workload, suffix, self.settings), workload.id, own):
                 return suffix
         return f"-{workload.id[-8:]}-{len(own)}"
 
-    def _holder(self, place: UrlLocation, workload_id: str) -> str:
-        route = self._routes.get(place)
-        return "" if route is None or route.workload_id == workload_id else route.owner
+    def _holder(self, location: UrlLocation, workload_id: str, own: set[UrlLocation]) -> str:
+        """Who has a location already: another workload, or a further URL of this one."""
+        route = self._routes.get(location)
+        if route is not None and route.workload_id != workload_id:
+            return route.owner
+        return "another of its own URLs" if location in own else ""
 
     def update(self, entry: WorkloadEntry) -> None:
-        """Hold what is known of a workload now: its URLs as recorded, and its pods that are ready."""
+        """Update what is known about a workload: its recorded URLs, and its ready pods."""
         workload = entry.workload
         if not workload.urls:
             return
         if workload.id not in self._held:
             self._hold(entry, workload.urls)
-        self.traffic.serve(workload.id, _serving(entry))
+        self.traffic.serve(workload.id, _render_backends(entry))
 
     def _hold(self, entry: WorkloadEntry, names: tuple[str, ...]) -> None:
         routes = render_routes(entry.workload, entry.podsets, names, self.settings)
-        self._routes.update((route.place, route) for route in routes)
-        self._held[entry.workload.id] = [route.place for route in routes]
+        self._routes.update((route.location, route) for route in routes)
+        self._held[entry.workload.id] = [route.location for route in routes]
 
     def release(self, workload_id: str) -> None:
-        for place in self._held.pop(workload_id, ()):
-            if place in self._routes and self._routes[place].workload_id == workload_id:
-                del self._routes[place]
+        for location in self._held.pop(workload_id, ()):
+            if location in self._routes and self._routes[location].workload_id == workload_id:
+                del self._routes[location]
         self.traffic.release(workload_id)
 
     def find(self, host: str, path: str) -> Route | None:
-        """The route of a request: the longest beginning of its path that somebody has on that host."""
-        for prefix in _beginnings(path):
+        """The route of a request: the longest prefix of its path that is claimed on that host."""
+        for prefix in _prefixes(path):
             route = self._routes.get(UrlLocation(host, prefix))
             if route is not None:
                 return route
@@ -231,11 +232,11 @@ class UrlRegistry:
         return list(self.traffic.pods(workload_id))
 
     def routes_of(self, workload_id: str) -> list[Route]:
-        return [self._routes[place] for place in self._held.get(workload_id, ())]
+        return [self._routes[location] for location in self._held.get(workload_id, ())]
 
 
-def _serving(entry: WorkloadEntry) -> ServiceBackends:
-    """The pods that answer now: ready ones of the sets that serve, and how requests to them are treated."""
+def _render_backends(entry: WorkloadEntry) -> ServiceBackends:
+    """The pods that answer now: the ready ones of serving sets, and how requests to them are handled."""
     answering = [podset for podset in entry.podsets if podset.stage in (None, Stage.SERVING)]
     sets = {podset.role: podset for podset in answering if podset.container.fields.exposed_urls}
     pods = tuple(
@@ -253,12 +254,12 @@ def _serving(entry: WorkloadEntry) -> ServiceBackends:
         holds=True,
         timeout=scaling.request_timeout,
         limit=scaling.concurrency_limit,
-        is_followed=scaling.min_pods < scaling.max_pods,
+        is_scaled=scaling.min_pods < scaling.max_pods,
     )
 
 
-def _beginnings(path: str) -> Iterator[str]:
-    """`/a/b/c` → `/a/b/c`, `/a/b`, `/a`, and nothing."""
+def _prefixes(path: str) -> Iterator[str]:
+    """`/a/b/c` → `/a/b/c`, `/a/b`, `/a`, and the empty prefix."""
     while path:
         yield path
         path = path.rpartition("/")[0]

@@ -244,7 +244,7 @@ class AppliedWorkloads:
         if agreed is not None and applied.generation < agreed.generation:
             return  # the watch is behind, and what it has yet to bring is looked at then
         workload, generation = await self._switch(applied, workload, agreed)
-        owned = _system_fields_to_write(applied, workload, self._context.exposure.settings)
+        owned = _system_fields_to_write(applied, workload, self._context.url_registry.settings)
         if owned:
             written = await self._objects.patch_spec(applied, owned)
             if written == generation + 1:

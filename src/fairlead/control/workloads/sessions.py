@@ -142,8 +142,8 @@ async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tu
     await load_session_workload(context, caller, "read", workload_id)
     if context.sessions is None:
         raise await holder_error(context)
-    routes = [route for route in context.exposure.routes_of(workload_id) if route.admits(caller)]
-    return [(route, render_url(route.place, context.exposure.settings)) for route in routes]
+    routes = [route for route in context.url_registry.routes_of(workload_id) if route.admits(caller)]
+    return [(route, render_url(route.location, context.url_registry.settings)) for route in routes]
 
 
 class Dialler:
@@ -154,11 +154,11 @@ class Dialler:
 
     def begin(self, workload_id: str) -> PendingRequest:
         """A request has arrived."""
-        return self._context.exposure.traffic.begin(workload_id)
+        return self._context.url_registry.traffic.begin(workload_id)
 
     def listen_for_ends(self, cut: Callable[[str], None]) -> None:
         """Call `cut` with the id of a pod that has ended."""
-        self._context.exposure.traffic.listen_for_ends(cut)
+        self._context.url_registry.traffic.listen_for_ends(cut)
 
     async def dial(self, pod_id: str, port: int) -> int:
         if self._context.sessions is None:

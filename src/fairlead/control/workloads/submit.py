@@ -58,7 +58,7 @@ async def submit(
         if is_trial:
             await _refuse_taken_name(context, workload)
             return workload
-        if submission.is_active and (twin := context.twins.get(scheduling_key(workload))):
+        if submission.is_active and (twin := context.pending_equivalents.get(scheduling_key(workload))):
             workload = pend_like(workload, *twin)
         try:
             await _commit(context, workload, _creation(workload, caller, request_id, claims))

@@ -24,7 +24,7 @@ def following(*pools: str) -> ClusterDriver:
     }
     directory = SimpleNamespace(departments={}, projects={}, nodes={}, node_pools=known)
     context = SimpleNamespace(
-        directory=directory, exposure=UrlRegistry(), open_workloads={}, settings=ControlSettings()
+        directory=directory, url_registry=UrlRegistry(), open_workloads={}, settings=ControlSettings()
     )
     return ClusterDriver(cast(Context, context), QuietCluster())
 

@@ -17,4 +17,4 @@ def test_what_fails_begins_again(caplog: pytest.LogCaptureFixture) -> None:
 
     asyncio.run(keep_going("housekeeping", work, pause=0.0))
     assert outcomes == []
-    assert [record.message for record in caplog.records] == ["housekeeping failed, and begins again"] * 2
+    assert [record.message for record in caplog.records] == ["housekeeping failed, starting it again"] * 2

@@ -132,7 +132,7 @@ def test_a_pod_that_gets_no_more_is_told_of_when_it_has_answered() -> None:
 
 def test_arrivals_tell_the_loop_now_and_then() -> None:
     time = Time()
-    requests = traffic(time, is_followed=True)
+    requests = traffic(time, is_scaled=True)
     told: list[str] = []
     requests.listen(told.append)
     for _ in range(10):
@@ -143,32 +143,32 @@ def test_arrivals_tell_the_loop_now_and_then() -> None:
 
 
 def test_means_over_the_last_moments() -> None:
-    meter = RequestRates(60.0, 1000.0)
+    rates = RequestRates(60.0, 1000.0)
     for _ in range(3):
-        meter.enter(1060.0)
+        rates.enter(1060.0)
     for _ in range(3):
-        meter.leave(1070.0, 10.0)
-    long = meter.rates(1090.0, 60.0)
+        rates.leave(1070.0, 10.0)
+    long = rates.over(1090.0, 60.0)
     assert long.concurrency == pytest.approx(0.5)
     assert long.throughput == pytest.approx(0.05)
     assert long.latency == pytest.approx(10_000)
-    short = meter.rates(1090.0, 6.0)
+    short = rates.over(1090.0, 6.0)
     assert (short.concurrency, short.throughput, short.latency) == (0.0, 0.0, None)
-    assert meter.rates(1200.0, 60.0).concurrency == 0.0
+    assert rates.over(1200.0, 60.0).concurrency == 0.0
 
 
 def test_a_request_that_lasts_counts_all_the_time() -> None:
-    meter = RequestRates(60.0, 0.0)
-    meter.enter(100.0)
-    assert meter.rates(1000.0, 60.0).concurrency == pytest.approx(1.0, abs=0.05)
-    assert meter.rates(1000.0, 6.0).concurrency == pytest.approx(1.0, abs=0.2)
-    assert meter.rates(1000.0, 60.0).throughput == 0.0
+    rates = RequestRates(60.0, 0.0)
+    rates.enter(100.0)
+    assert rates.over(1000.0, 60.0).concurrency == pytest.approx(1.0, abs=0.05)
+    assert rates.over(1000.0, 6.0).concurrency == pytest.approx(1.0, abs=0.2)
+    assert rates.over(1000.0, 60.0).throughput == 0.0
 
 
 def test_a_short_past_is_not_thinned_out() -> None:
-    meter = RequestRates(60.0, 0.0)
-    meter.enter(2.0)
-    assert meter.rates(4.0, 60.0).concurrency == pytest.approx(0.5)
+    rates = RequestRates(60.0, 0.0)
+    rates.enter(2.0)
+    assert rates.over(4.0, 60.0).concurrency == pytest.approx(0.5)
 
 
 def test_the_end_of_an_attempt_is_told_once() -> None:

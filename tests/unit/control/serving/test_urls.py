@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.serving.urls import UrlLocation, UrlRegistry, UrlSettings, parse_custom_url, place_of, render_url
+from fairlead.control.serving.urls import UrlLocation, UrlRegistry, UrlSettings, locate, parse_custom_url, render_url
 from fairlead.model.pods.podset import PodContainer
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
@@ -47,12 +47,12 @@ def test_a_url_that_a_user_chose(given: str, want: str) -> None:
     ],
 )
 def test_where_a_recorded_url_is(url: str, settings: UrlSettings, want: str) -> None:
-    place = place_of(entry("web").workload, url, settings)
+    place = locate(entry("web").workload, url, settings)
     assert render_url(place, settings) == want
 
 
 def test_a_long_name_still_makes_a_label() -> None:
-    one, two = (place_of(entry("w" * 62 + end).workload, "", SETTINGS).host for end in "ab")
+    one, two = (locate(entry("w" * 62 + end).workload, "", SETTINGS).host for end in "ab")
     assert len(one.partition(".")[0]) <= 63
     assert one != two
 
@@ -62,32 +62,32 @@ def test_two_urls_of_one_workload_are_told_apart() -> None:
 
 
 def test_names_that_run_together_are_told_apart() -> None:
-    exposure = UrlRegistry(SETTINGS)
-    assert exposure.claim(entry("a-b", {}, project="c")) == (("",), ())
-    names, refused = exposure.claim(entry("a", {}, project="b-c"))
+    registry = UrlRegistry(SETTINGS)
+    assert registry.claim(entry("a-b", {}, project="c")) == (("",), ())
+    names, refused = registry.claim(entry("a", {}, project="b-c"))
     assert not refused
     assert names[0]
 
 
 def test_a_taken_choice_is_refused_naming_the_holder_until_it_is_free() -> None:
-    exposure = UrlRegistry(SETTINGS)
+    registry = UrlRegistry(SETTINGS)
     first, second = entry("first", {"url": "x.example.com"}), entry("second", {"url": "http://x.example.com/"})
-    assert exposure.claim(first) == (("//x.example.com",), ())
-    _, ((field, why),) = exposure.claim(second)
+    assert registry.claim(first) == (("//x.example.com",), ())
+    _, ((field, why),) = registry.claim(second)
     assert field == "exposedUrls[0].url"
     assert why == "x.example.com is taken by workload first of project research"
-    assert exposure.claim(first) == (("//x.example.com",), ()), "its own claim again"
-    exposure.release(first.workload.id)
-    assert exposure.claim(second) == (("//x.example.com",), ())
+    assert registry.claim(first) == (("//x.example.com",), ()), "its own claim again"
+    registry.release(first.workload.id)
+    assert registry.claim(second) == (("//x.example.com",), ())
 
 
 def test_the_longest_beginning_of_a_path_wins() -> None:
-    exposure = UrlRegistry(SETTINGS)
-    exposure.claim(entry("all", {"url": "x.example.com"}))
-    exposure.claim(entry("part", {"url": "x.example.com/a/b"}))
-    found = [exposure.find("x.example.com", path) for path in ("/a/b/c", "/a/bc", "/")]
+    registry = UrlRegistry(SETTINGS)
+    registry.claim(entry("all", {"url": "x.example.com"}))
+    registry.claim(entry("part", {"url": "x.example.com/a/b"}))
+    found = [registry.find("x.example.com", path) for path in ("/a/b/c", "/a/bc", "/")]
     assert [route and route.owner.split()[1] for route in found] == ["part", "all", "all"]
-    assert exposure.find("y.example.com", "/") is None
+    assert registry.find("y.example.com", "/") is None
 
 
 @pytest.mark.parametrize(
@@ -102,16 +102,16 @@ def test_the_longest_beginning_of_a_path_wins() -> None:
     ],
 )
 def test_who_may_open_it(url: dict[str, Any], want: bool) -> None:
-    exposure = UrlRegistry(SETTINGS)
-    exposure.claim(entry("web", url))
-    route = exposure.find("web-research.localhost", "/")
+    registry = UrlRegistry(SETTINGS)
+    registry.claim(entry("web", url))
+    route = registry.find("web-research.localhost", "/")
     assert route is not None
-    assert route.place == UrlLocation("web-research.localhost")
+    assert route.location == UrlLocation("web-research.localhost")
     assert route.admits(Caller("ada@example.com", "1", groups=("vision",))) is want
 
 
 def test_only_ready_pods_answer() -> None:
-    exposure = UrlRegistry(SETTINGS)
+    registry = UrlRegistry(SETTINGS)
     pods = (
         pod("a", ready=True),
         pod("b"),
@@ -119,7 +119,7 @@ def test_only_ready_pods_answer() -> None:
         pod("d", ready=True, stopping_for="delete"),
     )
     held = entry("web", {})
-    names, _ = exposure.claim(held)
+    names, _ = registry.claim(held)
     recorded = msgspec.structs.replace(held.workload, urls=names)
-    exposure.update(msgspec.structs.replace(held, workload=recorded, pods=pods))
-    assert exposure.ready_pods(recorded.id) == ["pod-a"]
+    registry.update(msgspec.structs.replace(held, workload=recorded, pods=pods))
+    assert registry.ready_pods(recorded.id) == ["pod-a"]

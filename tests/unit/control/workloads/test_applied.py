@@ -147,7 +147,7 @@ class Edited:
             "w", id="w", phase_message="Runs\n  on one node", applied=digests_of(_applied(before))
         )
         self.store = SimpleNamespace(subscribe=self.subscribe, find=self.find, get=self.load)
-        self.exposure = UrlRegistry()
+        self.url_registry = UrlRegistry()
         self.written = 0
 
     def clock(self) -> int:

@@ -51,7 +51,7 @@ def render(
     entry = WorkloadEntry(workload=workload("golden", project_name="team-a"), podsets=sets)
     names, refused = UrlRegistry(settings).claim(entry)
     assert not refused
-    urls = tuple(route.seen_by_engine for route in render_routes(entry.workload, sets, names, settings))
+    urls = tuple(route.for_engine for route in render_routes(entry.workload, sets, names, settings))
     place = msgspec.structs.replace(GOLDEN_PLACE, urls=urls, ingress=entrance, **members)
     found = render_objects(place, sets).services
     kept = [body for body in found if body["kind"] == "Ingress" or body["spec"]["type"] == "ExternalName"]
