@@ -416,7 +416,7 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
             room.customs.set_status(before, {"phase": "Stopped"}),
             room.customs.release(before),
         ):
-            with pytest.raises(Unavailable, match="does not let train in runai-default be changed for now"):
+            with pytest.raises(Unavailable, match="Cannot change train in runai-default in the cluster for now"):
                 await change
         # As good as done: the one that was meant is gone.
         await lifecycle.delete(room.context, CALLER, "training", "u-1")

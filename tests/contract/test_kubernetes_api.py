@@ -381,13 +381,13 @@ def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture)
     words = "the cluster's API server at 127.0.0.1:1 does not answer: Connection refused"
     assert told == [words, ""]
     [said] = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert said == f"{words}; trying again"
+    assert said == f"{words}; retrying"
 
 
 def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
-        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} takes no connection within 0.2 s"):
+        with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} accepted no connection within 0.2 s"):
             asyncio.run(connect(host, port, ssl.create_default_context(), 0.2))
 
 

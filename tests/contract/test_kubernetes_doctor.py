@@ -7,8 +7,8 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
-from fairlead.engines.kubernetes.install.checks import Finding
-from fairlead.engines.kubernetes.install.doctor_kai import find_overdue, judge_refusal, look_at_work
+from fairlead.engines.kubernetes.install.checks import Finding, judge_refusal
+from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work, find_overdue
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod, load_last_scheduler_event
 from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
@@ -43,21 +43,24 @@ WAITS = items(pod(**{"pod-group-name": "g"}))
 @pytest.mark.parametrize(
     ("script", "want"),
     [
-        ([items()], ("KAI at work", "ok", "no pod waits for it")),
-        ([items(pod(JUST_NOW))], ("KAI at work", "ok", "no pod waits for it")),
-        ([items(pod(AT_LAST)), items()], ("KAI's pod grouper", "missing", "no pod group for n/p")),
-        ([items(pod()), items()], ("KAI's pod grouper", "missing", "no pod group for n/p")),
-        ([items(pod()), NOT_THERE], ("KAI's pod grouper", "missing", "no pod group for n/p")),
-        ([items(pod(), pod()), items()], ("KAI's pod grouper", "missing", "no pod group for n/p and 1 more")),
-        ([WAITS, items(GROUP), items(), NOT_THERE], ("KAI's scheduler", "missing", "says nothing of n/p")),
-        ([WAITS, items(GROUP), items(), FORBIDDEN], ("KAI's scheduler", "missing", "says nothing of n/p")),
+        ([items()], ("KAI at work", "ok", "no pod has waited for it")),
+        ([items(pod(JUST_NOW))], ("KAI at work", "ok", "no pod has waited for it")),
+        ([items(pod(AT_LAST)), items()], ("KAI's pod grouper", "missing", "not created a pod group for n/p")),
+        ([items(pod()), items()], ("KAI's pod grouper", "missing", "not created a pod group for n/p")),
+        ([items(pod()), NOT_THERE], ("KAI's pod grouper", "missing", "not created a pod group for n/p")),
+        (
+            [items(pod(), pod()), items()],
+            ("KAI's pod grouper", "missing", "not created a pod group for n/p and 1 more"),
+        ),
+        ([WAITS, items(GROUP), items(), NOT_THERE], ("KAI's scheduler", "missing", "has not reacted to n/p")),
+        ([WAITS, items(GROUP), items(), FORBIDDEN], ("KAI's scheduler", "missing", "has not reacted to n/p")),
         (
             [WAITS, items({**GROUP, "status": {"schedulingConditions": [REFUSAL]}})],
-            ("KAI at work", "ok", "takes notice of all of 1"),
+            ("KAI at work", "ok", "has reacted to all waiting pods: 1"),
         ),
-        ([WAITS, items(GROUP), told("Pipelined")], ("KAI at work", "ok", "takes notice of all of 1")),
+        ([WAITS, items(GROUP), told("Pipelined")], ("KAI at work", "ok", "has reacted to all waiting pods: 1")),
         ([WAITS, items(GROUP), told("Scheduled")], ("KAI's binder", "missing", "does not bind n/p")),
-        ([WAITS, items(GROUP), told("Scheduled", JUST_NOW)], ("KAI at work", "ok", "takes notice of all")),
+        ([WAITS, items(GROUP), told("Scheduled", JUST_NOW)], ("KAI at work", "ok", "has reacted to all")),
         ([WAITS, items(GROUP), items(), answer(200, BOUND_TO)], ("KAI's binder", "missing", "does not bind n/p")),
     ],
     ids=[
@@ -83,7 +86,7 @@ def test_which_part_of_kai_is_silent(script: list[Answer], want: tuple[str, str,
     @scenario
     async def look() -> None:
         async with server as api:
-            seen.extend(await look_at_work(api))
+            seen.extend(await check_kai_at_work(api))
 
     look()
     tried, found = seen

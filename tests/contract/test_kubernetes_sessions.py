@@ -101,4 +101,4 @@ def test_a_port_that_nobody_listens_on_is_logged_and_its_connection_ends(caplog:
 
     with caplog.at_level("INFO"):
         connect()
-    assert "port 8099 of pod p takes no connection: connect: connection refused" in caplog.text
+    assert "port 8099 of pod p refused a connection: connect: connection refused" in caplog.text

@@ -1,4 +1,4 @@
-"""From what the operator wrote to an engine for a cluster. Loaded by `app` only when the settings ask for it."""
+"""From the server's settings to the engine of a cluster. Loaded by `app` only if the settings ask for it."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from fairlead.model.pods.urls import IngressSettings, is_host
 
 
 class KubernetesOptions(Protocol):
-    """What is asked of the application's settings."""
+    """The settings that are read here."""
 
     @property
     def kubeconfig(self) -> str: ...
@@ -52,23 +52,23 @@ class KubernetesOptions(Protocol):
 
 
 def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
-    """The engine of a cluster; raises Refused when no cluster is known, Invalid when nobody can allow what is given."""
-    allowed, entrance = parse_allowed(written.allow), read_entrance(written)
+    """The engine of a cluster; raises Refused if no cluster is configured, Invalid if an allowance is not valid."""
+    allowed, ingress = parse_allowed(written.allow), read_ingress(written)
     api = Api(load_access(written.kubeconfig, os.environ))
-    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, entrance)
+    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, ingress)
 
 
-def read_entrance(written: KubernetesOptions) -> IngressSettings | None:
-    """How URLs become Ingress objects; None where nobody wants them. Raises Refused for what no such object can say."""
+def read_ingress(written: KubernetesOptions) -> IngressSettings | None:
+    """The settings of Ingress objects; None if none are wanted. Raises Refused if a value is not valid there."""
     if not written.ingress_class:
         return None
     for flag, name in (("--ingress-class", written.ingress_class), ("--ingress-server", written.ingress_server)):
         if not is_host(name):
             raise Refused(
-                f"{flag}: {name!r} is no name that an Ingress can have; it is lower-case letters, digits, - and ."
+                f"{flag}: {name!r} is not a valid name for an Ingress; use lower-case letters, digits, - and ."
             )
     if not written.port or not written.proxy_port:
-        raise Refused("--ingress-class wants --port and --proxy-port too: Ingress objects lead to these ports")
+        raise Refused("--ingress-class needs --port and --proxy-port: Ingress objects lead to these ports")
     return IngressSettings(
         ingress_class=written.ingress_class,
         domain=written.domain.lower(),
@@ -81,7 +81,7 @@ def read_entrance(written: KubernetesOptions) -> IngressSettings | None:
 
 
 async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The files that the cluster keeps for all servers; those of `mine` become them where it has none yet."""
+    """The files that all servers share; those of `mine` are added if the cluster has none yet."""
     api = Api(load_access(written.kubeconfig, os.environ))
     try:
         return await share_files(api, written.keys_secret, mine)
@@ -90,6 +90,6 @@ async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> d
 
 
 def custom_resources() -> list[Resource]:
-    """The kinds of objects that mean a workload."""
+    """The kinds of our custom resources."""
     named = [kind for kind in KINDS.values() if kind.letter]
     return [Resource(f"{GROUP}/{VERSION}", kind.resource, plural_of(kind)) for kind in named]

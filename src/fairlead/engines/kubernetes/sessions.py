@@ -1,6 +1,6 @@
-"""What people open into pods, through the API server: output, commands, terminals, connections to ports.
+"""Sessions into pods through the API server: logs, commands, terminals, connections to ports.
 
-Called by the engine. Sessions speak the channels of Kubernetes' remote commands over WebSockets.
+Called by the engine. Sessions use the channels of Kubernetes' remote commands over WebSockets.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ log = logging.getLogger(__name__)
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _PORTS = ("v4.channel.k8s.io",)
 _INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
-#: The container in which Knative counts requests, and the port on which it takes them.
-_COUNTER, _COUNTED_PORT = "queue-proxy", 8012
+#: The name of Knative's sidecar, and the port on which it receives requests and counts them.
+_SIDECAR, _SIDECAR_PORT = "queue-proxy", 8012
 _NAMES = {_OUTPUT: "output", _ERROR: "error"}
-#: What a container's runtime says of a program that it could not begin: runc's words, or crun's.
-_NOT_BEGUN = re.compile(r"exec: \".*|executable file .*", re.DOTALL)
-_NOT_THERE = ("not found", "no such file or directory")
+#: How container runtimes report a program that they could not start: runc's message, or crun's.
+_NOT_STARTED = re.compile(r"exec: \".*|executable file .*", re.DOTALL)
+_NOT_FOUND = ("not found", "no such file or directory")
 
 
 async def stream_logs(api: Api, pod: objects.Pod, request: LogRequest) -> AsyncIterator[bytes]:
-    """The output of a pod's main container; of the start before the last one when an earlier attempt is asked for."""
+    """The output of a pod's main container; of its previous start if an earlier attempt is asked for."""
     query = {"container": main_container_name(pod), "follow": "true" if request.follow else "false"}
     if request.timestamps:
         query["timestamps"] = "true"
@@ -55,7 +55,7 @@ async def stream_logs(api: Api, pod: objects.Pod, request: LogRequest) -> AsyncI
     except ApiError as error:
         raise _translated(error, pod) from error
     except OSError as error:
-        raise Unavailable(f"The output of pod {pod.metadata.name} breaks off: {error}") from error
+        raise Unavailable(f"The output of pod {pod.metadata.name} was cut off: {error}") from error
 
 
 def _restarts(pod: objects.Pod) -> int:
@@ -65,7 +65,7 @@ def _restarts(pod: objects.Pod) -> int:
 
 def _translated(error: ApiError, pod: objects.Pod) -> NotFound | Refused:
     if error.status == 404:
-        return NotFound(f"Pod {pod.metadata.name} is gone, and its output with it")
+        return NotFound(f"Pod {pod.metadata.name} was deleted, and its output with it")
     return Refused(f"Pod {pod.metadata.name}: {error.message}")
 
 
@@ -85,13 +85,13 @@ class _ExitStatus(msgspec.Struct):
 
 
 class CommandSession:
-    """A command beside a pod's own, or the pod's own input and output; see `engines.base.Session`."""
+    """A command in a pod, or the pod's main process; see `engines.base.Session`."""
 
     def __init__(self, link: WebSocket, *, is_terminal: bool) -> None:
         self._link = link
         self._is_terminal = is_terminal
         self._pending: set[asyncio.Task[None]] = set()
-        #: What is left to say after the last message.
+        #: What is returned after the last message.
         self._rest: list[tuple[str, bytes]] = []
 
     @classmethod
@@ -118,9 +118,9 @@ class CommandSession:
             if channel in _NAMES and data:
                 return _NAMES[channel], data
             if channel == _STATUS:
-                words, code = read_end(data)
-                line = f"{words}\r\n" if self._is_terminal else f"{words}\n"
-                self._rest = [*([("error", line.encode())] if words else ()), ("exit", code)]
+                error, code = read_end(data)
+                line = f"{error}\r\n" if self._is_terminal else f"{error}\n"
+                self._rest = [*([("error", line.encode())] if error else ()), ("exit", code)]
         return self._rest.pop(0)
 
     async def write(self, data: bytes) -> None:
@@ -128,7 +128,7 @@ class CommandSession:
             await self._link.send(bytes([_INPUT]) + data)
 
     def close_input(self) -> None:
-        """The end of the input: end of file for a pipe, the key for it on a terminal."""
+        """End the input: with an end of file on a pipe, with Ctrl-D on a terminal."""
         if self._is_terminal:
             self._later(bytes([_INPUT]) + b"\x04")
         elif self._link.subprotocol == _COMMANDS[0]:
@@ -169,33 +169,33 @@ async def _open(api: Api, pod: objects.Pod, verb: str, query: list[tuple[str, st
 
 
 def read_end(data: bytes) -> tuple[str, bytes]:
-    """How a command ended: words where it never began, and its exit code, or the one that a shell would give then."""
+    """The error of a command that could not start, or nothing; and the exit code, as a shell would return it."""
     try:
         status = msgspec.json.decode(data, type=_ExitStatus)
     except msgspec.DecodeError:
-        return "How the command ended is not known: the cluster's answer cannot be read", b"1"
+        return "The exit code is unknown: the cluster's answer cannot be read", b"1"
     if status.status == "Success":
         return "", b"0"
     causes = status.details.causes if status.details else []
     for cause in causes:
         if cause.reason == "ExitCode":
             return "", cause.message.encode()
-    found = _NOT_BEGUN.search(status.message)
-    if found is None:
+    match = _NOT_STARTED.search(status.message)
+    if match is None:
         return status.message, b"1"
-    words = found[0].removesuffix(": unknown")
-    return words, b"127" if any(each in words.lower() for each in _NOT_THERE) else b"126"
+    error = match[0].removesuffix(": unknown")
+    return error, b"127" if any(each in error.lower() for each in _NOT_FOUND) else b"126"
 
 
 def listening_port(pod: objects.Pod, port: int) -> int:
-    """Where a port of the pod is reached: where Knative counts its requests, they go past that."""
+    """The port to connect to: requests to a service of Knative go through its sidecar, which counts them."""
     names = [container.name for container in pod.spec.containers]
     served = {one.container_port for container in pod.spec.containers for one in container.ports}
-    return _COUNTED_PORT if _COUNTER in names and port in served else port
+    return _SIDECAR_PORT if _SIDECAR in names and port in served else port
 
 
 async def dial(api: Api, pod: objects.Pod, port: int) -> int:
-    """A connection to a port of a pod: one end of a pair of sockets, whose other end is passed on."""
+    """A connection to a port of a pod: one end of a pair of sockets, whose other end is forwarded."""
     path = f"{POD.path(pod.metadata.namespace, pod.metadata.name)}/portforward"
     try:
         link = await WebSocket.open(api, path, [("ports", str(port))], _PORTS)
@@ -205,36 +205,36 @@ async def dial(api: Api, pod: objects.Pod, port: int) -> int:
     ours.setblocking(False)
     reader, writer = await asyncio.open_connection(sock=ours)
     what = f"port {port} of pod {pod.metadata.name}"
-    task = asyncio.get_running_loop().create_task(_pass_on(link, reader, writer, what))
-    _PASSING.add(task)
-    task.add_done_callback(_PASSING.discard)
+    task = asyncio.get_running_loop().create_task(_forward(link, reader, writer, what))
+    _FORWARDING.add(task)
+    task.add_done_callback(_FORWARDING.discard)
     return theirs.detach()
 
 
-#: Connections that are passed on; the loop alone would let go of their tasks.
-_PASSING: set["asyncio.Task[None]"] = set()
+#: Tasks that forward connections; the event loop itself holds tasks weakly.
+_FORWARDING: set["asyncio.Task[None]"] = set()
 _DATA, _TROUBLE = 0, 1
 
 
-async def _pass_on(link: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, what: str) -> None:
+async def _forward(link: WebSocket, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, what: str) -> None:
     sending = asyncio.get_running_loop().create_task(pump(reader, link, bytes([_DATA])))
     greeted: set[int] = set()
     try:
         while (message := await link.receive()) is not None:
             channel, data = (message[0], message[1:]) if message else (_DATA, b"")
             if channel not in greeted:
-                # The first message of each channel only repeats the port's number.
+                # The first message of each channel only repeats the port number.
                 greeted.add(channel)
                 data = data[2:]
             if channel == _TROUBLE and data:
-                # The connection was taken before the pod was asked: whoever has it only sees it end.
-                log.info("%s takes no connection: %s", what, data.decode(errors="replace").strip())
+                # The connection was accepted before the pod was asked: the caller only sees its end.
+                log.info("%s refused a connection: %s", what, data.decode(errors="replace").strip())
                 break
             if data:
                 writer.write(data)
                 await writer.drain()
     except OSError:
-        # The other end has let go; so do we.
+        # The other end has closed.
         return
     finally:
         sending.cancel()

@@ -1,7 +1,7 @@
-"""Files that all servers of one database need alike, kept in a Secret of the cluster: keys, and the first credentials.
+"""Files that all servers of one database share through a Secret of the cluster: keys and the first credentials.
 
-`configuration.py` calls it at a start. What the Secret has goes before what a server has, so that all end up with the
-files of whoever was first.
+`configuration.py` calls it at a start. Files in the Secret win over those of a server, so that all servers get the
+files of the first one.
 """
 
 import base64
@@ -15,7 +15,7 @@ from fairlead.engines.kubernetes.client.resources import SECRET, Manifest
 from fairlead.model.errors import Refused
 
 _LABELS = {"app.kubernetes.io/name": "fairlead", "app.kubernetes.io/managed-by": "fairlead"}
-#: How often another server may be quicker before this one gives up.
+#: How often another server may be faster before this one gives up.
 _TRIES = 10
 
 
@@ -25,10 +25,10 @@ class _Secret(msgspec.Struct):
 
 
 async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[str, bytes]:
-    """All files of the Secret NAMESPACE/NAME, with those of `mine` added that it lacked; raises Refused."""
+    """All files of the Secret NAMESPACE/NAME, after adding those of `mine` that it lacked; raises Refused."""
     namespace, _, name = secret.partition("/")
     if not namespace or not name:
-        raise Refused(f"--keys-secret {secret} names no Secret; write NAMESPACE/NAME")
+        raise Refused(f"--keys-secret {secret} is not a valid Secret; write NAMESPACE/NAME")
     try:
         for _ in range(_TRIES):
             found = await _load(api, namespace, name)
@@ -40,7 +40,7 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
                 return {**kept, **more}
     except (ApiError, OSError) as error:
         raise Refused(f"The keys in the Secret {secret} cannot be shared: {error}") from error
-    raise Refused(f"The keys in the Secret {secret} cannot be shared: others change it all the time")
+    raise Refused(f"The keys in the Secret {secret} cannot be shared: other servers keep changing it")
 
 
 async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
@@ -49,7 +49,7 @@ async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
 
 
 async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:
-    """Make the Secret or add to it as it was found; False if it is another one by now."""
+    """Create the Secret, or add to it as it was read; False if it has changed since."""
     body: Manifest = {"data": _encoded(files)}
     try:
         if found is None:

@@ -1,11 +1,11 @@
-"""Workloads that people applied to the cluster as objects: watched, held until we let go, their status written.
+"""Workloads that people applied to the cluster as objects: watched, held by a finalizer, their status written.
 
-The engine has one; `control/workloads/applied.py` decides what becomes of them, through the seam.
+The engine has one. `control/workloads/applied.py` decides through the seam what becomes of them.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,8 @@ import msgspec
 from fairlead.engines.base import AppliedObject, AppliedObjects
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
-from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Resource
+from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Manifest, Resource
+from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.render.context import Owner
@@ -26,7 +27,7 @@ FINALIZER = "run.ai/fairlead"
 #: The label of our definitions.
 _OURS = "app.kubernetes.io/managed-by=fairlead"
 _QUERY = {"fieldManager": MANAGER}
-#: A list of changes, of which the first may ask whether the object is the one that is meant.
+#: A list of steps, of which the first tests whether it is the right object.
 _STEPS = "application/json-patch+json"
 
 
@@ -41,19 +42,19 @@ class WorkloadObjects(AppliedObjects):
         self._found: dict[str, tuple[Resource, objects.Custom]] = {}
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
-        self._tasks: list[asyncio.Task[None]] = []
-        #: Kinds that were not there when we started, by the names of their definitions.
+        self._tasks = BackgroundTasks()
+        #: Kinds that were not installed when we started, by the names of their definitions.
         self._missing: dict[str, Resource] = {}
-        #: Kinds of which no object can be there unseen.
+        #: Kinds whose objects are all known.
         self._known: set[str] = set()
 
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
-        """Watch these kinds, and each of the missing ones when it is installed."""
+        """Watch these kinds, and each missing kind when it is installed."""
         watches: list[ObjectWatch[Any]] = [self._watch(resource) for resource in resources]
         watches.append(ObjectWatch(self._api, NAMESPACE.path(), objects.Namespace, self._note_namespace, CLUSTER_LABEL))
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
-            self._spawn(watch.run())
+            self._tasks.spawn(watch.run())
         self._known |= {resource.kind for resource in resources}
         self._missing = {f"{resource.plural}.{resource.api.partition('/')[0]}": resource for resource in missing}
         if not missing:
@@ -62,20 +63,21 @@ class WorkloadObjects(AppliedObjects):
         try:
             await definitions.list()
             for name, resource in self._missing.items():
-                # That nobody serves it says little: an API server that starts does not yet serve all that is installed.
+                # That a kind is not served proves nothing: an API server that starts does not serve all kinds yet.
                 if not await self._is_installed(name):
                     self._known.add(resource.kind)
         except ApiError as error:
             if error.status != 403:
                 raise
             log.warning(
-                "kinds that are installed later are seen at the next start, for want of a permission: %s", error
+                "Kinds that are installed later are noticed at the next start, because a permission is missing: %s",
+                error,
             )
             return
-        self._spawn(definitions.run())
+        self._tasks.spawn(definitions.run())
 
     async def _is_installed(self, definition: str) -> bool:
-        """Whoever installed it: a definition without our label has objects too."""
+        """Whoever installed it: objects exist for definitions without our label too."""
         found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
         return bool(msgspec.json.decode(found, type=ListedObjects).items)
 
@@ -84,7 +86,7 @@ class WorkloadObjects(AppliedObjects):
 
     async def _watch_late(self, resource: Resource) -> None:
         watch = self._watch(resource)
-        await retry_forever(watch.list, f"the objects of {resource.plural} cannot be listed yet")
+        await retry_forever(watch.list, f"Cannot list {resource.plural} yet")
         self._note_known(resource)
         await watch.run()
 
@@ -99,23 +101,18 @@ class WorkloadObjects(AppliedObjects):
         elif objects.condition(after.status.conditions or (), "Established") is not None:
             resource = self._missing.pop(after.metadata.name, None)
             if resource is not None:
-                self._spawn(self._watch_late(resource))
+                self._tasks.spawn(self._watch_late(resource))
 
     def _note_namespace(self, before: objects.Namespace | None, after: objects.Namespace | None) -> None:
-        """One that is handed over, from or to another Fairlead, has other objects from then on."""
+        """If a namespace is handed over from or to another Fairlead, so are its objects."""
         owners = [one.metadata.labels.get(CLUSTER_LABEL) if one is not None else None for one in (before, after)]
         if before is not None and owners[0] != owners[1]:
             name = before.metadata.name
             self._changed |= {id for id, (_, custom) in self._found.items() if custom.metadata.namespace == name}
             self._notify()
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(work))
-
     async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def _keeper(self, resource: Resource) -> Callable[[objects.Custom | None, objects.Custom | None], None]:
         def keep(before: objects.Custom | None, after: objects.Custom | None) -> None:
@@ -167,8 +164,8 @@ class WorkloadObjects(AppliedObjects):
     async def release(self, applied: AppliedObject) -> None:
         await self._change(applied, {"metadata": self._finalizers(applied, held=False)})
 
-    def _finalizers(self, applied: AppliedObject, *, held: bool) -> dict[str, Any]:
-        """The list with or without ours. The version makes sure that nobody else changed it meanwhile."""
+    def _finalizers(self, applied: AppliedObject, *, held: bool) -> Manifest:
+        """The list with or without ours. The version makes sure that nobody else has changed it meanwhile."""
         if applied.id not in self._found:
             return {}
         metadata = self._found[applied.id][1].metadata
@@ -188,19 +185,19 @@ class WorkloadObjects(AppliedObjects):
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
     async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
-        """All of it, on this object and on no later one of its name; the uid alone would be ignored here."""
-        told = {name: value for name, value in status.items() if value is not None}
-        steps = [
+        """Replace the status of this object, and of no later one of its name: a uid in the body would be ignored."""
+        given = {name: value for name, value in status.items() if value is not None}
+        steps: list[Manifest] = [
             {"op": "test", "path": "/metadata/uid", "value": applied.id},
-            {"op": "add", "path": "/status", "value": told},
+            {"op": "add", "path": "/status", "value": given},
         ]
-        await self._ask(applied, "/status", steps, _STEPS)
+        await self._patch(applied, "/status", steps, _STEPS)
 
-    async def _change(self, applied: AppliedObject, change: dict[str, Any]) -> bytes:
-        return await self._ask(applied, "", change, MERGE)
+    async def _change(self, applied: AppliedObject, change: Manifest) -> bytes:
+        return await self._patch(applied, "", change, MERGE)
 
-    async def _ask(self, applied: AppliedObject, part: str, body: Any, content: str) -> bytes:
-        """One that is gone meanwhile is as good as changed; the watch tells."""
+    async def _patch(self, applied: AppliedObject, part: str, body: Manifest | list[Manifest], content: str) -> bytes:
+        """An object that was deleted meanwhile needs no change; the watch reports it."""
         if applied.id not in self._found:
             return b""
         try:
@@ -208,8 +205,8 @@ class WorkloadObjects(AppliedObjects):
         except ApiError as error:
             if error.status == 404:
                 return b""
-            words = f"The cluster does not let {applied.name} in {applied.namespace} be changed for now: {error}"
-            raise Unavailable(words) from error
+            message = f"Cannot change {applied.name} in {applied.namespace} in the cluster for now: {error}"
+            raise Unavailable(message) from error
 
 
 def _render(resource: Resource, custom: objects.Custom) -> AppliedObject:
@@ -229,4 +226,4 @@ def _render(resource: Resource, custom: objects.Custom) -> AppliedObject:
 
 
 def _nothing() -> None:
-    """Before anybody listens."""
+    """Nobody listens yet."""

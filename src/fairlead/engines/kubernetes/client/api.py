@@ -1,7 +1,9 @@
-"""Requests to the Kubernetes API: JSON in and out, watches line by line, upgrades for sessions; what failed says why.
+"""Requests to the Kubernetes API: JSON, streams for watches and logs, upgrades for sessions.
 
-Every request that the engine makes may be sent twice without harm, so a broken connection, a full server (429) and a
-server that restarts (5xx) are tried again here, with growing pauses, until the time that the caller gave is over.
+Every request of the engine may be sent twice without harm. So a broken connection, an overloaded server (429) and a
+restarting server (5xx) are retried here with growing pauses, until the caller's patience is over.
+
+Why not a library: see "Talking to the API server" in docs/designs/0006-kubernetes-engine.md, with measurements.
 """
 
 import asyncio
@@ -22,20 +24,20 @@ from fairlead.engines.kubernetes.client.kubeconfig import TOKEN_SECONDS, Access
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
-#: Connections that are kept for the next request, and requests that are under way at the same time.
+#: Connections that are kept for the next request, and requests at the same time.
 _KEPT, _AT_ONCE = 16, 16
 _CONNECT_SECONDS = 10.0
-#: How long one try may take.
+#: Seconds that one try may take.
 _TRY_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
-#: How the API server begins when what is applied contradicts itself. It says 500, and would say so for ever.
+#: How the message begins if an applied object contradicts itself. The status is 500, and would stay so.
 _CONTRADICTION = "failed to create typed patch object"
 JSON, APPLY, MERGE = "application/json", "application/apply-patch+yaml", "application/merge-patch+json"
 
 
 class ApiError(Exception):
-    """The API server refused: the status of HTTP, its word for the reason, and its sentence."""
+    """The API server refused: HTTP status, reason and message."""
 
     def __init__(self, status: int, reason: str, message: str) -> None:
         super().__init__(message)
@@ -51,7 +53,7 @@ class _Status(msgspec.Struct):
 
 class Api:
     def __init__(self, access: Access, patience: float = 60.0) -> None:
-        """A request is tried again for at most `patience` seconds."""
+        """A request is retried for at most `patience` seconds."""
         self._access = access
         self._patience = patience
         self._idle: list[ApiConnection] = []
@@ -59,9 +61,9 @@ class Api:
         self._token = ""
         self._token_until = 0.0
         self._renewing = asyncio.Lock()
-        #: Why nobody answers; empty while somebody does.
+        #: Why the API server does not answer; empty while it does.
         self.unreachable_reason = ""
-        #: Called when that has changed.
+        #: Called when that changes.
         self.notify_away: Callable[[], None] = _ignore
 
     async def request(
@@ -74,9 +76,10 @@ class Api:
         content: str = JSON,
         is_exact: bool = False,
     ) -> bytes:
-        """One request, tried again if need be; raises ApiError, or OSError when nobody answers.
+        """One request, retried if necessary; raises ApiError, or OSError if the API server does not answer.
 
-        What is applied depends on no version unless it `is_exact`: a conflict says only that somebody was quicker.
+        An applied object does not depend on a version unless it `is_exact`: a conflict only means that somebody else
+        was faster.
         """
         data = b"" if body is None else msgspec.json.encode(body)
         give_up = time.monotonic() + self._patience
@@ -86,11 +89,11 @@ class Api:
             try:
                 async with self._slots, asyncio.timeout(_TRY_SECONDS):
                     answer = await self._send(method, _target(path, query), data, content)
-                    found = await self._read(answer)
-                self._note_answer()
+                    content_read = await self._read(answer)
+                self._on_answer()
                 if answer.status < 400:
-                    return found
-                refusal = _read_error(answer.status, found)
+                    return content_read
+                refusal = _read_error(answer.status, content_read)
                 failure: Exception = refusal
                 is_overtaken = content == APPLY and refusal.reason == "Conflict" and not is_exact
                 if refusal.status not in _AGAIN and not is_overtaken:
@@ -101,26 +104,26 @@ class Api:
             except OSError as error:
                 failure = error
             if isinstance(failure, OSError):
-                self._tell_away(failure)
+                self._on_unreachable(failure)
             if time.monotonic() + wait > give_up:
                 raise failure
-            # Not all at once after a restart of the server.
+            # Not all requests at once after a restart of the server.
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
-    def _tell_away(self, error: OSError) -> None:
-        """Once, until it answers again."""
+    def _on_unreachable(self, error: OSError) -> None:
+        """Reported once, until the server answers again."""
         if not self.unreachable_reason:
             where = f"{self._access.host}:{self._access.port}"
-            # The loop's own words for a refused connection name the address a second time.
+            # asyncio's message for a refused connection repeats the address.
             why = (
                 os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error_message(error)
             )
             self.unreachable_reason = f"the cluster's API server at {where} does not answer: {why}"
-            log.warning("%s; trying again", self.unreachable_reason)
+            log.warning("%s; retrying", self.unreachable_reason)
             self.notify_away()
 
-    def _note_answer(self) -> None:
+    def _on_answer(self) -> None:
         if self.unreachable_reason:
             self.unreachable_reason = ""
             self.notify_away()
@@ -129,7 +132,7 @@ class Api:
         return await self.request("GET", path, query=query)
 
     async def find(self, path: str) -> bytes | None:
-        """What is there; None if nothing is."""
+        """The object; None if it does not exist."""
         try:
             return await self.request("GET", path)
         except ApiError as error:
@@ -139,11 +142,11 @@ class Api:
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A body that may never end, piece by piece, on a connection of its own; not tried again."""
+        """A body that may never end, piece by piece, on a connection of its own; not retried."""
         connection = await self._open()
         try:
             answer = await connection.send(await self._head("GET", _target(path, query), b"", JSON), b"")
-            self._note_answer()
+            self._on_answer()
             if answer.status >= 400:
                 raise _read_error(answer.status, await answer.body())
             yield answer.pieces()
@@ -151,7 +154,7 @@ class Api:
             connection.close()
 
     async def upgrade(self, target: str, headers: dict[str, str]) -> tuple[ApiConnection, Answer]:
-        """A connection that speaks another protocol from now on; the caller closes it."""
+        """A connection that uses another protocol from now on; the caller closes it."""
         connection = await self._open()
         try:
             answer = await connection.send(await self._head("GET", target, b"", JSON, headers), b"")
@@ -167,11 +170,11 @@ class Api:
         try:
             return await connect(access.host, access.port, access.tls, _CONNECT_SECONDS)
         except OSError as error:
-            self._tell_away(error)
+            self._on_unreachable(error)
             raise
 
     async def _send(self, method: str, target: str, data: bytes, content: str) -> Answer:
-        """On a kept connection if there is one; it may have been closed meanwhile, then on a new one."""
+        """On a kept connection, or on a new one if there is none or the server has closed it."""
         head = await self._head(method, target, data, content)
         while self._idle:
             connection = self._idle.pop()
@@ -195,7 +198,7 @@ class Api:
     async def _read(self, answer: Answer) -> bytes:
         connection = answer.connection
         try:
-            found = await answer.body()
+            body = await answer.body()
         except BaseException:
             connection.close()
             raise
@@ -203,7 +206,7 @@ class Api:
             self._idle.append(connection)
         else:
             connection.close()
-        return found
+        return body
 
     async def _head(
         self, method: str, target: str, data: bytes, content: str, more: dict[str, str] | None = None
@@ -223,7 +226,7 @@ class Api:
         if time.monotonic() >= self._token_until:
             async with self._renewing:
                 if time.monotonic() >= self._token_until:
-                    # A file, or a program that may take its time.
+                    # From a file, or from a program that may be slow.
                     self._token = await asyncio.to_thread(self._access.token)
                     self._token_until = time.monotonic() + TOKEN_SECONDS
         return self._token
@@ -235,7 +238,7 @@ class Api:
 
 
 def _ignore() -> None:
-    """Nobody wants to know."""
+    """Nobody listens yet."""
 
 
 def _target(path: str, query: Mapping[str, str] | None) -> str:
@@ -249,25 +252,25 @@ def _retry_after(answer: Answer) -> float:
 
 def _read_error(status: int, body: bytes) -> ApiError:
     try:
-        said = msgspec.json.decode(body, type=_Status)
+        status_object = msgspec.json.decode(body, type=_Status)
     except msgspec.DecodeError:
-        said = _Status(message=body.decode("utf-8", "replace").strip()[:500])
-    is_final = status == 500 and said.message.startswith(_CONTRADICTION)
-    return ApiError(422 if is_final else status, said.reason, said.message or f"HTTP {status}")
+        status_object = _Status(message=body.decode("utf-8", "replace").strip()[:500])
+    is_final = status == 500 and status_object.message.startswith(_CONTRADICTION)
+    return ApiError(422 if is_final else status, status_object.reason, status_object.message or f"HTTP {status}")
 
 
 def error_message(error: Exception) -> str:
-    """Not every error has words of its own."""
-    return str(error) or ("nothing was heard in time" if isinstance(error, TimeoutError) else type(error).__name__)
+    """The text of an error; not every error has one."""
+    return str(error) or ("no answer in time" if isinstance(error, TimeoutError) else type(error).__name__)
 
 
-async def retry_forever(act: Callable[[], Awaitable[Result]], trouble: str) -> Result:
-    """Again and again, until the cluster lets it be done."""
+async def retry_forever(act: Callable[[], Awaitable[Result]], message: str) -> Result:
+    """Retry until the cluster carries it out."""
     pause = _FIRST_PAUSE
     while True:
         try:
             return await act()
         except (ApiError, OSError) as error:
-            log.warning("%s: %s", trouble, error_message(error))
+            log.warning("%s; retrying: %s", message, error_message(error))
         await asyncio.sleep(pause)
         pause = min(_LONGEST_PAUSE, pause * 2)

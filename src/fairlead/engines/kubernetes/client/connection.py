@@ -1,6 +1,6 @@
-"""HTTP/1.1 to the API server on asyncio: kept connections, answers as they come, upgrades to other protocols.
+"""HTTP/1.1 to the API server on asyncio: kept connections, streamed answers, upgrades to other protocols.
 
-`api.py` stands on it. It knows nothing of Kubernetes. Answers are parsed by httptools, which our HTTP server uses too.
+`api.py` is built on it. It knows nothing of Kubernetes. httptools, which our HTTP server uses too, parses the answers.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from collections.abc import AsyncIterator
 import httptools
 
 _PIECE = 65_536
-#: When a silent peer is asked whether it is still there, how often again, and how many times: a machine that vanished
-#: is noticed after half a minute.
+#: TCP keep-alive: seconds until the first probe, seconds between probes, and their number. So it takes half a minute to
+#: notice that a machine disappeared.
 _ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 
 class Answer:
-    """What came back: status and headers, then the body piece by piece. The parser calls the `on_…` members."""
+    """Status and headers, then the body piece by piece. The parser calls the `on_…` methods."""
 
     def __init__(self, connection: "ApiConnection") -> None:
         self.connection = connection
@@ -30,7 +30,7 @@ class Answer:
         self._has_head = False
         self.is_complete = False
         self._keeps_alive = False
-        #: What followed the head of an upgrade, already read.
+        #: Bytes after the head of an upgrade that were read already.
         self.rest = b""
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -45,7 +45,7 @@ class Answer:
 
     def on_message_complete(self) -> None:
         self.is_complete = True
-        # Asked here: afterwards the parser has forgotten what the headers said.
+        # Asked here, because the parser forgets the headers afterwards.
         self._keeps_alive = self._parser.should_keep_alive()
 
     async def read_head(self) -> None:
@@ -65,7 +65,7 @@ class Answer:
             raise ConnectionResetError(f"the API server's answer cannot be read: {error}") from error
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body as it comes; ends with it, raises OSError when the connection breaks before."""
+        """The body as it arrives; raises OSError if the connection breaks before its end."""
         while True:
             while self._pieces:
                 yield self._pieces.popleft()
@@ -91,7 +91,7 @@ class ApiConnection:
         return not self.reader.at_eof() and not self.writer.is_closing()
 
     async def send(self, head: bytes, body: bytes) -> Answer:
-        """Send a request; returns when the head of its answer is there."""
+        """Send a request; returns when the head of the answer has arrived."""
         self.writer.write(head + body)
         await self.writer.drain()
         answer = Answer(self)
@@ -99,7 +99,7 @@ class ApiConnection:
         return answer
 
     def close(self) -> None:
-        """At once where nothing waits to be sent: the other side's goodbye is not waited for."""
+        """At once if nothing is left to send, without waiting for the other side."""
         transport = self.writer.transport
         if transport.get_write_buffer_size():
             transport.close()
@@ -108,14 +108,14 @@ class ApiConnection:
 
 
 async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> ApiConnection:
-    """Raises OSError, also when it takes longer."""
+    """Raises OSError, also after this time."""
     try:
         async with asyncio.timeout(seconds):
             reader, writer = await asyncio.open_connection(
                 host, port, ssl=tls, server_hostname=host if tls else None, limit=1 << 20
             )
     except TimeoutError:
-        raise ConnectionError(f"{host}:{port} takes no connection within {seconds:g} s") from None
+        raise ConnectionError(f"{host}:{port} accepted no connection within {seconds:g} s") from None
     _keep_alive(writer.get_extra_info("socket"))
     return ApiConnection(reader, writer)
 

@@ -1,6 +1,6 @@
-"""How the API server is reached and by whom: a kubeconfig, or the service account of the pod that we run in.
+"""Address and credentials of the API server: from a kubeconfig, or from the service account of our own pod.
 
-Read once by `configuration.py`; tokens that are renewed on disk or by a command are read again when they are old.
+Read once by `configuration.py`. Tokens from files and commands are read again when they are old.
 """
 
 import base64
@@ -20,7 +20,7 @@ import yaml
 from fairlead.model.errors import Refused
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: How long a token that was read from a file or given by a command is used before it is asked for again.
+#: Seconds for which a token from a file or a command is used before it is read again.
 TOKEN_SECONDS = 60.0
 _COMMAND_SECONDS = 30.0
 GiveToken = Callable[[], str]
@@ -29,15 +29,15 @@ GiveToken = Callable[[], str]
 class Access(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
-    #: The beginning of every path; mostly empty.
+    #: The prefix of every path; usually empty.
     prefix: str = ""
     #: None for plain HTTP.
     tls: ssl.SSLContext | None
-    #: Asked for a bearer token from time to time; gives nothing where certificates say who we are.
+    #: Returns a bearer token; empty if a certificate identifies us.
     token: GiveToken
-    #: Where it was read, for messages.
+    #: The file it was read from, for messages.
     source: str = ""
-    #: A user's name and password, the old way of local proxies; mostly empty.
+    #: User name and password in base64, as old local proxies use them; usually empty.
     basic: str = ""
 
 
@@ -47,7 +47,7 @@ def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]
     Of several files in $KUBECONFIG, which kubectl would merge, the first is read.
     """
     listed = environment.get("KUBECONFIG", "")
-    # The server hands the variable on as if it had been named.
+    # The server passes the variable as if it were the flag.
     named = listed.split(os.pathsep)[0] if kubeconfig in ("", listed) else kubeconfig
     if named:
         return load_kubeconfig(Path(named))
@@ -57,7 +57,8 @@ def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]
     if usual.exists():
         return load_kubeconfig(usual)
     raise Refused(
-        f"No cluster is known: give --kubeconfig, set KUBECONFIG, make {usual}, or run in a pod with a service account"
+        f"No cluster is configured: use --kubeconfig, set KUBECONFIG, create {usual}, "
+        "or run in a pod with a service account"
     )
 
 
@@ -81,11 +82,11 @@ def load_kubeconfig(path: Path) -> Access:
     except OSError as error:
         raise Refused(f"The kubeconfig {path} cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise Refused(f"The kubeconfig {path} is no YAML: {' '.join(str(error).split())}") from error
+        raise Refused(f"The kubeconfig {path} is not valid YAML: {' '.join(str(error).split())}") from error
     except KeyError as error:
-        raise Refused(f"The kubeconfig {path} names no usable context: it has no {error}") from error
+        raise Refused(f"The kubeconfig {path} has no usable context: {error} is missing") from error
     except (TypeError, StopIteration) as error:
-        raise Refused(f"The kubeconfig {path} names no usable context, cluster or user") from error
+        raise Refused(f"The kubeconfig {path} has no usable context, cluster or user") from error
     address = urlsplit(cluster["server"])
     folder = path.absolute().parent
     is_tls = address.scheme == "https"
@@ -114,7 +115,7 @@ def _tls(cluster: dict[str, Any], user: dict[str, Any], folder: Path) -> ssl.SSL
     certificate = _bytes(user, "client-certificate", folder)
     key = _bytes(user, "client-key", folder)
     if certificate and key:
-        # OpenSSL reads the pair from a file only.
+        # OpenSSL reads certificate and key from a file only.
         with tempfile.NamedTemporaryFile("wb") as file:
             file.write(certificate + b"\n" + key)
             file.flush()
@@ -132,21 +133,23 @@ def _token(user: dict[str, Any], folder: Path) -> GiveToken:
     if user.get("tokenFile"):
         return lambda: (folder / user["tokenFile"]).read_text(encoding="utf-8").strip()
     if user.get("exec"):
-        return lambda: _ask_command(user["exec"])
+        return lambda: _run_plugin(user["exec"])
     return lambda: str(user.get("token", ""))
 
 
-def _ask_command(told: dict[str, Any]) -> str:
-    """What a credential plugin prints, as cloud providers have them."""
-    environment = {**os.environ, **{item["name"]: item["value"] for item in told.get("env") or ()}}
-    asked = {"apiVersion": told.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
+def _run_plugin(plugin: dict[str, Any]) -> str:
+    """The token of a credential plugin, as cloud providers have them."""
+    environment = {**os.environ, **{item["name"]: item["value"] for item in plugin.get("env") or ()}}
+    asked = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(asked)
-    command = [told["command"], *(told.get("args") or ())]
+    command = [plugin["command"], *(plugin.get("args") or ())]
     try:
         done = subprocess.run(
             command, env=environment, capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=True
         )
         return str(json.loads(done.stdout)["status"].get("token", ""))
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        # As if nobody had answered: the next time it may.
-        raise ConnectionError(f"the command {told['command']!r} of the kubeconfig gave no token: {error}") from error
+        # Handled like a server that does not answer: the next try may succeed.
+        raise ConnectionError(
+            f"the command {plugin['command']!r} of the kubeconfig returned no token: {error}"
+        ) from error

@@ -1,6 +1,6 @@
-"""The few members of Kubernetes' objects that are read here, as structs: what is not named is not even decoded.
+"""The members of Kubernetes' objects that we read, as structs; other members are not even decoded.
 
-Filled by `watching.py` from lists and watches, read by `observing.py`. Names are Kubernetes' own.
+Import this module, not its names: they are Kubernetes' own, and some of our classes have the same.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from fairlead.model.clock import Millis
 
 
 class _Object(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
-    """Read from JSON; members that are not there have their defaults."""
+    """Decoded from JSON; missing members have their defaults."""
 
 
 class OwnerReference(_Object, frozen=True):
@@ -111,7 +111,7 @@ class Pod(_Object, frozen=True):
 
 
 class RunnerStatus(_Object, frozen=True):
-    """Of a Job, a Deployment, a LeaderWorkerSet or a Kubeflow job: the members that any of them has."""
+    """The members that Jobs, Deployments, LeaderWorkerSets and Kubeflow jobs have, together."""
 
     succeeded: int = 0
     failed: int = 0
@@ -123,7 +123,7 @@ class RunnerStatus(_Object, frozen=True):
 
 
 class Runner(_Object, frozen=True):
-    """An object that makes pods."""
+    """A controller of pods."""
 
     metadata: Metadata = Metadata()
     status: RunnerStatus = RunnerStatus()
@@ -191,7 +191,7 @@ class Namespace(_Object, frozen=True):
 
 
 class Event(_Object, frozen=True):
-    """What somebody says of an object; said again, it is the same event with a later time."""
+    """A message about an object; a repeated message is the same event with a later time."""
 
     metadata: Metadata = Metadata()
     involved_object: ObjectReference = ObjectReference()
@@ -202,19 +202,19 @@ class Event(_Object, frozen=True):
 
 
 class DefinitionStatus(_Object, frozen=True):
-    #: Null in the moment in which it is made.
+    #: Null just after the creation.
     conditions: tuple[Condition, ...] | None = None
 
 
 class Definition(_Object, frozen=True):
-    """That a kind of object is installed."""
+    """The definition of an installed kind."""
 
     metadata: Metadata = Metadata()
     status: DefinitionStatus = DefinitionStatus()
 
 
 class Custom(_Object, frozen=True):
-    """A workload as somebody applied it to the cluster; its spec stays text until it is read."""
+    """A workload that somebody applied to the cluster; its spec is decoded later."""
 
     metadata: Metadata = Metadata()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -226,5 +226,5 @@ def millis(time: datetime | None) -> Millis | None:
 
 
 def condition(conditions: tuple[Condition, ...], type: str) -> Condition | None:
-    """The condition of that type if it holds."""
+    """The condition of that type if it is true."""
     return next((one for one in conditions if one.type == type and one.status == "True"), None)

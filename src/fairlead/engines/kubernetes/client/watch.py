@@ -1,7 +1,7 @@
-"""One kind of object, kept as it is in the cluster: listed once, then watched, and taken up where the watch broke.
+"""A copy of all objects of one kind: listed once, then watched.
 
-The engine has one `Watch` per kind. A watch that is cut goes on from the last version that was seen; when the server
-no longer has that version (410), it lists again and works out what is new and what is gone.
+A watch that breaks continues from the last version that was seen. If the server no longer has that version (410), the
+objects are listed again, and the differences are reported.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 #: Objects per page of a list.
 _PAGE = "500"
-#: The server ends a watch after so many seconds.
+#: Seconds after which the server ends a watch.
 _WATCH_SECONDS = 300
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
-#: A watch that stood for so long was a good one: the next is tried at once.
+#: Seconds after which a watch counts as working: the next one starts at once.
 _LONG_ENOUGH = 10.0
-#: One that was over so soon and brought nothing is not to be trusted.
+#: Seconds within which a watch that ends without data is not trusted.
 _TOO_SHORT = 1.0
 
 
@@ -38,7 +38,7 @@ Item = TypeVar("Item", bound=HasMetadata)
 
 class _ListMetadata(msgspec.Struct, rename="camel"):
     resource_version: str = ""
-    # Named `continue` in the interface, which Python has for itself.
+    # `continue` in the API, which is a keyword in Python.
     next_page: str = msgspec.field(name="continue", default="")
 
 
@@ -57,13 +57,13 @@ class _ErrorObject(msgspec.Struct):
 
 
 class WatchExpired(Exception):
-    """The server no longer knows the version from which we want to go on."""
+    """The server no longer has the version from which the watch should continue."""
 
 
 class ObjectWatch(Generic[Item]):
-    """Objects of one kind by (namespace, name). `changed(before, after)` is called with each change."""
+    """Objects of one kind by (namespace, name). Calls `changed(before, after)` for each change."""
 
-    #: The server says every minute how far it is: a longer silence, in seconds, is a broken connection.
+    #: Seconds. The server sends a bookmark every minute, so a longer silence is a broken connection.
     silence = 150.0
 
     def __init__(
@@ -99,20 +99,20 @@ class ObjectWatch(Generic[Item]):
             try:
                 if not self._version:
                     await self.list()
-                has_news = await self._watch()
-                if not has_news and time.monotonic() - began < _TOO_SHORT:
-                    # As what serves a kind does that was uninstalled and installed again: it has nothing for us.
-                    log.info("the watch on %s ended at once; all is listed anew", self._path)
+                has_data = await self._watch()
+                if not has_data and time.monotonic() - began < _TOO_SHORT:
+                    # The kind may have been uninstalled and installed again.
+                    log.info("The watch on %s ended at once; listing again", self._path)
                     self._version = ""
             except WatchExpired:
                 self._version = ""
             except (OSError, ApiError, TimeoutError, msgspec.DecodeError) as error:
-                log.info("the watch on %s is taken up again: %s", self._path, error_message(error))
+                log.info("Restarting the watch on %s: %s", self._path, error_message(error))
                 if isinstance(error, ApiError | msgspec.DecodeError):
                     self._version = ""
             except Exception:
-                # Nobody waits for this task, and without it nothing would be seen any more.
-                log.exception("the watch on %s failed, and begins again", self._path)
+                # Nobody awaits this task, and without it no change would be seen any more.
+                log.exception("Restarting the watch on %s, which failed", self._path)
                 self._version = ""
             if time.monotonic() - began > _LONG_ENOUGH:
                 pause = _FIRST_PAUSE
@@ -120,7 +120,7 @@ class ObjectWatch(Generic[Item]):
             pause = min(_LONGEST_PAUSE, pause * 2)
 
     async def list(self) -> None:
-        """Read everything, and tell what differs from before."""
+        """Read everything, and report the differences."""
         found: dict[tuple[str, str], Item] = {}
         query = {**self._query, "limit": _PAGE}
         while True:
@@ -134,21 +134,21 @@ class ObjectWatch(Generic[Item]):
         self._version = page.metadata.resource_version
         for key, item in before.items():
             if key not in found:
-                self._tell(item, None)
+                self._report(item, None)
         for key, item in found.items():
             known = before.get(key)
             if known is None or known.metadata.resource_version != item.metadata.resource_version:
-                self._tell(known, item)
+                self._report(known, item)
 
-    def _tell(self, before: Item | None, after: Item | None) -> None:
-        """What one object does to those who hear of it is not to keep the others' news from them."""
+    def _report(self, before: Item | None, after: Item | None) -> None:
+        """An error about one object must not suppress the changes of others."""
         try:
             self._changed(before, after)
         except Exception:
-            log.exception("a change that the watch on %s brought cannot be taken in", self._path)
+            log.exception("Cannot process a change from the watch on %s", self._path)
 
     async def _watch(self) -> bool:
-        """Until the server ends it; whether anything came."""
+        """Until the server ends it; whether any data came."""
         query = {
             **self._query,
             "watch": "1",
@@ -156,27 +156,27 @@ class ObjectWatch(Generic[Item]):
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
-        rest, has_news = b"", False
+        rest, has_data = b"", False
         now = asyncio.get_running_loop().time
-        # The silence before its first word counts too: nobody else would notice it.
+        # The time before the first line counts too: nobody else would notice it.
         async with asyncio.timeout(self.silence) as patience, self._api.stream(self._path, query) as pieces:
             async for piece in pieces:
-                has_news = True
+                has_data = True
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
-                        self._take(self._line.decode(line))
+                        self._process(self._line.decode(line))
                 patience.reschedule(now() + self.silence)
-        return has_news
+        return has_data
 
-    def _take(self, line: _Line) -> None:
+    def _process(self, line: _Line) -> None:
         if line.type == "ERROR":
             error = msgspec.json.decode(line.object, type=_ErrorObject)
             if error.code == 410:
                 raise WatchExpired
             raise ApiError(error.code, "", error.message)
         if line.type == "BOOKMARK":
-            # An object with nothing in it but the version, and null where lists would be.
+            # An object that has only a version, and null instead of lists.
             self._version = msgspec.json.decode(line.object, type=_Bookmark).metadata.resource_version
             return
         item: Item = self._item.decode(line.object)
@@ -185,10 +185,10 @@ class ObjectWatch(Generic[Item]):
         before = self.objects.get(key)
         if line.type == "DELETED":
             self.objects.pop(key, None)
-            self._tell(before or item, None)
+            self._report(before or item, None)
         else:
             self.objects[key] = item
-            self._tell(before, item)
+            self._report(before, item)
 
 
 def _key(item: HasMetadata) -> tuple[str, str]:

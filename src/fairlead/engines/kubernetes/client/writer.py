@@ -1,7 +1,4 @@
-"""One object at a time, read, applied and deleted, for all who write to the cluster: `hands.py` and `estate.py`.
-
-It decides nothing, and may do everything twice.
-"""
+"""Reads, applies and deletes one object at a time, for all that write to the cluster. Every request may be repeated."""
 
 import msgspec
 
@@ -33,29 +30,29 @@ class _Kinds(msgspec.Struct):
 
 
 async def has_kind(api: Api, resource: Resource) -> bool:
-    """Whether the cluster knows this kind of object."""
+    """Whether the cluster has this kind of object."""
     found = await api.find(resource.base)
     kinds = msgspec.json.decode(found, type=_Kinds).resources if found is not None else []
     return any(kind.name == resource.plural for kind in kinds)
 
 
 class BlockedForNow(Exception):
-    """Something is in the way for now: an object of that name, pods that still end, or what is somebody else's."""
+    """Something is in the way for now: an object of that name, pods that terminate, or an object of somebody else."""
 
 
 class ObjectWriter:
     def __init__(self, api: Api) -> None:
         self._api = api
 
-    async def _apply(self, body: Manifest, *, is_exact: bool = False) -> StoredObject:
+    async def _apply(self, manifest: Manifest, *, is_exact: bool = False) -> StoredObject:
         try:
             answer = await self._api.request(
-                "PATCH", path_of(body), body, query=APPLY_QUERY, content=APPLY, is_exact=is_exact
+                "PATCH", path_of(manifest), manifest, query=APPLY_QUERY, content=APPLY, is_exact=is_exact
             )
         except ApiError as error:
             if error.status in (400, 422):
                 raise Refused(
-                    f"The cluster does not take {body['kind']} {body['metadata']['name']}: {error}"
+                    f"The cluster does not accept {manifest['kind']} {manifest['metadata']['name']}: {error}"
                 ) from error
             raise
         return msgspec.json.decode(answer, type=StoredObject)
@@ -65,7 +62,7 @@ class ObjectWriter:
         return None if found is None else msgspec.json.decode(found, type=StoredObject)
 
     async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
-        """This object, and no later one of its name, should the request be carried out only then."""
+        """Delete this object, and no later one of its name if the request is carried out late."""
         body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
         try:
             await self._api.request("DELETE", path, body)

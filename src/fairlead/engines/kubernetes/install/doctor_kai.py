@@ -1,9 +1,9 @@
-"""Whether KAI's parts do their work: by pods that wait without a word from them, and by a pod that is only tried.
+"""Checks whether all parts of KAI work: by pods that wait without a reaction, and by a test pod.
 
-`doctor.py` calls it. How KAI is installed does not matter to it; it changes nothing.
+`doctor.py` calls it. It does not depend on how KAI is installed, and changes nothing.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import msgspec
@@ -12,12 +12,11 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP, Manifest
 from fairlead.engines.kubernetes.client.writer import ListedObjects, StoredObject
-from fairlead.engines.kubernetes.install.checks import Finding
+from fairlead.engines.kubernetes.install.checks import NEW_PODS, Finding, judge_refusal, judge_waiting
 from fairlead.engines.kubernetes.observe.events import last_seen_at
 from fairlead.engines.kubernetes.observe.unacknowledged import (
     BINDER,
     PATIENCE,
-    POD_GROUPER,
     SCHEDULED,
     SCHEDULER_PART,
     UnacknowledgedPod,
@@ -28,16 +27,10 @@ from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, SCHEDULER
 from fairlead.model.clock import Millis
 
-_AT_WORK, _NEW_PODS = "KAI at work", "New pods"
-_WEBHOOK = "failed calling webhook"
-_ADVICE = f"See that it runs (kubectl get pods -n {SCHEDULER}, if KAI is installed there), and what it logs"
-#: Events are asked for of so many pods, and pods are read so many at once.
-_ASKED, _READ = 20, "500"
-_SAYS = {
-    POD_GROUPER: "has made no pod group for {}",
-    SCHEDULER_PART: "says nothing of {}",
-    BINDER: "does not bind {}, for which a node is chosen",
-}
+#: The number of pods whose events are read.
+_ASKED = 20
+#: Pods per request.
+_PAGE = "500"
 
 
 class _Waiting(msgspec.Struct):
@@ -48,61 +41,42 @@ class _Groups(msgspec.Struct):
     items: list[objects.PodGroup] = []
 
 
-async def look_at_work(api: Api) -> list[Finding]:
-    tried, now = await _try_pod(api)
+async def check_kai_at_work(api: Api) -> list[Finding]:
+    test_pod, now = await _try_pod(api)
     selector = f"spec.schedulerName={SCHEDULER},spec.nodeName=,status.phase=Pending"
-    found = msgspec.json.decode(await api.get(POD.path(), fieldSelector=selector, limit=_READ), type=_Waiting)
-    pods = find_overdue(found.items, now)
-    known = await api.find(POD_GROUP.path()) if pods else None
-    groups = msgspec.json.decode(known, type=_Groups).items if known is not None else []
-    silent = [one for pod in pods if (one := _silence_of(pod, groups)) is not None]
-    parts: list[tuple[str, str]] = []
-    for one in silent[:_ASKED]:
+    listed = msgspec.json.decode(await api.get(POD.path(), fieldSelector=selector, limit=_PAGE), type=_Waiting)
+    pods = find_overdue(listed.items, now)
+    stored = await api.find(POD_GROUP.path()) if pods else None
+    groups = msgspec.json.decode(stored, type=_Groups).items if stored is not None else []
+    unacknowledged = [one for pod in pods if (one := _find_unacknowledged(pod, groups)) is not None]
+    silent: list[tuple[str, str]] = []
+    for one in unacknowledged[:_ASKED]:
         event = await load_last_scheduler_event(api, one) if one.part == SCHEDULER_PART else None
         if part := decide_part(one, event, now):
-            parts.append((part, f"{one.namespace}/{one.pod}"))
-    return [tried, *judge_waiting(parts, len(pods))]
+            silent.append((part, f"{one.namespace}/{one.pod}"))
+    return [test_pod, *judge_waiting(silent, len(pods))]
 
 
 def find_overdue(pods: Iterable[Manifest], now: Millis) -> list[objects.Pod]:
-    """Those that wait for KAI and for nobody else, and have for so long that it should have said something."""
+    """Pods that wait for KAI alone, and have for so long that it should have reacted."""
     ungated = (msgspec.convert(pod, objects.Pod) for pod in pods if not pod["spec"].get("schedulingGates"))
     return [pod for pod in ungated if now - (objects.millis(pod.metadata.creation_timestamp) or now) >= PATIENCE * 1000]
 
 
-def _silence_of(pod: objects.Pod, groups: Iterable[objects.PodGroup]) -> UnacknowledgedPod | None:
+def _find_unacknowledged(pod: objects.Pod, groups: Iterable[objects.PodGroup]) -> UnacknowledgedPod | None:
     near = [group for group in groups if group.metadata.namespace == pod.metadata.namespace]
     return find_unacknowledged_pod(WorkloadObjectsSeen(pods=[pod], groups=near))
 
 
-def decide_part(silence: UnacknowledgedPod, event: objects.Event | None, now: Millis) -> str:
-    """Which part of KAI does not do its work; empty where the last that it said of the pod is enough."""
+def decide_part(pod: UnacknowledgedPod, event: objects.Event | None, now: Millis) -> str:
+    """The part of KAI that does not work; empty if KAI's last event about the pod explains why it waits."""
     if event is None:
-        return silence.part
+        return pod.part
     return BINDER if event.reason == SCHEDULED and now - last_seen_at(event) >= PATIENCE * 1000 else ""
 
 
-def judge_waiting(parts: Sequence[tuple[str, str]], overdue: int) -> list[Finding]:
-    """What follows from the pods of which a part of KAI takes no notice, of so many that wait for long."""
-    found = []
-    for part, words in _SAYS.items():
-        names = [pod for silent, pod in parts if silent == part]
-        if names:
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            told = f"{words.format(names[0] + more)}, for {PATIENCE:g} s or longer"
-            found.append(Finding(f"KAI's {part}", "missing", told, _ADVICE))
-    if found:
-        return found
-    told = (
-        f"takes notice of all of {overdue} that wait"
-        if overdue
-        else f"no pod waits for it for {PATIENCE:g} s or longer"
-    )
-    return [Finding(_AT_WORK, "ok", told)]
-
-
 async def _try_pod(api: Api) -> tuple[Finding, Millis]:
-    """Whether a pod for KAI would be made, and what time it is in the cluster."""
+    """Whether a pod for KAI could be created, and the time in the cluster."""
     ours = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
     names = [one.metadata.name for one in msgspec.json.decode(ours, type=ListedObjects).items]
     here = round(datetime.now(UTC).timestamp() * 1000)
@@ -112,20 +86,11 @@ async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     except ApiError as error:
         return judge_refusal(error), here
     made = msgspec.json.decode(answer, type=StoredObject)
-    return Finding(_NEW_PODS, "ok", "can be made for KAI"), objects.millis(made.metadata.creation_timestamp) or here
-
-
-def judge_refusal(error: ApiError) -> Finding:
-    """A pod that is refused for its own sake says nothing of KAI; one that nobody could look at does."""
-    if _WEBHOOK in error.message:
-        advice = "See that what answers this webhook runs; KAI's is its admission"
-        return Finding(_NEW_PODS, "missing", error.message, advice)
-    advice = "Nothing, if workloads start; otherwise this may be why they do not"
-    return Finding(_NEW_PODS, "note", f"one that was only tried is refused: {error.message}", advice)
+    return Finding(NEW_PODS, "ok", "can be created for KAI"), objects.millis(made.metadata.creation_timestamp) or here
 
 
 def _render_pod() -> Manifest:
-    """One that the strictest level of Pod Security takes."""
+    """A pod that the strictest Pod Security level accepts."""
     profile = {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}}
     narrow = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {"name": "main", "image": "fairlead-doctor", "securityContext": narrow}

@@ -1,35 +1,34 @@
-"""The objects by which Fairlead itself runs in a cluster: namespace, account, permissions, server. Pure.
+"""The objects of Fairlead's own installation in a cluster: namespace, account, permissions, server. Pure.
 
-Called by `fairlead kubernetes manifests` and by the generator of `deploy/chart`. What the server may do is the table in
-`permissions.py` and nothing else; its own pod passes the level "restricted" of Pod Security.
+Called by `fairlead kubernetes manifests` and by the generator of `deploy/chart`. The server gets the permissions of
+`permissions.py` and no others; its pod meets the Pod Security level "restricted".
 """
 
 import base64
 import hashlib
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
 from fairlead.formats.crd import GROUP, VERSION, plural_of, render_crd
 from fairlead.kinds import KINDS
 
-Object = dict[str, Any]
 NAME = "fairlead"
-#: Where the server looks for workloads that somebody applies.
+#: The path at which the server checks applied workloads.
 ADMISSION_PATH = "/kubernetes/admission"
 PORT, PROXY_PORT = 7420, 7421
-#: Nobody's user on any machine, by the habit of images without a shell.
+#: The usual user of images without a shell, which no machine assigns.
 USER = 65532
 _ACCESS = "rbac.authorization.k8s.io"
-#: Below the volume, because its own top belongs to somebody else.
+#: A folder in the volume, because the volume's root belongs to another user.
 _FOLDER = "/data/fairlead"
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": NAME}
 
 
 class Certificate(msgspec.Struct, frozen=True):
-    """In PEM; who signed it is what the cluster's API server trusts."""
+    """In PEM. The cluster's API server trusts the authority."""
 
     authority: str
     chain: str
@@ -37,26 +36,26 @@ class Certificate(msgspec.Struct, frozen=True):
 
 
 class Installation(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator may want otherwise."""
+    """What an operator can choose."""
 
     image: str
     namespace: str = NAME
     #: Name of a Secret whose key `url` is a PostgreSQL address; empty for SQLite on a volume of its own.
     database_secret: str = ""
-    #: Servers; more than one need that database.
+    #: Number of servers; more than one need that database.
     replicas: int = 1
     storage: str = "1Gi"
-    #: Further words for `fairlead serve`.
+    #: More arguments for `fairlead serve`.
     arguments: tuple[str, ...] = ()
     has_definitions: bool = True
-    #: The class of the Ingress objects that are made for workloads' URLs; empty for none.
+    #: The class of Ingress objects for workloads' URLs; empty for none.
     ingress_class: str = ""
-    #: With it the server speaks TLS, and the cluster asks it about every workload that is applied.
+    #: With it the server uses TLS, and the cluster asks it to check every applied workload.
     certificate: Certificate | None = None
 
 
-def render_manifests(wanted: Installation) -> list[Object]:
-    """In the order in which they can be applied."""
+def render_manifests(wanted: Installation) -> list[Manifest]:
+    """All objects, in the order in which they can be applied."""
     return [
         _render_namespace(wanted),
         *(render_definitions() if wanted.has_definitions else ()),
@@ -70,11 +69,11 @@ def render_manifests(wanted: Installation) -> list[Object]:
     ]
 
 
-def render_definitions() -> list[Object]:
+def render_definitions() -> list[Manifest]:
     return [render_crd(kind) for kind in KINDS.values() if kind.letter]
 
 
-def render_permissions(wanted: Installation) -> list[Object]:
+def render_permissions(wanted: Installation) -> list[Manifest]:
     granted = (*PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
     rules = [{"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)} for one in granted]
     role = _object(f"{_ACCESS}/v1", "ClusterRole", NAME)
@@ -86,26 +85,26 @@ def render_permissions(wanted: Installation) -> list[Object]:
     ]
 
 
-def _object(version: str, kind: str, name: str, namespace: str = "") -> Object:
-    metadata: Object = {"name": name, "labels": dict(_LABELS)}
+def _object(version: str, kind: str, name: str, namespace: str = "") -> Manifest:
+    metadata: Manifest = {"name": name, "labels": dict(_LABELS)}
     if namespace:
         metadata["namespace"] = namespace
     return {"apiVersion": version, "kind": kind, "metadata": metadata}
 
 
-def _render_namespace(wanted: Installation) -> Object:
+def _render_namespace(wanted: Installation) -> Manifest:
     made = _object("v1", "Namespace", wanted.namespace)
     made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
     return made
 
 
-def _render_claim(wanted: Installation) -> Object:
+def _render_claim(wanted: Installation) -> Manifest:
     resources = {"requests": {"storage": wanted.storage}}
     made = _object("v1", "PersistentVolumeClaim", NAME, wanted.namespace)
     return made | {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
 
 
-def _render_service(wanted: Installation) -> Object:
+def _render_service(wanted: Installation) -> Manifest:
     ports = [
         {"name": "api", "port": PORT, "targetPort": "api"},
         {"name": "urls", "port": PROXY_PORT, "targetPort": "urls"},
@@ -114,23 +113,23 @@ def _render_service(wanted: Installation) -> Object:
     return made | {"spec": {"selector": {"app.kubernetes.io/name": NAME}, "ports": ports}}
 
 
-def _render_deployment(wanted: Installation) -> Object:
+def _render_deployment(wanted: Installation) -> Manifest:
     labels = {"app.kubernetes.io/name": NAME}
     notes = {}
     if wanted.certificate:
-        # A new certificate is only read at a start.
+        # The server reads a certificate only at its start.
         notes["fairlead/certificate"] = hashlib.sha256(wanted.certificate.chain.encode()).hexdigest()[:16]
     template = {"metadata": {"labels": labels, "annotations": notes}, "spec": _render_pod(wanted)}
     made = _object("apps/v1", "Deployment", NAME, wanted.namespace)
-    # Two servers share a database, and no volume.
+    # Several servers can share a database, but not a volume.
     strategy = "RollingUpdate" if wanted.database_secret else "Recreate"
     spec = {"replicas": wanted.replicas, "strategy": {"type": strategy}, "selector": {"matchLabels": labels}}
     return made | {"spec": {**spec, "template": template}}
 
 
-def _render_pod(wanted: Installation) -> Object:
+def _render_pod(wanted: Installation) -> Manifest:
     data = {"emptyDir": {}} if wanted.database_secret else {"persistentVolumeClaim": {"claimName": NAME}}
-    volumes: list[Object] = [{"name": "data", **data}, {"name": "scratch", "emptyDir": {}}]
+    volumes: list[Manifest] = [{"name": "data", **data}, {"name": "scratch", "emptyDir": {}}]
     if wanted.certificate:
         volumes.append({"name": "certificate", "secret": {"secretName": f"{NAME}-tls"}})
     return {
@@ -147,12 +146,12 @@ def _render_pod(wanted: Installation) -> Object:
     }
 
 
-def _render_container(wanted: Installation) -> Object:
+def _render_container(wanted: Installation) -> Manifest:
     scratch = {"name": "scratch", "mountPath": "/tmp"}  # noqa: S108 - in a pod
-    mounts: list[Object] = [{"name": "data", "mountPath": "/data"}, scratch]
-    environment: list[Object] = [
+    mounts: list[Manifest] = [{"name": "data", "mountPath": "/data"}, scratch]
+    environment: list[Manifest] = [
         {"name": "HOME", "value": "/data"},
-        # For commands that are run in the pod, and find the server by it.
+        # Commands in the pod find the server by it.
         {"name": "FAIRLEAD_DATA_DIR", "value": _FOLDER},
     ]
     if wanted.certificate:
@@ -162,7 +161,7 @@ def _render_container(wanted: Installation) -> Object:
         address = {"fieldRef": {"fieldPath": "status.podIP"}}
         environment += [{"name": "DATABASE", "valueFrom": source}, {"name": "ADDRESS", "valueFrom": address}]
         if wanted.certificate:
-            # Servers speak with each other too.
+            # Servers connect to each other too.
             environment.append({"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"})
     scheme = "HTTPS" if wanted.certificate else "HTTP"
     return {
@@ -192,32 +191,32 @@ def _arguments(wanted: Installation) -> Sequence[str]:
     if wanted.certificate:
         transport = ["--tls-certificate=/certificate/tls.crt", "--tls-key=/certificate/tls.key"]
     else:
-        # Inside the cluster; what reaches it from outside is the operator's ingress, with its own certificate.
+        # Inside the cluster only; the operator's ingress has its own certificate.
         transport = ["--insecure"]
     database = []
     if wanted.database_secret:
         scheme, name = ("https", f"#{NAME}.{wanted.namespace}.svc") if wanted.certificate else ("http", "")
-        # Kubernetes puts the variables' values in the places of their names.
+        # Kubernetes expands the variables.
         database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
         database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
     listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]
     ingress = []
     if wanted.ingress_class:
-        # In full: controllers may look a name up without the endings that pods add by themselves.
+        # The full name, because controllers may resolve names without the search domains of pods.
         server = f"{NAME}.{wanted.namespace}.svc.cluster.local"
         ingress = [f"--ingress-class={wanted.ingress_class}", f"--ingress-server={server}"]
     return ["serve", "--engine=kubernetes", *listening, *transport, *database, *ingress, *wanted.arguments]
 
 
-def _render_secret(wanted: Installation, certificate: Certificate) -> list[Object]:
+def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manifest]:
     made = _object("v1", "Secret", f"{NAME}-tls", wanted.namespace)
     contents = {"tls.crt": certificate.chain, "tls.key": certificate.key}
     data = {name: base64.b64encode(text.encode()).decode() for name, text in contents.items()}
     return [made | {"type": "kubernetes.io/tls", "data": data}]
 
 
-def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Object]:
-    """One that writes down who applied an object, and one that says what is wrong with it."""
+def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Manifest]:
+    """One webhook records who applied an object, the other one checks it."""
     checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
     filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE"])
     version = "admissionregistration.k8s.io/v1"
@@ -227,14 +226,14 @@ def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Obje
     ]
 
 
-def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Object:
+def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Manifest:
     resources = [plural_of(kind) for kind in KINDS.values() if kind.letter]
     rule = {"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": operations, "resources": resources}
     return {
         "name": name,
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
-        # Without an answer the object is stored, and checked by the server when it sees it.
+        # Without an answer the object is stored; the server checks it when it sees it.
         "failurePolicy": "Ignore",
         "timeoutSeconds": 5,
         "clientConfig": {

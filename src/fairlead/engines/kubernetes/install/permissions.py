@@ -1,6 +1,6 @@
-"""What the engine must be allowed to do in a cluster, in one table. Pure.
+"""The permissions that the engine needs in a cluster. Pure.
 
-`doctor` asks the cluster whether it is; whoever installs Fairlead there grants it.
+`doctor` checks that they are granted; the manifests of an installation grant them.
 """
 
 import msgspec
@@ -19,16 +19,16 @@ class Permission(msgspec.Struct, frozen=True):
     group: str
     resource: str
     verbs: tuple[str, ...]
-    #: Without it a part of Fairlead does not work, and the rest does.
+    #: Without it only a part of Fairlead does not work.
     is_optional: bool = False
 
 
-#: Only where Ingress objects are wanted.
+#: Needed only if Ingress objects are wanted.
 INGRESS_PERMISSIONS = (Permission("networking.k8s.io", "ingresses", ("get", "list", "create", "patch", "delete")),)
 PERMISSIONS = (
     Permission("", "pods", _MAKE),
     Permission("", "pods/log", ("get",)),
-    # A session is opened with GET or with POST, by the client's protocol.
+    # A session is opened with GET or POST, depending on the protocol.
     Permission("", "pods/exec", ("get", "create")),
     Permission("", "pods/attach", ("get", "create")),
     Permission("", "pods/portforward", ("get", "create")),
@@ -37,7 +37,7 @@ PERMISSIONS = (
     Permission("", "secrets", ("get", "list", "create", "patch", "delete")),
     Permission("", "configmaps", ("get", "list", "create", "patch", "delete")),
     Permission("", "namespaces", (*_READ, "create", "patch")),
-    # Why pods could not be made.
+    # To tell why pods could not be created.
     Permission("", "events", ("list", "watch"), is_optional=True),
     Permission("", "nodes", (*_READ, "patch")),
     Permission("batch", "jobs", _MAKE),
@@ -51,11 +51,11 @@ PERMISSIONS = (
     Permission("scheduling.k8s.io", "priorityclasses", ("get", "create", "patch")),
     Permission("scheduling.run.ai", "queues", _MAKE),
     Permission("scheduling.run.ai", "podgroups", _MAKE),
-    # Whether it is KAI's binder that a waiting pod waits for.
+    # To tell whether a pod waits for KAI's binder.
     Permission("scheduling.run.ai", "bindrequests", ("get",), is_optional=True),
     Permission("kai.scheduler", "schedulingshards", ("get", "list", "create", "patch", "delete"), is_optional=True),
     *(Permission(GROUP, plural, (*_READ, "patch", "delete"), is_optional=True) for plural in _WORKLOADS),
     *(Permission(GROUP, f"{plural}/status", ("patch",), is_optional=True) for plural in _WORKLOADS),
-    # Whether they are installed yet.
+    # To notice when they are installed.
     Permission("apiextensions.k8s.io", "customresourcedefinitions", ("list", "watch"), is_optional=True),
 )

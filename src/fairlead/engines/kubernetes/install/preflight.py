@@ -1,4 +1,4 @@
-"""What installing Fairlead in a cluster needs beside the objects: a certificate, and a look whether it may be done.
+"""Prepares an installation of Fairlead: creates a certificate, and checks that nothing of somebody else is in the way.
 
 Called by `fairlead kubernetes manifests`. It reads from the cluster and changes nothing there.
 """
@@ -16,11 +16,11 @@ from cryptography.x509.oid import NameOID
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
+from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.install.manifests import (
     NAME,
     Certificate,
     Installation,
-    Object,
     render_definitions,
     render_manifests,
 )
@@ -34,10 +34,10 @@ class _Labelled(msgspec.Struct):
     metadata: objects.Metadata = objects.Metadata()
 
 
-def render_installation(wanted: Installation, has_webhook: bool, kubeconfig: str, is_offline: bool) -> list[Object]:
-    """The objects; raises Refused where the cluster has definitions or a namespace of that name that are not ours."""
+def render_installation(wanted: Installation, has_webhook: bool, kubeconfig: str, is_offline: bool) -> list[Manifest]:
+    """The objects; raises Refused if a definition or the namespace of that name exists and is not ours."""
     if wanted.replicas != 1 and not wanted.database_secret:
-        raise Refused("--replicas: several servers share a database; name its address with --database-secret")
+        raise Refused("--replicas: several servers need a shared database; use --database-secret")
     if not is_offline:
         asyncio.run(_refuse_foreign(wanted, kubeconfig))
     if has_webhook:
@@ -58,15 +58,14 @@ async def _refuse_foreign(wanted: Installation, kubeconfig: str) -> None:
         foreign = [what for what, path in paths.items() if await _is_foreign(api, path)]
     except (OSError, ApiError) as error:
         raise Refused(
-            f"The cluster at {access.host}:{access.port} cannot be asked what it has: {error}. "
-            "With --offline nothing is asked"
+            f"Cannot read from the cluster at {access.host}:{access.port}: {error}. Use --offline to skip this check"
         ) from error
     finally:
         api.close()
     if foreign:
         raise Refused(
-            f"Somebody else made in this cluster: {', '.join(foreign)}. Nothing of theirs is overwritten: choose "
-            "another --namespace, leave definitions out with --no-crds, or use another cluster"
+            f"Not created by Fairlead, and not overwritten: {', '.join(foreign)}. Choose another --namespace, "
+            "leave definitions out with --no-crds, or use another cluster"
         )
 
 
@@ -81,10 +80,10 @@ async def _is_foreign(api: Api, path: str) -> bool:
 
 
 def make_certificate(namespace: str) -> Certificate:
-    """For the server's service, signed by itself: nobody but the cluster's API server needs to trust it."""
+    """A self-signed certificate for the server's Service, which only the cluster's API server needs to trust."""
     key = ec.generate_private_key(ec.SECP256R1())
     inside = [f"{NAME}.{namespace}.svc", f"{NAME}.{namespace}.svc.cluster.local", f"{NAME}.{namespace}", NAME]
-    # The last for people, who come by `kubectl port-forward`.
+    # The last one is for `kubectl port-forward`.
     hosts = [*inside, "localhost"]
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     now = datetime.datetime.now(datetime.UTC)

@@ -8,7 +8,7 @@ from fairlead.engines.kubernetes.client.api import ApiError, error_message
 @pytest.mark.parametrize(
     ("error", "want"),
     [
-        (TimeoutError(), "nothing was heard in time"),
+        (TimeoutError(), "no answer in time"),
         (ConnectionResetError(), "ConnectionResetError"),
         (OSError("no route"), "no route"),
         (ApiError(500, "", "etcd is gone"), "etcd is gone"),

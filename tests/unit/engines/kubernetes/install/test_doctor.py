@@ -7,14 +7,14 @@ import pytest
 
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import Access
-from fairlead.engines.kubernetes.install.checks import Finding
-from fairlead.engines.kubernetes.install.doctor import (
+from fairlead.engines.kubernetes.install.checks import (
+    Finding,
     judge_namespaces,
     judge_operators,
     judge_programs,
     judge_schedulers,
-    run_check,
 )
+from fairlead.engines.kubernetes.install.doctor import run_check
 
 ALL = ("LeaderWorkerSet", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob")
 
@@ -50,7 +50,7 @@ def test_some_are_there(
 
 
 FLAG, PARTITION = "--update-pod-eviction-condition", "--partition-label-value"
-BOTH = ("KAI tells of preemptions", "Schedulers of pools")
+BOTH = ("KAI reports preemptions", "Schedulers of pools")
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def examined(error: Exception) -> Finding:
 
 def test_what_the_account_may_not_look_at_is_no_fault_of_the_cluster() -> None:
     found = examined(ApiError(403, "Forbidden", "storageclasses is forbidden"))
-    assert (found.state, found.found) == ("note", "not seen: storageclasses is forbidden")
+    assert (found.state, found.found) == ("note", "unknown: storageclasses is forbidden")
     assert examined(ApiError(500, "InternalError", "etcd is away")).state == "missing"
     assert examined(ConnectionResetError("gone")).state == "missing"
 
@@ -107,13 +107,13 @@ def test_what_the_account_may_not_look_at_is_no_fault_of_the_cluster() -> None:
 @pytest.mark.parametrize(
     ("owners", "own", "want"),
     [
-        ({"default": ""}, "", ("ok", "none stands in the way of a project")),
-        ({"runai-a": "x"}, "x", ("ok", "none stands in the way of a project; those of projects are this server's")),
-        ({"runai-a": "x"}, "", ("ok", "projects here are those of the Fairlead of cluster x; any other waits")),
+        ({"default": ""}, "", ("ok", "none conflicts with a project")),
+        ({"runai-a": "x"}, "x", ("ok", "none conflicts with a project; those of projects belong to this server")),
+        ({"runai-a": "x"}, "", ("ok", "the projects belong to the Fairlead of cluster x; any other one waits")),
         (
             {"runai-a": "x"},
             "y",
-            ("note", "projects here are another Fairlead's, x; a server of this data folder, y, w"),
+            ("note", "the projects belong to another Fairlead, x; the server of this data folder, y, w"),
         ),
         (
             {"runai-a": "x", "runai-b": "z"},

@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.serving.urls import UrlRegistry, UrlSettings, render_routes
-from fairlead.engines.kubernetes.configuration import read_entrance
+from fairlead.engines.kubernetes.configuration import read_ingress
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.formats.rest.requests import read_submission
@@ -226,8 +226,8 @@ class Written(msgspec.Struct, kw_only=True):
 
 
 def test_the_setting() -> None:
-    assert read_entrance(Written()) == ENTRANCE
-    assert read_entrance(Written(ingress_class="")) is None
+    assert read_ingress(Written()) == ENTRANCE
+    assert read_ingress(Written(ingress_class="")) is None
 
 
 @pytest.mark.parametrize(
@@ -243,4 +243,4 @@ def test_the_setting() -> None:
 )
 def test_what_no_ingress_can_say_is_refused(members: dict[str, Any], want: str) -> None:
     with pytest.raises(Refused, match=want):
-        read_entrance(Written(**members))
+        read_ingress(Written(**members))
