@@ -138,7 +138,7 @@ def test_records_belong_to_the_engine_that_was_first(tmp_path: Path) -> None:
     async def test(context: Context) -> None:
         await ensure_defaults(context, "local")
         await ensure_defaults(context, "local")
-        with pytest.raises(Refused, match=r"not those of a server with `--engine kubernetes`.*--data-dir"):
+        with pytest.raises(Refused, match=r"belong to another engine than `--engine kubernetes`.*--data-dir"):
             await ensure_defaults(context, "kubernetes")
 
     in_store(tmp_path, test)

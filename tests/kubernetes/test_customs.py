@@ -120,7 +120,7 @@ def test_an_edit_that_is_not_taken_is_told(room: Room) -> None:
         assert done.returncode == 0, done.stderr
         until(lambda: _has_said(read(room, "edited"), want), want or "no complaint", PATIENCE)
 
-    edit("another", "spec.image was changed, which is not taken")
+    edit("another", "Edit rejected: spec.image")
     edit(given["spec"]["image"]["value"], "")
 
 

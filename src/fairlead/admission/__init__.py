@@ -1,1 +1,1 @@
-"""What a submission must satisfy before it becomes a workload: rules, then policy. All pure."""
+"""What a submission must satisfy before it becomes a workload: rules, then policy."""

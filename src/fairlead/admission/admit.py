@@ -1,6 +1,6 @@
-"""Whether a submission may become a workload: the rules that no single field can hold, then the policy.
+"""Decides whether a submission may become a workload: the rules between fields, then the policy.
 
-Called by `control` before it writes anything down. It knows the submission and what it is told, never what exists.
+Called by `control` before it writes anything. It knows only the submission and the policy, not what exists.
 """
 
 from functools import lru_cache
@@ -19,9 +19,9 @@ from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violatio
 from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 
-#: The dialect whose contradictions are settled instead of refused.
+#: The dialect whose contradictions are resolved instead of refused.
 FORGIVEN = "rest-older"
-#: Names up to this length leave room for everything that any kind adds to them.
+#: Names up to this length stay valid whatever a kind adds to them.
 _CERTAINLY_SHORT = 40
 
 
@@ -51,12 +51,14 @@ def admit(
 
 
 def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> list[Violation]:
-    """A name from which names of pods, services or labels would follow that are too long for one."""
+    """Violations if names of pods, services or labels made from the workload's name would be too long."""
     whole = f"{name}-{'x' * SUFFIX_LENGTH}" if as_prefix else name
     if len(whole) <= _CERTAINLY_SHORT:
         return []
     return [
-        Violation("name", f"is too long: {what} would be named {made}, {len(made)} characters; {LONGEST_NAME} fit")
+        Violation(
+            "name", f"is too long: {what} would be {made}, {len(made)} characters; at most {LONGEST_NAME} are allowed"
+        )
         for what, made in longest_names(kind.podsets(spec), whole)
         if len(made) > LONGEST_NAME
     ]
@@ -64,12 +66,12 @@ def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> li
 
 @lru_cache(maxsize=512)
 def _judged(kind_key: str, spec: Any, max_completions: int) -> tuple[Violation, ...]:
-    """What is wrong with a spec. Kept, because sweeps and scripts send the same spec again and again."""
+    """The violations of a spec. Cached, because sweeps and scripts send the same spec many times."""
     return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=max_completions)))
 
 
 def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[ComplianceIssue]]:
-    """What runs after the policy has filled in its defaults, and how the spec violates the policy's rules."""
+    """The spec with the defaults of the policy, and its violations of the policy's rules."""
     if policy is NO_POLICY:
         return spec, []
     plain, issues = apply_policy(kind.spec, msgspec.to_builtins(spec), policy)

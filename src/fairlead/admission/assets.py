@@ -1,6 +1,7 @@
-"""What assets hold, as members of a workload's spec. Pure; `control` loads the assets that a template names.
+"""The content of assets as members of a workload's spec. `control` loads the assets that a template names.
 
-An environment gives the process, its variables, rights and tools; a compute resource the compute; data sources volumes.
+An environment sets the process, its variables, security and tools; a compute resource sets compute; data sources add
+volumes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 Plain = dict[str, Any]
 
-#: From the kind of a data source to the list of volumes that it goes into.
+#: From the kind of a data source to the list of volumes that it is added to.
 _VOLUMES = {
     "git": "git",
     "hostPath": "hostPath",
@@ -19,31 +20,31 @@ _VOLUMES = {
     "secret-volume": "secretVolume",
 }
 DATA_SOURCES = tuple(_VOLUMES)
-#: Members that name a credential, and the workload's that names the credential's secret instead.
+#: Members of an asset that name a credential, and the member of a workload that names its secret.
 _CREDENTIALS = {
     "passwordAssetId": "passwordSecret",
     "credentialId": "passwordSecret",
     "accessKeyAssetId": "accessKeySecret",
     "credentialAssetId": "secret",
 }
-#: What an environment says of the process stands in a workload at the top; the rest is its security.
+#: Members of an environment that are at the top of a workload's spec; the others belong to its security.
 _OF_PROCESS = frozenset(
     ("image", "imagePullPolicy", "command", "args", "workingDir", "createHomeDir", "probes", "tty", "stdin")
 )
 
 
 class HeldAsset(NamedTuple):
-    """An asset, and what was made of it."""
+    """An asset and the claim that belongs to it."""
 
     kind: str
     name: str
     spec: Plain
-    #: The claim that it made or names; empty for other kinds.
+    #: The claim that it created or names; empty for other kinds.
     claim_name: str = ""
 
 
 def render_assets(held: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plain:
-    """The members that these assets give; `secrets` leads from a credential's id to the name of its secret."""
+    """The members of a spec that these assets set; `secrets` maps a credential's id to the name of its secret."""
     spec: Plain = {}
     for asset in held:
         given = {name: value for name, value in asset.spec.items() if value is not None}
@@ -89,7 +90,7 @@ def _render_variable(held: Plain, secrets: Mapping[str, str]) -> Plain:
 
 
 def _add_connection(spec: Plain, connection: Plain) -> None:
-    """A tool in the container becomes a port or a URL, one elsewhere a link."""
+    """A tool in the container becomes a port or a URL, an external tool a link."""
     outside, inside = connection.get("externalToolInfo"), connection.get("internalToolInfo")
     if outside:
         spec.setdefault("relatedUrls", []).append(

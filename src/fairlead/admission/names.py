@@ -25,7 +25,7 @@ def names_used(spec: msgspec.Struct, path: str = "spec") -> list[NamedReference]
 
 
 def missing_names(uses: Iterable[NamedReference], existing: Existing) -> list[tuple[NamedReference, ComplianceIssue]]:
-    """Each use of something that does not exist, with what exists nearby."""
+    """Each reference to an object that does not exist, with similar names that do."""
     found = []
     for use in uses:
         known = existing.get(use.reference, {})
@@ -43,9 +43,9 @@ def missing_names(uses: Iterable[NamedReference], existing: Existing) -> list[tu
 def _nearby(name: str, known: Iterable[str], what: str) -> str:
     names = sorted(known)
     if not names:
-        return f"; it has no {what} at all" if what == "key" else f"; this project has no {what} yet"
+        return f"; it has no {what}s" if what == "key" else f"; this project has no {what} yet"
     near = get_close_matches(name, names, 1, 0.6)
-    # What a credential makes is prefixed with its kind, which is easily forgotten.
+    # The secret of a credential is prefixed with its kind, which is easily forgotten.
     near = near or [other for other in names if other.endswith(f"-{name}")][:1]
     if near:
         return f"; did you mean {near[0]}?"

@@ -1,7 +1,7 @@
-"""One effective policy applied to a spec: its defaults fill what was not given, its rules refuse what they forbid.
+"""Applies the effective policy to a spec: its defaults fill in what was not given, its rules refuse violations.
 
-Pure, on plain data keyed by REST names; which members there are, and which lists are told apart by which key, comes
-from the declarations. `admit` calls it and reports every violation at once.
+It works on plain data keyed by REST names, and takes members and the keys of lists from the declarations. `admit` calls
+it and reports every violation at once.
 """
 
 import math
@@ -20,7 +20,7 @@ Plain = dict[str, Any]
 class Policy(msgspec.Struct, frozen=True):
     """Defaults and rules in the shape of the policy interface, nested as the spec is.
 
-    Of a list told apart by a key: defaults are `{instances: [item], attributes: {…}}`, rules are
+    For a list whose items have a key, defaults are `{instances: [item], attributes: {…}}` and rules are
     `{instances: {canAdd, locked: [key]}, attributes: {…}}`.
     """
 
@@ -38,7 +38,7 @@ def apply_policy(struct: Any, sent: Plain, policy: Policy) -> tuple[Plain, list[
 
 
 def _struct(struct: Any, sent: Plain, defaults: Plain, rules: Plain, path: str, issues: list[ComplianceIssue]) -> Plain:
-    """Members in their order, then those whose default follows from another member of the same section."""
+    """Members in order, then those whose default follows from another member of the same section."""
     result: Plain = {}
     for field in fields_of(struct):
         name, here = field.rest, f"{path}.{field.rest}" if path else field.rest
@@ -61,7 +61,7 @@ def _struct(struct: Any, sent: Plain, defaults: Plain, rules: Plain, path: str, 
 
 
 def _scalar(field: Field, given: Any, default: Any, rule: Plain, result: Plain, path: str) -> Iterator[ComplianceIssue]:
-    """Fills in a default that follows from another member, then gives what the rule says against the result."""
+    """Fills in a default that follows from another member, then yields the violations of the rule."""
     name = field.rest
     if name not in result and "defaultFrom" in rule:
         derived = _derived(field, rule["defaultFrom"], result)
@@ -82,7 +82,7 @@ def _scalar(field: Field, given: Any, default: Any, rule: Plain, result: Plain, 
 
 
 def _derived(field: Field, source: Plain, section: Plain) -> Any:
-    """Another member of the section times a factor, in this member's own form."""
+    """Another member of the section times a factor, in the format of this member."""
     value = section.get(source.get("field", ""))
     if value is None:
         return None

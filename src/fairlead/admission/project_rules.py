@@ -18,22 +18,22 @@ from fairlead.model.spec.fields import is_given
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
-    """Which values of the nodes' type label the workloads of a project may ask for; empty for any."""
+    """The node types that workloads of a project may request; empty for any."""
 
     training: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
 
 
 class LimitNames(NamedTuple):
-    """The scheduling rules that one category of workloads is under."""
+    """The scheduling rules that apply to one category of workloads."""
 
     time: str
-    #: Of GPUs, for workloads that cannot be preempted and for those that can.
+    #: For idle GPUs, of workloads that cannot be preempted and of those that can.
     idle: str
     idle_preemptible: str
 
 
-#: Categories that are missing here (work that serves) have no such rules.
+#: Other categories (Deploy) have no such rules.
 LIMITS = {
     "Train": LimitNames(
         "trainingJobTimeLimitSeconds", "trainingJobMaxIdleDurationSeconds", "trainingJobMaxIdleDurationSeconds"
@@ -50,7 +50,7 @@ Rules = Mapping[str, int | None]
 
 
 def effective_rules(project: Department, department: Department | None) -> dict[str, int]:
-    """For each rule the stricter of the two: a department's rule can be narrowed but not lifted."""
+    """For each rule the stricter value: a project can tighten a rule of its department, not loosen it."""
     found = {}
     for name in RULE_NAMES:
         given = [rules.get(name) for rules in (project.scheduling_rules, _rules_of(department))]
@@ -65,7 +65,7 @@ def _rules_of(department: Department | None) -> Rules:
 
 
 def effective_node_pools(project: Department, department: Department | None) -> tuple[str, ...]:
-    """The pools to try, in order, for workloads that name none."""
+    """The node pools to try, in order, for workloads that name none."""
     return project.default_node_pools or (department.default_node_pools if department else ())
 
 
@@ -74,37 +74,37 @@ def effective_node_types(project: Department, department: Department | None) -> 
 
 
 def rule_issues(rules: Rules, above: Rules, path: str) -> list[ComplianceIssue]:
-    """What is wrong with a set of rules, given those of the department."""
+    """The violations in a set of rules, given those of the department."""
     found = []
     for name, limit in rules.items():
         ceiling = above.get(name)
         if limit is not None and ceiling is not None and limit > ceiling:
-            details = f"is {limit}; the department's {ceiling} holds here, and a project can only be stricter"
+            details = f"is {limit}; the department allows at most {ceiling}"
             found.append(ComplianceIssue(f"{path}.{name}", details))
     for names in LIMITS.values():
         longest = rules.get(names.time) or above.get(names.time)
         for name in dict.fromkeys((names.idle, names.idle_preemptible)):
             idle = rules.get(name)
             if longest is not None and idle is not None and idle >= longest:
-                details = f"is {idle}; it must be below {names.time}, which is {longest}"
+                details = f"is {idle}; it must be less than {names.time}, which is {longest}"
                 found.append(ComplianceIssue(f"{path}.{name}", details))
     return found
 
 
 def allowed_node_types(project: Project, department: Department | None, category: str) -> tuple[str, ...]:
-    """The node types that a workload of this category may name; empty where all are allowed."""
+    """The node types that a workload of this category may request; empty for any."""
     types = msgspec.convert(effective_node_types(project, department), NodeTypes)
     return {"Train": types.training, "Build": types.workspace}.get(category, ())
 
 
 def time_limit(rules: Rules, category: str) -> int | None:
-    """Seconds of running in all after which a workload of this category is stopped."""
+    """The total run time in seconds after which a workload of this category is stopped."""
     names = LIMITS.get(category)
     return rules.get(names.time) if names else None
 
 
 def idle_limit(rules: Rules, category: str, *, preemptible: bool) -> tuple[str, int] | None:
-    """The rule on idle GPUs that a workload of this category is under, with its seconds."""
+    """The rule on idle GPUs that applies to a workload of this category, with its seconds."""
     names = LIMITS.get(category)
     if names is None:
         return None
@@ -123,7 +123,7 @@ def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[C
 
 
 def has_project_rules(project: Project, department: Department | None) -> bool:
-    """Whether there is anything to settle; most projects have nothing."""
+    """Whether the project or its department has any such settings; most have none."""
     owners = (project, department) if department else (project,)
     return any(owner.default_node_pools or owner.scheduling_rules or owner.node_types for owner in owners)
 
@@ -131,7 +131,7 @@ def has_project_rules(project: Project, department: Department | None) -> bool:
 def apply_project_rules(
     project: Project, department: Department | None, kind: Kind, spec: Any, admitted: dict[str, Any]
 ) -> dict[str, Any]:
-    """The members of the workload's record that follow; raises Invalid for a node type that is not allowed."""
+    """The members of the workload's record that follow from the rules; raises Invalid for a forbidden node type."""
     _check_node_type(project, department, kind, spec)
     rules = effective_rules(project, department)
     members: dict[str, Any] = {}
@@ -143,7 +143,7 @@ def apply_project_rules(
     idle = idle_limit(rules, kind.category, preemptible=admitted["preemptible"])
     if idle is not None and any(podset.request.gpu_devices for podset in kind.podsets(spec)):
         name, limit = idle
-        message = f"The limit of {limit} s on idle GPUs is not enforced: how busy GPUs are is not measured here"
+        message = f"The limit of {limit} s on idle GPUs is not enforced, because GPU utilization is not measured"
         members["conditions"] = (Condition(type="NotEnforced", status="True", reason=name, message=message),)
     return members
 

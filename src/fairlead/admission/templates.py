@@ -1,7 +1,7 @@
-"""A request laid over a template: what the request gives wins, lists are merged by their key, `exclude` removes.
+"""Merges a request with a template: the request wins, lists are merged by their key, `exclude` removes an item.
 
-Pure, on plain data keyed by REST names; which lists are told apart by which key comes from the declarations. Called
-by `control` before a submission is admitted.
+It works on plain data keyed by REST names, and takes the keys of lists from the declarations. Called by `control`
+before a submission is admitted.
 """
 
 from typing import Any
@@ -12,7 +12,7 @@ Plain = dict[str, Any]
 
 
 def apply_template(struct: Any, sent: Plain, template: Plain) -> Plain:
-    """The spec to run. A member that the request gives, be it null, stands; what it leaves out is the template's."""
+    """The merged spec. A member that the request gives, even null, wins over the template's."""
     result: Plain = {}
     for field in fields_of(struct):
         name = field.rest
@@ -35,8 +35,8 @@ def _merged(field: Field, sent: Any, template: Any) -> Any:
 
 
 def _items(key: str, sent: list[Any], template: list[Any]) -> list[Any]:
-    """The template's items in their order, each replaced by the request's of the same key or left out where that one
-    is excluded; then what the request adds."""
+    """The template's items in order, each replaced by the request's item of the same key, or removed if that excludes
+    it; then the items that the request adds."""
     given = {item[key]: item for item in sent if item is not None and item.get(key) is not None}
     known = {item[key] for item in template if item is not None and item.get(key) is not None}
     kept = []

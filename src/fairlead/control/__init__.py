@@ -1,5 +1,5 @@
-"""The use cases, and the loop that carries them out.
+"""Use cases, and the loop that reconciles workloads.
 
-The modules here are what every use case is handed: the context, access checks, the directory of projects, records and
-lists. Called by `api` and started by `app`. Knows engines and stores by their seams only.
+The modules here are what every use case needs: the context, access checks, the directory of projects, records, lists.
+Called by `api`, started by `app`. Knows engines and stores only by their protocols.
 """

@@ -1,6 +1,6 @@
-"""What exists before anybody asked for it: a cluster, a department, a project and a node pool, each called default.
+"""The first records of an installation: a cluster, a department, a project and a node pool, each called default.
 
-Called by `app` at every start; what is there is left alone.
+Called by `app` at every start. Existing records are left alone.
 """
 
 import zlib
@@ -27,15 +27,15 @@ from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJEC
 
 DEFAULT_NAME = "default"
 _SYSTEM = "system"
-#: Nobody has set a quota yet: the first project may use the whole machine, its guaranteed part included.
+#: The first project may use the whole machine, all of it guaranteed, until somebody sets a quota.
 _UNBOUNDED = Quota(deserved=None)
 
 
 async def ensure_defaults(context: Context, engine: str = "") -> None:
-    """Make what a first start lacks, and load the directory; refused where another engine has been at work."""
+    """Create the missing records and load the directory; raises Refused if another engine owns the records."""
     await context.directory.load()
     if not context.directory.clusters:
-        # Another server on the same database may start at the same moment: its records are as good.
+        # Another server on the same database may start at the same moment; its records do as well.
         with suppress(Conflict):
             await context.store.commit(_first_records(context.new_id(), context.clock()))
         await context.directory.load()
@@ -44,9 +44,9 @@ async def ensure_defaults(context: Context, engine: str = "") -> None:
 
 
 async def ensure_same_on_all_servers(context: Context, member: str, fingerprint: str, refusal: str) -> None:
-    """All servers on one database have the same of something: the first writes it down, others must have been given it.
+    """Raise Refused unless all servers on this database have the same fingerprint; the first server records it.
 
-    Several may start at the same moment, so whoever lost that race looks at what the other wrote.
+    Several servers may start at the same moment, so the loser of that race reads what the winner wrote.
     """
     while not getattr(context.directory.cluster, member):
         cluster = context.directory.cluster
@@ -59,10 +59,10 @@ async def ensure_same_on_all_servers(context: Context, member: str, fingerprint:
 
 
 async def _agree_on_engine(context: Context, engine: str) -> None:
-    """What an engine runs, and where, no other one knows: each has its own records."""
-    what = f"The workloads of this data folder (or database) are not those of a server with `--engine {engine}`"
+    """Each engine needs records of its own, because no other engine knows what it runs where."""
+    what = f"The workloads of this data folder (or database) belong to another engine than `--engine {engine}`"
     await ensure_same_on_all_servers(
-        context, "engine", engine, f"{what}; give it a folder or a database of its own (--data-dir, --database)"
+        context, "engine", engine, f"{what}; use another folder or database (--data-dir, --database)"
     )
 
 
@@ -90,7 +90,7 @@ def _first_records(cluster_id: str, now: Millis) -> Change:
     }
     department = Department(**owner)
     project = Project(**owner, department_id=department.id, department_name=department.name)
-    # The tenant's number stands in every answer; one installation is one tenant, so it follows from the cluster.
+    # Every response contains the tenant's number. One installation is one tenant, so it is derived from the cluster.
     tenant = zlib.crc32(cluster_id.encode()) & 0x7FFFFFFF
     cluster = Cluster(id=cluster_id, version=1, name=DEFAULT_NAME, tenant_id=tenant, created_at=now)
     records = ((CLUSTERS, cluster), (NODE_POOLS, pool), (DEPARTMENTS, department), (PROJECTS, project))

@@ -1,6 +1,6 @@
-"""Projects, departments, node pools, nodes, the cluster and people, kept in memory because every request looks them up.
+"""A cache of projects, departments, node pools, nodes, the cluster and accounts, which every request looks up.
 
-Filled at start and refreshed when the store says that one of them changed; reads never touch the database.
+Filled at the start and refreshed when the store reports a change. Reads never touch the database.
 """
 
 import asyncio
@@ -17,12 +17,12 @@ _COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCES
 
 
 class Directory:
-    """All org records by id. One per server."""
+    """All records of the organization by id. One per server."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _COLLECTIONS}
-        #: One more with every reading, so that whoever keeps something derived knows when it is old.
+        #: Incremented with every reload, so that users of derived data know when it is stale.
         self.revision = 0
 
     async def load(self) -> None:
@@ -30,7 +30,7 @@ class Directory:
             await self._reload(collection)
 
     async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
-        """Read again those of ours that changed."""
+        """Read the collections again that changed."""
         names = {name for name, _ in subjects}
         for collection in _COLLECTIONS:
             if collection.name in names:
@@ -43,7 +43,7 @@ class Directory:
 
     @property
     def has_leaving(self) -> bool:
-        """Whether a project or department is marked to go as soon as nothing of it is left."""
+        """Whether a project or department is being deleted."""
         owners = (*self.projects.values(), *self.departments.values())
         return any(owner.deleted_at is not None for owner in owners)
 
@@ -74,7 +74,7 @@ class Directory:
 
     @property
     def users(self) -> dict[str, User]:
-        """People and applications alike."""
+        """Users, applications and access keys."""
         return self._records[USERS.name]
 
     @property
@@ -83,9 +83,9 @@ class Directory:
 
 
 class Refresher:
-    """Keeps a directory up to date on a server without a loop; with one, the loop does it.
+    """Keeps a directory up to date on a server without a loop; otherwise the loop does it.
 
-    What changed while the store could not be read is read as soon as it can be.
+    Changes that could not be read because the store was unavailable are read as soon as it is available again.
     """
 
     def __init__(self, directory: Directory, pause: float = 1.0) -> None:
@@ -95,16 +95,16 @@ class Refresher:
         self._task: asyncio.Task[None] | None = None
 
     def on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
-        """What the store calls after every commit."""
+        """The store calls this after every commit."""
         self._changed.update(subjects)
         if self._changed and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._run())
 
     async def _run(self) -> None:
         while self._changed:
-            taken, self._changed = self._changed, set()
+            changed, self._changed = self._changed, set()
             try:
-                await self._directory.refresh(taken)
+                await self._directory.refresh(changed)
             except Unavailable:
-                self._changed |= taken
+                self._changed |= changed
                 await asyncio.sleep(self._pause)

@@ -1,6 +1,6 @@
-"""Filters and sorting of lists: the text `name=@lm,phase==Running` to conditions for the store or for plain records.
+"""Filters and sorting of lists: from `name=@lm,phase==Running` to conditions for the store or for records in memory.
 
-`lists.py` calls this with the fields that each list declares. Pure.
+`lists.py` calls this with the fields that each list declares.
 """
 
 import math
@@ -27,8 +27,8 @@ OPERATORS = {
 _ORDERED = ("==", "!=", "<=", ">=")
 _OPERATOR = r"(==|!=|<=|>=|=@|!@|=\^|=\$)"
 _ITEM = re.compile(rf"([A-Za-z0-9]+){_OPERATOR}(.+)", re.DOTALL)
-#: A comma separates filters only where a field and an operator follow, so that values may contain commas. Clients
-#: differ in whether they encode the separating commas, so encoding cannot tell.
+#: A comma separates filters only if a field and an operator follow it, so that values may contain commas. Some clients
+#: encode the separating commas and others do not, so the encoding does not help.
 _SEPARATOR = re.compile(rf",(?=[A-Za-z0-9]+{_OPERATOR})")
 
 
@@ -39,11 +39,11 @@ class FilterField(msgspec.Struct, frozen=True):
     type: str = "text"
     #: The store's column; empty for lists that are filtered in memory and for fields that are constant here.
     column: str = ""
-    #: How to take it from a record in memory.
+    #: Reads it from a record in memory.
     read: Callable[[Any], Any] | None = None
-    #: Its value in every record, for fields of the contract that nothing here sets.
+    #: Its value in every record, for fields of the contract that are never set here.
     constant: Any = None
-    #: For a column that holds other words than the interface: the interface's word → the column's.
+    #: For a column with other words than the interface: the interface's word → the stored word.
     stored_words: Mapping[str, str] | None = None
 
 
@@ -54,12 +54,12 @@ class Filter(msgspec.Struct, frozen=True):
 
 
 def parse_filters(text: str, fields: Mapping[str, FilterField]) -> tuple[Filter, ...]:
-    """The filters in `text`; raises `Invalid` with every part that is none."""
+    """The filters in `text`; raises `Invalid` with every part that is not a filter."""
     if not text:
         return ()
     found: list[Filter] = []
     issues: list[ComplianceIssue] = []
-    # The operator is captured for the look-ahead alone; split returns it between the parts.
+    # The look-ahead captures the operator, so split also returns it between the parts.
     for part in _SEPARATOR.split(text)[::2]:
         parsed = _parse(part, fields)
         if isinstance(parsed, Filter):
@@ -67,25 +67,25 @@ def parse_filters(text: str, fields: Mapping[str, FilterField]) -> tuple[Filter,
         else:
             issues.append(ComplianceIssue("filterBy", parsed))
     if issues:
-        raise Invalid("The list cannot be filtered that way", tuple(issues))
+        raise Invalid("The filter is not valid", tuple(issues))
     return tuple(found)
 
 
 def _parse(part: str, fields: Mapping[str, FilterField]) -> Filter | str:
     match = _ITEM.fullmatch(part)
     if match is None:
-        return f"{part[:100]!r} is no filter; write field, operator ({' '.join(OPERATORS)}) and value"
+        return f"{part[:100]!r} is not a filter; give a field, an operator ({' '.join(OPERATORS)}) and a value"
     name, operator, text = match.groups()
     field = fields.get(name)
     if field is None:
-        return f"there is no field {name!r} to filter by; there are {', '.join(fields)}"
+        return f"{name!r} is not a field to filter by; known are {', '.join(fields)}"
     if field.type != "text" and operator not in _ORDERED:
-        return f"{name} is compared with {', '.join(_ORDERED)}, not with {operator}"
+        return f"{name} does not support {operator}; use one of {', '.join(_ORDERED)}"
     try:
         value = _value(field, text)
     except (ValueError, OverflowError):
-        kind = "an ISO-8601 date and time" if field.type == "time" else "a number"
-        return f"{name} is compared with {kind}, not with {text[:60]!r}"
+        kind = "an ISO 8601 date and time" if field.type == "time" else "a number"
+        return f"{name} must be compared with {kind}, not with {text[:60]!r}"
     return Filter(field, OPERATORS[operator], value)
 
 
@@ -101,7 +101,7 @@ def _value(field: FilterField, text: str) -> Any:
 
 
 def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
-    """What the store is asked; None when a filter on a constant field leaves nothing."""
+    """The conditions for the store; None if a filter on a constant field excludes everything."""
     conditions: list[Where] = []
     for item in filters:
         field = item.field
@@ -119,7 +119,7 @@ def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
 
 
 def is_match(comparison: Comparison, found: Any, wanted: Any) -> bool:
-    """As the stores compare: null is unlike every value; `=@` and its kin ignore letter case."""
+    """Compares as the stores do: null differs from every value; `=@`, `!@`, `=^` and `=$` ignore case."""
     if found is None:
         return comparison in (Comparison.NOT_EQUAL, Comparison.LACKS)
     if comparison in (Comparison.EQUAL, Comparison.NOT_EQUAL):
@@ -143,7 +143,7 @@ def select(
     descending: bool,
     id_of: Callable[[Any], str],
 ) -> list[Any]:
-    """The records in memory that match, in order; ties end in the id, null sorts below every value."""
+    """The matching records in order; ties are broken by id, and null sorts below every value."""
     kept = [
         record for record in records if all(is_match(f.comparison, _read(f.field, record), f.value) for f in filters)
     ]

@@ -1,4 +1,4 @@
-"""New ids of records and the ends of names that must be nobody else's: what the context is given by `app`."""
+"""Generates ids of records and suffixes of names. `app` puts them into the context."""
 
 import os
 import secrets
@@ -10,9 +10,9 @@ _SUFFIX_ALPHABET = string.ascii_lowercase + string.digits
 
 
 class GrowingIds:
-    """UUIDs of version 7: they begin with the time, so that new records lie side by side in the database's index.
+    """UUIDs of version 7: they begin with the time, so that new records are neighbours in the database's index.
 
-    The randomness is drawn from the system in portions: a call for each costs more than all the rest.
+    Random bytes are read from the system in blocks, because one call per id would cost more than everything else.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -29,5 +29,5 @@ class GrowingIds:
 
 
 def new_suffix() -> str:
-    """What is put behind a name that was given as a beginning only."""
+    """The suffix of a name that was given as a prefix."""
     return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))

@@ -1,6 +1,6 @@
-"""The keys of a data folder: files that only their owner reads, and the vault that secrets are sealed with.
+"""The keys of a data folder: files that only their owner can read, and the vault that encrypts secrets.
 
-Called by `app` at the start, and by whoever writes a private file into the data folder.
+Called by `app` at the start, and by modules that write private files into the data folder.
 """
 
 import base64
@@ -17,7 +17,7 @@ _KEY_FILE = "encryption.key"
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner reads, whole or not at all; an existing one is replaced."""
+    """Write a file that only its owner can read, atomically; an existing file is replaced."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -29,20 +29,20 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def load_vault(folder: Path) -> Vault:
-    """The vault with this data folder's key, which is drawn on the first call and never leaves the folder."""
+    """The vault with this data folder's key, which is generated on the first call and never leaves the folder."""
     path = folder / "keys" / _KEY_FILE
     if not path.exists():
         write_private(path, base64.b64encode(secrets.token_bytes(KEY_BYTES)))
     key = base64.b64decode(path.read_bytes())
     if len(key) != KEY_BYTES:
-        raise Refused(f"{path} is no key of {KEY_BYTES} bytes; bring back the one from a backup")
+        raise Refused(f"{path} is not a key of {KEY_BYTES} bytes; restore it from a backup")
     return Vault(key)
 
 
 async def agree_on_vault(context: Context) -> None:
-    """All servers on one database seal with one key."""
+    """Raise Refused unless all servers on this database encrypt with the same key."""
     refusal = (
         "This database holds secrets that were encrypted with another key: copy the folder `keys` from the data "
-        "folder of its first server, or from a backup, into this one's"
+        "folder of its first server or from a backup into this data folder"
     )
     await ensure_same_on_all_servers(context, "vault_fingerprint", context.vault.fingerprint, refusal)

@@ -1,6 +1,6 @@
-"""Lists: what they are asked with, a page of a list, and which records a caller may see in it.
+"""Lists: the parameters of a request, a page of records, and which records a caller may see.
 
-Used by every use case that lists or finds records by id. Access is checked by the caller of these functions.
+Used by every use case that lists records or loads them by id. Callers check access first.
 """
 
 import re
@@ -22,7 +22,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What every list is asked with."""
+    """The parameters of a list."""
 
     filter_by: str = ""
     sort_by: str = ""
@@ -34,17 +34,17 @@ class ListRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """A piece of a list: its records, the offset of the next piece if there is one, and the revision."""
+    """A page of a list: its records, the offset of the next page if there is one, and the revision."""
 
     items: list[T]
     next: int | None = None
     revision: int = 0
-    #: How many match in all, where that is known without another question.
+    #: The number of all matching records, if it is known without another query.
     total: int = 0
 
 
 def normal_id(text: str, what: str) -> str:
-    """The id in the form in which it is stored; what is no UUID names nothing."""
+    """The id as it is stored; raises NotFound for an id that is not a UUID."""
     if _UUID.fullmatch(text) is None:
         raise NotFound(f"There is no {what} with the id {text[:60]!r}; ids are UUIDs")
     return text.lower()
@@ -57,7 +57,7 @@ async def load_page(
     request: ListRequest,
     fields: Mapping[str, FilterField] | None = None,
 ) -> Page[T]:
-    """A piece of any collection that has names; the caller has checked access and says what may be seen."""
+    """A page of any collection of named records; `where` limits it to what may be seen."""
     query = build_query(collection, fields or {}, request, where, ("name",))
     return await find_page(context, query, request, 0)
 
@@ -74,7 +74,7 @@ async def count_page(
 
 
 def seen_by(caller: Caller) -> tuple[Where, ...]:
-    """The condition that keeps a list to the projects that a caller may see; none for an administrator."""
+    """The condition that limits a list to the projects that a caller may see; none for an administrator."""
     projects = access.visible_projects(caller)
     return () if projects is None else (Where("project_id", Comparison.ONE_OF, sorted(projects)),)
 
@@ -86,7 +86,7 @@ def build_query(
     where: tuple[Where, ...],
     search_in: tuple[str, ...],
 ) -> Query[T] | None:
-    """The store's query, for one record more than asked for; None when the filters leave nothing."""
+    """The query, for one record more than requested; None if the filters exclude everything."""
     conditions = as_conditions(parse_filters(request.filter_by, fields))
     if conditions is None:
         return None

@@ -1,7 +1,7 @@
-"""How changes of the organization are written down: records, an event each and one audit line, all or nothing.
+"""Writes changes of records with an event each and one audit line, in one transaction.
 
-The use cases of `organization.py` and `organization_pools.py` stand on this. After a commit this server's directory is
-read again before the caller is answered, so that whoever asked for a change sees it; the loop hears of it by itself.
+Used by the use cases of the organization, assets and accounts. After a commit this server's directory is refreshed
+before the caller gets a response, so that they see their own change; the loop learns of it from the store.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,7 +21,7 @@ _TRIES = 20
 
 
 class RecordChange(NamedTuple):
-    """One record that is written or, with no record, removed; and what is said of it."""
+    """One record to write (or, if it is None, to remove), and the event about it."""
 
     collection: Collection[VersionedRecord]
     id: str
@@ -31,7 +31,7 @@ class RecordChange(NamedTuple):
 
 
 class AuditedRequest(NamedTuple):
-    """Who asks for what, for the audit."""
+    """The caller and the operation, for the audit."""
 
     caller: Caller
     operation: str
@@ -41,7 +41,7 @@ class AuditedRequest(NamedTuple):
 async def record_steps(
     context: Context, request: AuditedRequest, steps: Sequence[RecordChange], numbers: Cluster | None
 ) -> None:
-    """Make the steps durable together. The first one is what was asked for; `numbers` is the cluster with a new id."""
+    """Commit the steps together. The first one is the requested change; `numbers` is the cluster with a new id."""
     now = context.clock()
     writes = [Put(CLUSTERS, numbers)] if numbers else []
     puts = [
@@ -73,30 +73,30 @@ async def record_steps(
 
 
 def check_id(id: str, what: str) -> str:
-    """An id as it may be looked up in the store: ids here are numbers, anything else names nothing."""
+    """The id, which must be a number; raises NotFound for anything else."""
     if not (id.isascii() and id.isdecimal() and len(id) < 20):
         raise NotFound(f"There is no {what} with the id {id[:60]!r}")
     return id
 
 
 async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
-    """Again when somebody else was faster with the same record; a name that is taken is no race."""
+    """Retry while the record is changed at the same time; a taken name is not retried."""
     for _ in range(_TRIES):
         try:
             return await attempt()
         except Conflict as error:
             if error.columns:
                 raise
-    raise Conflict("The record changed too often to be changed now; send the request again")
+    raise Conflict("The record was changed by others at the same time; send the request again")
 
 
 async def allocate_id(
     context: Context, collection: Collection[VersionedRecord], known: Mapping[str, Any]
 ) -> tuple[str, Cluster]:
-    """A new id and the cluster's record that remembers it; they are written with what gets the id."""
+    """A new id and the cluster's record that stores it; write both together with the new record."""
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
     if cluster is None:
-        raise Unavailable("The cluster's record is not there; try again in a moment")
+        raise Unavailable("The cluster's record is missing; try again in a moment")
     number = max(cluster.numbers.get(collection.name, 0), *(int(id) for id in known), 0) + 1
     numbers = {**cluster.numbers, collection.name: number}
     return str(number), msgspec.structs.replace(cluster, version=cluster.version + 1, numbers=numbers)

@@ -1,7 +1,7 @@
-"""Keeps what pods, nodes and services used over time, in the memory of the server that runs the machine.
+"""The resource usage of pods, nodes and services over time, in the memory of the server that runs the machine.
 
-It looks every few seconds while anything runs, and not at all otherwise. The longer something lives the fewer moments
-of each hour are kept of it, so that its history stays small. After a restart of the server it begins anew.
+It takes a sample every few seconds while a pod runs, and none otherwise. Older history is thinned out, so that it stays
+small. It is lost when the server restarts.
 """
 
 import asyncio
@@ -17,21 +17,21 @@ from fairlead.store.base import Store
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks.
+#: Seconds between two samples.
 PERIOD = 10.0
-#: Looks that somebody asks for are at least so far apart, or there would be nothing between them to measure.
+#: The minimum time between two samples; with less there would be nothing to measure.
 _APART: Millis = 1000
-#: Moments that are kept of one thing; when they are as many, every other one goes.
+#: The maximum number of samples of one series; then every second one is dropped.
 _KEPT_MOMENTS = 360
-#: Things of which history is kept; the one that was seen last the longest ago goes first.
+#: The maximum number of series; the one with the oldest last sample is dropped first.
 _KEPT_THINGS = 2000
-#: A moment: cpu seconds, bytes of memory, requests, answers, seconds that those took.
+#: A sample: CPU seconds, bytes of memory, requests, responses, seconds that the responses took.
 Moment = tuple[float, float, float, float, float]
 _CPU, _MEMORY, _REQUESTS, _ANSWERS, _LATENCY = range(5)
 
 
 class Series:
-    """Moments of one thing in their order, a column each for their times and figures."""
+    """The samples of one pod, node or service in order: one column for their times, one per figure."""
 
     __slots__ = ("_figures", "_times")
 
@@ -46,12 +46,12 @@ class Series:
         for column, figure in zip(self._figures, moment, strict=True):
             column.append(figure)
         if len(self._times) > _KEPT_MOMENTS:
-            # The newest stays, and with it every second one before.
+            # The newest stays, and every second one before it.
             self._times = self._times[-1::-2][::-1]
             self._figures = tuple(column[-1::-2][::-1] for column in self._figures)
 
     def _neighbours(self, at: Millis) -> tuple[float, Moment, Moment] | None:
-        """The two moments between which a time lies, and the seconds between them."""
+        """The samples before and after a time, and the seconds between them."""
         after = bisect_right(self._times, at)
         if after == len(self._times) and self._times and at <= self._times[-1] + PERIOD * 1000:
             after -= 1
@@ -78,7 +78,7 @@ class Series:
         return None if found is None else (found[2][_REQUESTS] - found[1][_REQUESTS]) / found[0]
 
     def latency(self, at: Millis) -> float | None:
-        """Milliseconds per answer; None where none ended."""
+        """Milliseconds per response; None if there was none."""
         found = self._neighbours(at)
         if found is None or found[2][_ANSWERS] == found[1][_ANSWERS]:
             return None
@@ -103,13 +103,13 @@ class Telemetry:
         self._changed = asyncio.Event()
 
     def of(self, id: str) -> Series:
-        """What is known of a workload, a pod or (`node/` and its name) a node."""
+        """The samples of a workload, a pod or a node (`node/` and its name)."""
         return self._things.get(id, _NOTHING)
 
     async def run(self) -> None:
-        """Look again and again while something runs; what is written into the store says that something may."""
+        """Take samples while a pod runs. A commit to the store means that one may have started."""
         unsubscribe = self._store.subscribe(lambda revision, subjects: self._changed.set())
-        # What ran before it began is looked at too.
+        # Pods may have been running before.
         self._changed.set()
         try:
             while True:
@@ -121,14 +121,14 @@ class Telemetry:
             unsubscribe()
 
     async def sample(self) -> bool:
-        """Keep this moment; whether any pod runs."""
+        """Take a sample; returns whether any pod runs."""
         async with self._sampling:
             if self._sampled_at is not None and self._clock() - self._sampled_at < _APART:
                 return self._is_active
             try:
                 used = await asyncio.to_thread(self._observe)
             except OSError as error:
-                log.warning("what pods use cannot be seen now: %s", error)
+                log.warning("cannot read the resource usage of pods: %s", error)
                 return False
             now = self._clock()
             usages = {usage.id: usage for usage in used}
@@ -147,7 +147,7 @@ class Telemetry:
         if series is None:
             series = Series()
             if moment[_REQUESTS]:
-                # Requests are counted from none on, so all of these came since the last look.
+                # Counting began at zero, so all of these requests came since the last sample.
                 before = now - int(PERIOD * 1000) if self._sampled_at is None else self._sampled_at
                 series.add(before, (moment[_CPU], moment[_MEMORY], 0.0, 0.0, 0.0))
         series.add(now, moment)

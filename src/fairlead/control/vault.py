@@ -1,8 +1,7 @@
-"""Seals what users keep secret: AES-GCM under one key per installation, in a file that only the server's owner reads.
+"""Encrypts secrets with AES-GCM and one key per installation.
 
-Made by `app` with the key that `control/assets/secrets.py` loads, handed around in the context. What is sealed is
-bound to the id of the record that holds it, so that ciphertext moved to another record does not open. Nothing here
-logs, and no error shows what was being sealed.
+`control/keys.py` loads the key; `app` puts the vault into the context. Ciphertext is bound to the id of its record, so
+that it cannot be decrypted in another one. Nothing here logs, and no error shows a value.
 """
 
 import base64
@@ -21,11 +20,11 @@ _NONCE_BYTES = 12
 
 
 class Vault:
-    """Seals and opens the values of one installation's secrets."""
+    """Encrypts and decrypts the values of the secrets of one installation."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
-        #: Tells whether two servers have the same key, and nothing more.
+        #: Shows whether two servers have the same key, and nothing else about it.
         self.fingerprint = hashlib.sha256(b"fairlead encryption key" + key).hexdigest()[:16]
 
     def seal(self, values: Mapping[str, str], record_id: str) -> str:
@@ -34,18 +33,18 @@ class Vault:
         return base64.b64encode(nonce + sealed).decode("ascii")
 
     def open(self, sealed: str, record_id: str) -> dict[str, str]:
-        """The values again; raises Refused for what this installation did not seal for this record."""
+        """The decrypted values; raises Refused if they were not encrypted by this installation for this record."""
         try:
             data = base64.b64decode(sealed, validate=True)
             opened = self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], record_id.encode())
         except (InvalidTag, ValueError):
             raise Refused(
-                f"the secret {record_id} cannot be opened with this installation's key; give its values again"
+                f"the secret {record_id} cannot be decrypted with the key of this installation; set its values again"
             ) from None
         values: dict[str, str] = msgspec.json.decode(opened, type=dict[str, str])
         return values
 
 
 def draw_vault() -> Vault:
-    """A vault with a key of its own, for whoever keeps nothing."""
+    """A vault with a random key, for contexts that store nothing."""
     return Vault(secrets.token_bytes(KEY_BYTES))

@@ -1,6 +1,6 @@
-"""Distributed training: workers and mostly a master that find each other, start together and end together.
+"""Distributed training: workers, and usually a master, that find each other, start together and end together.
 
-Which variables each pod gets is its framework's affair and stands in `frameworks.py`.
+`frameworks.py` says which variables each pod gets.
 """
 
 from typing import Annotated, Literal
@@ -33,7 +33,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     distributed_framework: Annotated[
         Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX"]],
         FieldInfo(
-            text="By which variables the pods find each other.",
+            text="The framework, which decides how the pods find each other.",
             default_text="PyTorch",
             yaml="jobType",
             yaml_kinds="D",
@@ -43,7 +43,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     num_workers: Annotated[
         Maybe[Positive],
         FieldInfo(
-            text="How many workers there are; a master comes on top.",
+            text="The number of workers, without the master.",
             default_text="1",
             yaml="workers",
             yaml_kinds="D",
@@ -53,21 +53,21 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     min_replicas: Annotated[
         Maybe[int],
         FieldInfo(
-            text="With how many workers it starts and goes on; only PyTorch can.",
+            text="The minimum number of workers to start and keep running with; only with PyTorch.",
             flags=(FlagDeclaration(name="--min-replicas"),),
         ),
     ] = UNSET
     max_replicas: Annotated[
         Maybe[int],
         FieldInfo(
-            text="To how many workers it grows where there is room; only PyTorch can.",
+            text="The maximum number of workers if there is room; only with PyTorch.",
             flags=(FlagDeclaration(name="--max-replicas"),),
         ),
     ] = UNSET
     slots_per_worker: Annotated[
         Maybe[Positive],
         FieldInfo(
-            text="How many processes MPI starts on each worker.",
+            text="The number of processes that MPI starts on each worker.",
             default=1,
             origin="contract",
             yaml="slotsPerWorker",
@@ -78,7 +78,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     clean_pod_policy: Annotated[
         Maybe[Literal["None", "All", "Running"]],
         FieldInfo(
-            text="What happens to pods that still run when the workload has ended: None leaves them alone.",
+            text="Which pods are deleted when the workload has ended: none, all, or those that still run.",
             default_text="Running with MPI, otherwise None",
             flags=(FlagDeclaration(name="--clean-pod-policy"),),
         ),
@@ -86,7 +86,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     ssh_auth_mount_path: Annotated[
         Maybe[str],
         FieldInfo(
-            text="Where MPI images expect their SSH keys; only the MPI operator of a cluster uses it.",
+            text="The path at which MPI images expect their SSH keys; only the MPI operator of a cluster uses it.",
             default=_KEYS_PATH,
             origin="contract",
         ),
@@ -94,7 +94,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
     mpi_launcher_creation_policy: Annotated[
         Maybe[Literal["AtStartup", "WaitForWorkersReady"]],
         FieldInfo(
-            text="Whether MPI's launcher starts with its workers or when they are ready.",
+            text="Whether the MPI launcher starts together with its workers or when they are ready.",
             default_text="AtStartup",
             flags=(FlagDeclaration(name="--mpi-launcher-creation-policy"),),
         ),
@@ -105,7 +105,7 @@ class DistributedSpecWithMaster(DistributedSpec, frozen=True, kw_only=True):
     master_spec_same_as_worker: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="True: the master is as the workers are. False without a masterSpec: there is no master.",
+            text="True: the master has the same spec as the workers. False without a masterSpec: there is no master.",
             default_text="true without a masterSpec",
             flags=(
                 FlagDeclaration(
@@ -115,11 +115,11 @@ class DistributedSpecWithMaster(DistributedSpec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     master_spec: Annotated[
-        Maybe[RunFields], FieldInfo(text="What the master runs, if not the same.", role="master")
+        Maybe[RunFields], FieldInfo(text="The spec of the master, if it differs from the workers'.", role="master")
     ] = UNSET
 
 
-#: What concerns the whole and not what one pod runs.
+#: The fields of the whole workload, which are not part of a pod.
 _OWN = frozenset(DistributedSpecWithMaster.__struct_fields__) - frozenset(RunFields.__struct_fields__)
 
 
@@ -169,7 +169,7 @@ def _podset(
         request=request_of(pod.compute),
         gang="workload",
         restart=restart,
-        # One rank that is gone is a job that cannot go on: without restarts in place all of them start again.
+        # A job cannot continue without one of its ranks: without restarts in place, all pods start again.
         restart_scope=RestartScope.GROUP if restart is RestartPolicy.NEVER else RestartScope.POD,
         backoff_limit=backoff_limit(spec),
         has_fixed_indices=True,
@@ -186,7 +186,7 @@ def _podset(
 
 
 def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
-    """Workers that the launcher starts processes on: they wait, unless they were told to do something."""
+    """Workers on which the launcher starts processes: they sleep unless they have a command of their own."""
     if has_own_command and (worker.container.command or worker.container.args):
         return worker
     container = replace(worker.container, command=("sleep", "infinity"), args=())
@@ -201,10 +201,10 @@ def _violations(spec: DistributedSpecWithMaster, path: str, limits: SubmissionLi
     if is_given(spec.master_spec):
         found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]  # given
         if spec.master_spec_same_as_worker is True:
-            details = "is given, but masterSpecSameAsWorker is true; leave one of them out"
+            details = "is given, but masterSpecSameAsWorker is true; give only one of them"
             found.append(Violation(f"{path}.masterSpec", details))
         if not framework.leader:
-            found.append(Violation(f"{path}.masterSpec", f"is given, but {framework.name} has workers only"))
+            found.append(Violation(f"{path}.masterSpec", f"is given, but {framework.name} has no master"))
     elif framework.always_leads and spec.master_spec_same_as_worker is False:
         details = f"is false, but {framework.name} always has a {framework.leader}; give a masterSpec or leave it out"
         found.append(Violation(f"{path}.masterSpecSameAsWorker", details))
@@ -220,7 +220,7 @@ def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Viol
     framework, found = _framework(spec), []
     for rest, given, allowed, least, most in bounds:
         if is_given(given) and not framework.is_elastic:
-            details = f"is given, but {framework.name} cannot grow and shrink; only PyTorch can"
+            details = f"is given, but {framework.name} does not support it; only PyTorch does"
             found.append(Violation(f"{path}.{rest}", details))
         elif not least <= value_or(given, workers) <= most:
             found.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))

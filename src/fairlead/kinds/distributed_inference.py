@@ -1,4 +1,4 @@
-"""Distributed inference: a service of equal groups, each a leader with its workers, as LeaderWorkerSet runs them."""
+"""Distributed inference: equal groups of a leader and its workers, as in LeaderWorkerSet."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -24,30 +24,26 @@ _LABELS = "leaderworkerset.sigs.k8s.io"
 Number = Annotated[int, Meta(ge=0, le=1000, extra_json_schema={"format": "int32"})]
 Replicas = Annotated[
     Maybe[Number],
-    FieldInfo(
-        text="How many groups there are.", default=1, origin="contract", flags=(FlagDeclaration(name="--replicas"),)
-    ),
+    FieldInfo(text="The number of groups.", default=1, origin="contract", flags=(FlagDeclaration(name="--replicas"),)),
 ]
 
 
 class RoleSpec(PodFields, frozen=True, kw_only=True):
-    """What the pods of one role run."""
+    """The spec of the pods of one role."""
 
-    storage: Annotated[Maybe[BasicStorage], FieldInfo(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[
-        Maybe[BasicSecurity], FieldInfo(text="Under which identity and with which rights pods run.")
-    ] = UNSET
+    storage: Annotated[Maybe[BasicStorage], FieldInfo(text="The volumes of each pod.")] = UNSET
+    security: Annotated[Maybe[BasicSecurity], FieldInfo(text="The user and the privileges of the pods.")] = UNSET
 
 
 class GroupServingPort(Spec, frozen=True, kw_only=True):
-    """Where requests are answered, and by whom they may be sent."""
+    """The port that serves requests, and who may send them."""
 
     port: Annotated[
         Maybe[PortNumber], FieldInfo(text="The port that leaders listen on.", mandatory=True, part="container")
     ] = UNSET
     protocol: Annotated[
         Maybe[Literal["http"]],
-        FieldInfo(text="What is spoken there.", default="http", origin="contract", part="protocol"),
+        FieldInfo(text="The protocol.", default="http", origin="contract", part="protocol"),
     ] = UNSET
     authorization_type: Annotated[
         Maybe[Literal["public", "authenticatedUsers", "authorizedUsers", "authorizedGroups"]],
@@ -55,32 +51,38 @@ class GroupServingPort(Spec, frozen=True, kw_only=True):
     ] = UNSET
     authorized_users: Annotated[
         Maybe[tuple[str, ...]],
-        FieldInfo(text="Users and service accounts who may; not beside authorizedGroups.", part="authorized-users"),
+        FieldInfo(
+            text="Users and service accounts who may send requests; not together with authorizedGroups.",
+            part="authorized-users",
+        ),
     ] = UNSET
     authorized_groups: Annotated[
         Maybe[tuple[str, ...]],
-        FieldInfo(text="Groups whose members may; not beside authorizedUsers.", part="authorized-groups"),
+        FieldInfo(
+            text="Groups whose members may send requests; not together with authorizedUsers.", part="authorized-groups"
+        ),
     ] = UNSET
     expose_externally: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Whether it is reached from outside.", default=True, origin="contract", part="expose-externally"
+            text="Whether it can be reached from outside the cluster.",
+            default=True,
+            origin="contract",
+            part="expose-externally",
         ),
     ] = UNSET
-    exposed_url: Annotated[
-        Maybe[str], FieldInfo(text="The URL.", default_text="made by the system", part="exposed-url")
-    ] = UNSET
+    exposed_url: Annotated[Maybe[str], FieldInfo(text="The URL.", default_text="generated", part="exposed-url")] = UNSET
 
 
 class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
-    leader: Annotated[Maybe[RoleSpec], FieldInfo(text="What the leader of each group runs.", mandatory=True)] = UNSET
+    leader: Annotated[Maybe[RoleSpec], FieldInfo(text="The spec of the leader of each group.", mandatory=True)] = UNSET
     worker: Annotated[
-        Maybe[RoleSpec], FieldInfo(text="What workers run; must be given when there are any.", role=WORKER)
+        Maybe[RoleSpec], FieldInfo(text="The spec of the workers; mandatory if there are any.", role=WORKER)
     ] = UNSET
     workers: Annotated[
         Maybe[Number],
         FieldInfo(
-            text="How many workers each group has beside its leader.",
+            text="The number of workers in each group, without the leader.",
             default=0,
             origin="contract",
             flags=(FlagDeclaration(name="--workers"),),
@@ -90,7 +92,7 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
     startup_policy: Annotated[
         Maybe[Literal["LeaderCreated", "LeaderReady"]],
         FieldInfo(
-            text="Whether workers start with their leader, or when it is ready.",
+            text="Whether workers start together with their leader or when it is ready.",
             default="LeaderCreated",
             origin="contract",
             flags=(FlagDeclaration(name="--startup-policy"),),
@@ -99,7 +101,7 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
     restart_policy: Annotated[
         Maybe[Literal["RecreateGroupOnPodRestart", "None"]],
         FieldInfo(
-            text="What a pod that ends brings about: its whole group is made again, or its container alone restarts.",
+            text="What happens when a pod exits: its whole group is recreated, or only its container restarts.",
             default="RecreateGroupOnPodRestart",
             origin="contract",
             flags=(FlagDeclaration(name="--restart-policy"),),
@@ -108,7 +110,7 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
     serving_port: Annotated[
         Maybe[GroupServingPort],
         FieldInfo(
-            text="Where leaders answer requests.",
+            text="The port on which leaders serve requests.",
             flags=(
                 FlagDeclaration(name="--serving-port", form="object"),
                 FlagDeclaration(name="--serving-port", form="members"),
@@ -124,11 +126,11 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
 class DistributedInferenceChanges(Spec, frozen=True, kw_only=True):
     """What can be changed while it runs."""
 
-    replicas: Annotated[Maybe[Number], FieldInfo(text="How many groups there are.")] = UNSET
+    replicas: Annotated[Maybe[Number], FieldInfo(text="The number of groups.")] = UNSET
 
 
 def podsets(spec: DistributedInferenceSpec) -> tuple[PodSet, ...]:
-    """Leaders and, if there are any, workers, in equally many groups; each group is a gang of its own."""
+    """Leaders and, if there are any, workers, in the same number of groups; each group is a gang."""
     workers = value_or(spec.workers, 0)
     leader_spec = spec.leader if isinstance(spec.leader, RoleSpec) else RoleSpec()
     leader = replace(_podset(spec, leader_spec, LEADER, workers), is_placed_first=True, naming="{workload}-{group}")
@@ -221,7 +223,7 @@ def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLim
 
 def _storage_violations(storage: Any, path: str) -> list[Violation]:
     claims = items(storage.pvc) if is_given(storage) else ()
-    details = "is true; pods that are made again with their group cannot have claims that end with a stop"
+    details = "is true; pods of a group can be recreated at any time, so their claims cannot be ephemeral"
     return [
         Violation(f"{path}.storage.pvc[{number}].ephemeral", details)
         for number, claim in enumerate(claims)

@@ -1,6 +1,6 @@
-"""How the pods of each framework find each other: the variables that its programs expect, as the operators set them.
+"""How the pods of each framework find each other: the variables that programs expect and that its operator sets.
 
-Called by `distributed.py`. Names of hosts and ports are templates, filled in where the pods run.
+Called by `distributed.py`. Names of hosts and ports are templates, which the engine fills in.
 """
 
 import json
@@ -11,18 +11,18 @@ import msgspec
 from fairlead.model.pods.podset import OperatorOptions
 
 MASTER, WORKER, LAUNCHER = "master", "worker", "launcher"
-#: Where MPI's launcher finds its workers, as the MPI operator puts it there.
+#: The host file of the MPI launcher, at the path that the MPI operator uses.
 HOST_FILE = "/etc/mpi/hostfile"
 PYTORCH_PORT, TENSORFLOW_PORT, XGBOOST_PORT, JAX_PORT = 23456, 2222, 9999, 6666
 
 
 class Members(msgspec.Struct, frozen=True, kw_only=True):
-    """Who takes part."""
+    """The members of a distributed workload."""
 
-    #: The role of the one that leads; empty where nobody does.
+    #: The role of the leader; empty if there is none.
     leader: str
     workers: int
-    #: With how many workers it goes on.
+    #: The minimum number of workers.
     min_workers: int
     #: Processes on each worker.
     slots: int = 1
@@ -38,23 +38,23 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _no_files(members: Members, role: str) -> dict[str, str]:
-    """Most frameworks tell by variables alone."""
+    """Most frameworks use variables only."""
     return {}
 
 
 class Framework(msgspec.Struct, frozen=True, kw_only=True):
     name: str
-    #: Its words on the command line.
+    #: Its names on the command line.
     commands: tuple[str, ...]
-    #: The role beside the workers; empty where there is none.
+    #: The role of the leader; empty if there is none.
     leader: str
     worker: str = WORKER
-    #: Whether it cannot do without its leader.
+    #: Whether there is always a leader.
     always_leads: bool = False
-    #: Whether the leader starts the processes on the workers, which only wait for it.
+    #: Whether the leader starts the processes on the workers, which only sleep.
     is_launched: bool = False
     is_elastic: bool = False
-    #: From who takes part and a role to the templates of its variables.
+    #: From the members and a role to the templates of its variables.
     variables: Callable[[Members, str], dict[str, str]]
     #: From the same to the templates of its files.
     files: Callable[[Members, str], dict[str, str]] = _no_files
@@ -142,13 +142,13 @@ def _mpi(members: Members, role: str) -> dict[str, str]:
     return variables | {
         "OMPI_MCA_orte_default_hostfile": HOST_FILE,
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-        # Workers are told of it too and insist on one that exists, though they start nobody.
+        # Workers get it too and require that it exists, although they start no processes.
         "OMPI_MCA_plm_rsh_agent": "{agent} : /bin/false",
-        # Workers have no agent by which they could start the next ones.
+        # Workers have no agent with which they could start further processes.
         "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
-        # Several workers may be on one machine, and each would take its first core.
+        # Several workers may run on one machine, and each would bind to its first core.
         "OMPI_MCA_hwloc_base_binding_policy": "none",
-        # A pod's root is not the machine's.
+        # Root in a pod is not root on the machine.
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     }
@@ -160,7 +160,7 @@ def _mpi_files(members: Members, role: str) -> dict[str, str]:
 
 
 def operated_by(framework: Framework, members: Members, cleans: str, keys_path: str) -> OperatorOptions:
-    """What a cluster's operator of the framework is told of the whole."""
+    """The options for the cluster's operator of the framework."""
     if not framework.is_launched:
         return OperatorOptions(framework=framework.name, cleans=cleans)
     return OperatorOptions(framework=framework.name, cleans=cleans, slots=members.slots, keys_path=keys_path)

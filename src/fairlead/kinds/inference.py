@@ -1,6 +1,6 @@
-"""Inference: equal pods that answer requests on one port, as many as the load asks for.
+"""Inference: equal pods that serve requests on one port; their number follows the load.
 
-A change while it runs rolls out as a revision: the one before serves until the new one is ready.
+A change while it runs rolls out as a revision: the previous one serves until the new one is ready.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from fairlead.model.spec.rules import SubmissionLimits, Violation, command_viola
 from fairlead.model.spec.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
-#: Members that say nothing about what is in a pod.
+#: Fields that are not part of the container.
 _AROUND = SPELT_OUT | frozenset(
     {
         *("serving_port", "autoscaling", "serving_configuration"),
@@ -41,13 +41,13 @@ _CHANGEABLE = (
 
 
 class InferenceServingPort(Spec, frozen=True, kw_only=True):
-    """Where requests are answered, and by whom they may be sent."""
+    """The port that serves requests, and who may send them."""
 
     container: Annotated[
         Maybe[PortNumber], FieldInfo(text="The port that pods listen on.", mandatory=True, part="container")
     ] = UNSET
     protocol: Annotated[
-        Maybe[Literal["http", "grpc"]], FieldInfo(text="What is spoken there.", default_text="http", part="protocol")
+        Maybe[Literal["http", "grpc"]], FieldInfo(text="The protocol.", default_text="http", part="protocol")
     ] = UNSET
     authorization_type: Annotated[
         Maybe[
@@ -56,24 +56,25 @@ class InferenceServingPort(Spec, frozen=True, kw_only=True):
         FieldInfo(text="Who may send requests.", default_text="public", part="authorization-type"),
     ] = UNSET
     authorized_users: Annotated[
-        Maybe[tuple[str, ...]], FieldInfo(text="Users and service accounts who may.", part="authorized-users")
+        Maybe[tuple[str, ...]],
+        FieldInfo(text="Users and service accounts who may send requests.", part="authorized-users"),
     ] = UNSET
     authorized_groups: Annotated[
-        Maybe[tuple[str, ...]], FieldInfo(text="Groups whose members may.", part="authorized-groups")
+        Maybe[tuple[str, ...]], FieldInfo(text="Groups whose members may send requests.", part="authorized-groups")
     ] = UNSET
     cluster_local_access_only: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Whether it is reached from this cluster only.", default_text="false", part="cluster-local-access-only"
+            text="Whether it can be reached only from inside the cluster.",
+            default_text="false",
+            part="cluster-local-access-only",
         ),
     ] = UNSET
 
 
 class InferenceSpec(PodFields, frozen=True, kw_only=True):
-    storage: Annotated[Maybe[InferenceStorage], FieldInfo(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[
-        Maybe[InferenceSecurity], FieldInfo(text="Under which identity and with which rights pods run.")
-    ] = UNSET
+    storage: Annotated[Maybe[InferenceStorage], FieldInfo(text="The volumes of each pod.")] = UNSET
+    security: Annotated[Maybe[InferenceSecurity], FieldInfo(text="The user and the privileges of the pods.")] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
     preemptibility: Preemptibility = UNSET
@@ -81,12 +82,14 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
     ports: Ports = UNSET
     exposed_urls: ExposedUrls = UNSET
     related_urls: RelatedUrls = UNSET
-    autoscaling: Annotated[Maybe[Autoscaling], FieldInfo(text="How many pods there are.")] = UNSET
-    serving_configuration: Annotated[Maybe[ServingConfiguration], FieldInfo(text="How long things may take.")] = UNSET
+    autoscaling: Annotated[Maybe[Autoscaling], FieldInfo(text="The number of pods and how it follows the load.")] = (
+        UNSET
+    )
+    serving_configuration: Annotated[Maybe[ServingConfiguration], FieldInfo(text="Timeouts.")] = UNSET
     serving_port: Annotated[
         Maybe[InferenceServingPort],
         FieldInfo(
-            text="Where requests are answered.",
+            text="The port that serves requests.",
             flags=(
                 FlagDeclaration(name="--serving-port", form="object"),
                 FlagDeclaration(name="--serving-port", form="members"),

@@ -1,4 +1,4 @@
-"""What every kind of workload says about itself. A kind is one file with one `Kind` in it, listed in `KINDS`.
+"""The declaration of a kind of workload. A kind is one file with one `Kind`, listed in `KINDS`.
 
 Routes, commands, SDK methods, schemas and reference pages come from walking `KINDS`; engines and scheduling see pod
 sets only.
@@ -17,17 +17,17 @@ from fairlead.model.spec.rules import SubmissionLimits, Violation, violations
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one group of one pod set has come."""
+    """The state of one group of a pod set."""
 
     starting: int = 0
     running: int = 0
     ready: int = 0
-    #: Pods of it that were told to end.
+    #: Pods that are being stopped.
     ending: int = 0
 
 
 class SetState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far one pod set has come, counted over the pods of the workload's present run."""
+    """The state of one pod set, counted over the pods of the workload's current run."""
 
     role: str
     podset: PodSet
@@ -35,17 +35,17 @@ class SetState(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     #: Running pods whose readiness probe passes.
     ready: int = 0
-    #: Running pods whose readiness probe passed once and passes no longer.
+    #: Running pods whose readiness probe passed before and fails now.
     lapsed: int = 0
-    #: Pods that were told to end and have not ended yet.
+    #: Pods that are being stopped and have not exited yet.
     ending: int = 0
     succeeded: int = 0
     failed: int = 0
-    #: The words of the last pod that failed.
+    #: The message of the last failed pod.
     last_failure: str = ""
-    #: Whether the scheduler has said why something of the workload waits.
+    #: Whether the scheduler has reported why a pod of the workload is pending.
     blocked: bool = False
-    #: One per group of the set, in their order.
+    #: One per group of the set, in order.
     groups: tuple[GroupState, ...] = ()
 
 
@@ -57,9 +57,9 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class KindSwitch(msgspec.Struct, frozen=True):
-    """Fields of workload YAML that make a document one of another kind."""
+    """Fields of workload YAML that turn a document into another kind."""
 
-    #: Their YAML names; the key of the other kind; the member of its spec that follows, and its value.
+    #: Their YAML names; the key of the other kind; the member of its spec that is set, and its value.
     fields: tuple[str, ...]
     kind: str
     sets: tuple[str, Any]
@@ -70,59 +70,59 @@ def _no_framework(spec: Any) -> str:
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    #: The name by which records refer to it; never shown.
+    #: Its name in records; never shown.
     key: str
     #: The workload type in lists: `Training`.
     title: str
-    #: What one of it is called in sentences; empty: its title in small letters.
+    #: Its name in sentences; empty for its title in lower case.
     noun: str = ""
     #: The segment of its REST path: `trainings`.
     rest: str
-    #: The kind of its custom resource, or of the object that stands for it: `TrainingWorkload`.
+    #: The kind of its custom resource, or of the object that represents it: `TrainingWorkload`.
     resource: str
-    #: Its letter among the kinds that have a YAML name (`About.yaml_kinds`); empty for those that have none.
+    #: Its letter in `FieldInfo.yaml_kinds`; empty for kinds without workload YAML.
     letter: str = ""
-    #: Older kinds of custom resource that mean this kind too, with their letters.
+    #: Older kinds of custom resources that mean this kind too, with their letters.
     resources_before: tuple[tuple[str, str], ...] = ()
-    #: What makes a document of it one of another kind.
+    #: The fields that turn a document of this kind into another kind.
     turn: KindSwitch | None = None
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).
     subtypes: tuple[tuple[tuple[str, ...], tuple[str, Any]], ...] = ()
-    #: On the command line: where the words after `--` belong; and what is in a member like in another one, as far as
-    #: flags do not say it. Like the spec itself (empty), if they say anything of it.
+    #: On the command line: the member that gets the words after `--`; and pairs of members of which the first takes
+    #: what flags do not set from the second. An empty second member is the spec itself.
     command_member: str = ""
     mirrored_members: tuple[tuple[str, str], ...] = ()
-    #: Its word where assets say for which workloads they are meant.
+    #: Its word in assets that say for which workloads they are meant.
     meant_for: str
     #: Build, Train or Deploy.
     category: str
-    #: The priority class it has when none is given.
+    #: The default priority class.
     priority: str
     can_suspend: bool
     #: The msgspec struct of its spec.
     spec: type
-    #: Members of it that REST has beside `spec`, and the struct of what is left there; None where there are none.
+    #: Members that REST has outside `spec`, and the struct of the remaining members; None if there are none.
     outside_spec: tuple[str, ...] = ()
     rest_spec: type | None = None
-    #: The struct of what PATCH can change, with members named as in the spec; None where nothing can be changed.
+    #: The struct of what PATCH can change, with members named as in the spec; None if nothing can be changed.
     changes: type | None = None
-    #: Whether a change that means other pods rolls out as a revision: the pods before it serve until its own are ready.
+    #: Whether a change that needs new pods rolls out as a revision: the old pods serve until the new ones are ready.
     has_revisions: bool = False
-    #: Whether a refused submission lists its violations as entries; otherwise they stand in the text alone.
+    #: Whether the answer to an invalid submission lists the violations; otherwise they are only in the text.
     lists_issues: bool = True
-    #: From its spec to the framework by which its pods find each other; empty where none is.
+    #: From its spec to the framework by which its pods find each other; empty for none.
     framework: Callable[[Any], str] = _no_framework
-    #: From its spec (defaults not yet applied) to the pods it means.
+    #: From its spec (defaults not yet applied) to its pod sets.
     podsets: Callable[[Any], tuple[PodSet, ...]]
-    #: From the state of its pod sets to the phase they amount to; None while they wait for a place.
+    #: From the state of its pod sets to the phase of the workload; None while they are pending.
     outcome: Callable[[Sequence[SetState]], Outcome | None]
-    #: Rules of its own between the members of its spec: (spec, path of the spec, what is allowed at most).
+    #: The kind's own rules between the members of its spec: (spec, path of the spec, limits) to violations.
     violations: Callable[[Any, str, SubmissionLimits], list[Violation]]
-    #: How many seconds after its end the workload is deleted by itself; None for never.
+    #: After how many seconds an ended workload is deleted automatically; None for never.
     lifetime_after_end: Callable[[Any], int | None]
-    #: How many preemptions a workload outlives; one more is its end. None for any number.
+    #: How many preemptions a workload survives; one more ends it. None for any number.
     max_preemptions: Callable[[Any], int | None]
 
 
@@ -131,14 +131,14 @@ def noun_of(kind: Kind) -> str:
 
 
 def outside_spec_names(kind: Kind) -> tuple[str, ...]:
-    """The REST names of what stands beside the spec."""
+    """The REST names of the members outside the spec."""
     spec: Any = kind.spec
     named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
     return tuple(named[name] for name in kind.outside_spec)
 
 
 def spec_violations(kind: Kind, spec: Any, path: str, limits: SubmissionLimits) -> list[Violation]:
-    """Every broken rule of a spec, the nouns' and the kind's own."""
+    """Every broken rule of a spec, general ones and the kind's own."""
     found = violations(spec, path) + kind.violations(spec, path, limits)
     if not kind.outside_spec:
         return found
@@ -153,7 +153,7 @@ def _decoder(spec: type) -> msgspec.json.Decoder[Any]:
 
 
 def read_stored_spec(kind: Kind, raw: bytes) -> Any:
-    """The spec of a stored workload. One that was accepted with remarks may lie outside the contract's bounds."""
+    """The spec of a stored workload. A spec that was accepted with remarks may violate the contract's bounds."""
     try:
         return _decoder(kind.spec).decode(raw)
     except msgspec.ValidationError:

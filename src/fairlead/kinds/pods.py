@@ -1,7 +1,7 @@
-"""From the members that all kinds share to what an engine runs: the container and the request of one pod.
+"""Build the container and the request of one pod from the fields that all kinds share.
 
-Called by the kinds. Where an accepted spec says two things at once (only the older page's dialect may), one of them
-wins here, by the order that the code shows and `model/spec/rules.py` puts into words.
+Called by the kinds. If an accepted spec contradicts itself (only the older dialect may), one value wins here, by the
+order of the code; `model/spec/rules.py` states the same in words.
 """
 
 from typing import Any
@@ -19,10 +19,10 @@ from fairlead.model.spec.fields import is_given, value_or
 from fairlead.model.spec.pod_fields import PodFields
 
 MEBIBYTE = 1024 * 1024
-#: What a pod gets per GPU device when it asks for GPUs and says nothing of CPU or memory.
+#: The default CPU and memory per GPU device of a pod that requests GPUs.
 CPU_MILLI_PER_GPU = 100
 MEMORY_PER_GPU = 100 * MEBIBYTE
-#: The share of a limit that is requested when only the limit is given, and no GPU.
+#: The default request without GPUs is the limit divided by this.
 REQUEST_PER_LIMIT = 10
 MIG_RESOURCE = "nvidia.com/mig-"
 #: Members that become parts of `PodContainer` by name, and so are not repeated in its `fields`.
@@ -120,7 +120,7 @@ def _reference(source: Any) -> tuple[str, str]:
 
 
 def _resolved(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with every choice made that the spec left open or made twice."""
+    """The fields with defaults and contradictions resolved."""
     for url in fields.get("exposedUrls", ()):
         _resolve_authorization(url)
     for toleration in fields.get("tolerations", ()):
@@ -134,7 +134,7 @@ def _resolved(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _resolve_authorization(url: dict[str, Any]) -> None:
-    """Users before groups before everybody who is signed in; lists that do not count are gone afterwards."""
+    """Users win over groups, groups over all signed-in users; lists that do not count are removed."""
     if "authorizationType" not in url:
         lists = (name for name in ("authorizedUsers", "authorizedGroups") if url.get(name))
         url["authorizationType"] = next(lists, "authenticatedUsers")

@@ -1,4 +1,4 @@
-"""What the kinds that compute share in how their pods run: containers with their grace, retries, their end.
+"""How pods of workspaces and trainings run: containers and their grace period, retries, outcome.
 
 Called by the files of those kinds.
 """
@@ -18,7 +18,7 @@ from fairlead.model.spec.run_fields import AROUND, RunFields
 
 
 def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> PodContainer:
-    """The container of one pod; `without` names members of the kind's own that are nothing to it."""
+    """The container of one pod; `without` names further fields of the kind that are not part of it."""
     return container_of(
         spec,
         SPELT_OUT | AROUND | without,
@@ -42,7 +42,7 @@ def lifetime_after_end(spec: RunFields) -> int | None:
 
 
 def max_preemptions(spec: RunFields) -> int | None:
-    """None where nothing bounds them; a workload that ends when it is preempted bears none."""
+    """None for any number; 0 for a workload that ends when it is preempted."""
     if spec.terminate_after_preemption is True:
         return 0
     limit: int | None = value_or(getattr(spec, "preemption_limit", UNSET), None)
@@ -59,7 +59,7 @@ def _ready(state: SetState) -> str:
 
 
 def failed_outcome(state: SetState, failed: int) -> Outcome | None:
-    """Failed when there were more failures than the backoff limit allows."""
+    """Failed if there were more failures than the backoff limit allows."""
     limit = state.podset.backoff_limit
     if failed <= limit:
         return None
@@ -68,8 +68,8 @@ def failed_outcome(state: SetState, failed: int) -> Outcome | None:
 
 
 def outcome_of_one(states: Any) -> Outcome | None:
-    """Of a single set that runs to an end. Running while at least one pod runs, with the counts; None while nothing
-    runs and something is still to do."""
+    """The outcome of a single set that runs to completion: Running while at least one pod runs; None while no pod runs
+    and some are still to come."""
     [state] = states
     wanted = state.podset.completions or 1
     if failed := failed_outcome(state, state.failed):
@@ -93,7 +93,7 @@ def outcome_of_one(states: Any) -> Outcome | None:
 
 
 def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
-    """Of sets that start and end together: complete with the first, Running when as many run as none can do without."""
+    """The outcome of a gang: completed with its first set, Running if the minimum of pods of every set runs."""
     if failed := failed_outcome(states[0], sum(state.failed for state in states)):
         return failed
     decisive = states[0]

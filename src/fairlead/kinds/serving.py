@@ -1,4 +1,4 @@
-"""What the kinds that serve share: from their serving port to the URL or the service that leads to their pods."""
+"""What kinds that serve share: the URL or the service that leads from their serving port to their pods."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _LISTS: dict[UrlAccess, str] = {"authorizedUsers": "authorized_users", "authoriz
 
 
 def served(container: PodContainer, port: Any, inside: int, is_outside: bool) -> PodContainer:
-    """The container with its serving port as a URL, or as a service of the cluster alone; 0 is no port."""
+    """The container with its serving port as a URL, or as a service inside the cluster; 0 means no port."""
     if not inside:
         return container
     fields = container.fields
@@ -43,7 +43,7 @@ def served(container: PodContainer, port: Any, inside: int, is_outside: bool) ->
 
 
 def listening(container: PodContainer, inside: int) -> PodContainer:
-    """The container, ready only when somebody listens on its port, unless it says itself how that is asked for."""
+    """The container with a TCP readiness probe on its port, unless it has a probe of its own."""
     if not inside or container.fields.readiness is not None:
         return container
     probe = ReadinessProbe(handler=ProbeHandlers(tcp_socket=TcpProbe(port=inside)))
@@ -51,7 +51,7 @@ def listening(container: PodContainer, inside: int) -> PodContainer:
 
 
 def _chosen(port: Any) -> UrlAccess:
-    """Who may send requests; the word for either list means the one that is given."""
+    """Who may send requests; `authorizedUsersOrGroups` means the list that is given."""
     chosen: UrlAccess = value_or(port.authorization_type, "public")
     if chosen in (*_LISTS, "public", "authenticatedUsers"):
         return chosen
@@ -60,12 +60,12 @@ def _chosen(port: Any) -> UrlAccess:
 
 
 def serving_violations(port: Any, path: str) -> list[Violation]:
-    """Lists that contradict each other or the type."""
+    """Lists that contradict each other or the authorization type."""
     if not is_given(port):
         return []
     given = {rest: getattr(port, attribute) for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))}
     if len(given) > 1:
-        return [Violation(path, "has authorizedUsers and authorizedGroups; give one of them")]
+        return [Violation(path, "has authorizedUsers and authorizedGroups; give only one of them")]
     chosen = _chosen(port)
     details = f"is given, but authorizationType is {chosen}"
     found = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]

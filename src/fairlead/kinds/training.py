@@ -1,4 +1,4 @@
-"""Training: pods that run to an end. Some at a time, each on its own, until enough of them have ended well."""
+"""Training: independent pods that run to completion, some at a time, until enough of them have succeeded."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
 
 ROLE = "worker"
-#: Members that say how many pods run, and not what is in them.
+#: Fields that are not part of the container.
 _COUNTS = frozenset({"completions", "parallelism", "preemption_limit"})
 
 
@@ -30,7 +30,7 @@ class TrainingSpec(RunFields, frozen=True, kw_only=True):
     completions: Annotated[
         Maybe[Int32],
         FieldInfo(
-            text="How many pods must end well.",
+            text="The number of pods that must succeed.",
             default=1,
             origin="prose",
             yaml="completions",
@@ -41,7 +41,7 @@ class TrainingSpec(RunFields, frozen=True, kw_only=True):
     parallelism: Annotated[
         Maybe[Int32],
         FieldInfo(
-            text="How many pods run at the same time; at most as many as must end well.",
+            text="The number of pods that run at the same time; at most completions.",
             default=1,
             origin="prose",
             yaml="parallelism",
@@ -53,7 +53,7 @@ class TrainingSpec(RunFields, frozen=True, kw_only=True):
 
 
 def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
-    """One set of equal pods without gang: each starts when a node has room for it alone."""
+    """One set of equal pods without a gang: each starts when a node has room for it."""
     completions = value_or(spec.completions, 1)
     return (
         PodSet(
@@ -72,10 +72,10 @@ def _violations(spec: TrainingSpec, path: str, limits: SubmissionLimits) -> list
     completions, parallelism = value_or(spec.completions, 1), value_or(spec.parallelism, 1)
     found = run_violations(spec, path)
     if not 1 <= completions <= limits.completions:
-        details = f"is {completions}; between 1 and {limits.completions} are allowed"
+        details = f"is {completions}; it must be between 1 and {limits.completions}"
         found.append(Violation(f"{path}.completions", details))
     if not 1 <= parallelism <= max(completions, 1):
-        details = f"is {parallelism}; between 1 and completions ({completions}) are allowed"
+        details = f"is {parallelism}; it must be between 1 and completions ({completions})"
         found.append(Violation(f"{path}.parallelism", details))
     return found
 

@@ -1,4 +1,4 @@
-"""Workspace: one pod that people work in. It is not preempted, and keeps its claims while it is suspended."""
+"""Workspace: one interactive pod. It is not preempted, and keeps its claims while it is suspended."""
 
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.pods import request_of
@@ -18,7 +18,7 @@ ROLE = "workspace"
 
 
 class WorkspaceSpec(RunFields, frozen=True, kw_only=True):
-    """What a workspace runs."""
+    """The spec of a workspace."""
 
 
 def podsets(spec: WorkspaceSpec) -> tuple[PodSet, ...]:

@@ -1,6 +1,6 @@
-"""What an operator lets pods do beyond what is harmless: the words of `--allow`, as data. Pure.
+"""What the operator of a server allows pods to do: the values of `--allow`, as data.
 
-Each engine refuses what these words would lift and says which one does; `local` in shared mode, `kubernetes` always.
+Engines refuse what is not allowed, and name the value that would allow it: `local` in shared mode, `kubernetes` always.
 """
 
 from collections.abc import Sequence
@@ -11,45 +11,45 @@ from fairlead.model.errors import Invalid
 
 
 class Allowed(msgspec.Struct, frozen=True, kw_only=True):
-    """What is refused unless the server was started with the flag for it."""
+    """What is refused unless the server was started with the `--allow` value for it."""
 
     no_isolation: bool = False
     #: Folders below which host paths may be mounted; empty for none.
     host_paths: tuple[str, ...] = ()
     root_user: bool = False
-    #: Whether pods may run under ids that this machine has given to somebody.
+    #: Whether pods may run under user ids that belong to accounts of this machine.
     machine_users: bool = False
     capabilities: tuple[str, ...] = ()
-    #: By which protocols repositories may be fetched beside https and ssh.
+    #: Protocols by which repositories may be cloned in addition to https and ssh.
     git_protocols: tuple[str, ...] = ()
     host_namespaces: bool = False
-    #: Whether pods of a cluster may switch off the runtime's filters.
+    #: Whether pods of a cluster may turn off the seccomp filter of the runtime.
     unconfined: bool = False
 
     def has_path(self, path: str) -> bool:
-        """Whether it is one of the folders, or lies below one."""
+        """Whether it is one of the allowed folders, or is below one."""
         plain = path.rstrip("/")
         return ".." not in path.split("/") and any(
             f"{plain}/".startswith(f"{folder.rstrip('/')}/") for folder in self.host_paths
         )
 
     def path_refusal(self, path: str) -> str:
-        """Why that path is not to be had, and what would change it."""
+        """Why that path is refused, and how to allow it."""
         known = ", ".join(self.host_paths)
         allowed = f"allowed are {known}" if known else "none is allowed"
-        return f"'{path}' lies below no allowed folder ({allowed}); start the server with --allow host-path={path}"
+        return f"'{path}' is not below an allowed folder ({allowed}); start the server with --allow host-path={path}"
 
 
 NOTHING_ALLOWED = Allowed()
 _PLAIN = ("host-namespaces", "machine-users", "no-isolation", "root-user", "unconfined")
-#: What can be allowed one by one, and what stands behind each.
+#: Values that take an argument, with its name.
 _VALUED = {"host-path": "FOLDER", "capability": "NAME", "git-protocol": "NAME"}
-#: All of them, for people.
+#: All of them, for messages.
 ALLOWABLE = ", ".join([*_PLAIN, *(f"{key}={value}" for key, value in _VALUED.items())])
 
 
 def parse_allowed(words: Sequence[str]) -> Allowed:
-    """From the words: `no-isolation`, `host-path=FOLDER`, `capability=NAME` …; raises Invalid for unknown ones."""
+    """Parse `no-isolation`, `host-path=FOLDER`, `capability=NAME` …; raises Invalid for unknown values."""
     plain = {word for word in words if "=" not in word}
     valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
     unknown = [*(plain - set(_PLAIN)), *(key for key, value in valued if key not in _VALUED or not value)]

@@ -1,4 +1,4 @@
-"""How time is written: whole milliseconds since 1970 in UTC, as plain integers that sort and subtract.
+"""Time as whole milliseconds since 1970 in UTC: plain integers that sort and subtract.
 
 The model reads no clock; whoever needs the time is handed a `Clock` by `app`.
 """
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 #: Milliseconds since 1970-01-01T00:00:00Z.
 Millis = int
-#: Tells the present time; the only way by which any room learns it.
+#: Returns the current time. No room reads the time in another way.
 Clock = Callable[[], Millis]
 
 SECOND: Millis = 1000
@@ -16,14 +16,14 @@ DAY: Millis = 86_400 * SECOND
 
 
 def iso(instant: Millis) -> str:
-    """The instant as REST writes it: `2022-01-01T03:49:52.531Z`."""
+    """The time as REST writes it: `2022-01-01T03:49:52.531Z`."""
     moment = datetime.fromtimestamp(instant / 1000, UTC)
     # `%Y` does not fill early years up to four digits.
     return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{instant % 1000:03d}Z"
 
 
 def from_iso(text: str) -> Millis:
-    """The instant that an ISO-8601 text names; a text without zone is read as UTC."""
+    """The time that an ISO 8601 string names; a string without a zone is read as UTC."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

@@ -1,16 +1,16 @@
 """All errors that Fairlead raises on purpose, one tree.
 
 FairleadError
-├── Invalid          the request breaks rules of its own: every issue with its field path
-├── Unauthenticated  no caller, or a token that is none of ours
-├── Forbidden        a caller who may not do this here
-├── NotFound         nothing of that id, or nothing the caller may know of
-├── Conflict         somebody else was faster: the record has another version, or the name is taken
-├── InUse            something else still needs what is to be removed
+├── Invalid          the request is invalid: every issue with the path of its field
+├── Unauthenticated  no caller, or a token that this installation did not issue
+├── Forbidden        the caller may not do this here
+├── NotFound         no record of that id, or none that the caller may see
+├── Conflict         the record was changed at the same time, or the name is taken
+├── InUse            another object still uses what should be removed
 ├── TooMuch          over a limit on open work or on requests; try again later
-├── Elsewhere        the pod's machine is run by another server: the request is passed on there
+├── Elsewhere        another server runs the pod's machine: the request is forwarded to it
 ├── Unavailable      the store cannot be written now, or the server is stopping
-└── Refused          an engine or a record cannot do what was asked of it, for a reason that will not go away
+└── Refused          an engine or a record cannot do what was requested, and a retry will not help
 
 `api/http/errors.py` alone knows which HTTP status each becomes.
 """
@@ -23,7 +23,7 @@ AGAINST_POLICY = "The workload request does not comply with the policy set by th
 
 
 class ComplianceIssue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One violation: where (dotted path, list items by position), what is wrong and what is allowed."""
+    """One violation: the field (dotted path, items of a list by position), what is wrong, and what is allowed."""
 
     field: str
     details: str
@@ -32,7 +32,7 @@ class ComplianceIssue(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FairleadError(Exception):
-    """The root; `code` is a stable word for scripts and logs."""
+    """The base of all errors; `code` is a stable word for scripts and logs."""
 
     code = "error"
 
@@ -66,7 +66,7 @@ class Conflict(FairleadError):
 
     def __init__(self, message: str, columns: tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        #: Which columns together are taken by another record; empty when the record has another version.
+        #: The columns whose values another record has already; empty if the record was changed at the same time.
         self.columns = columns
 
 

@@ -1,6 +1,6 @@
 """Priority classes by name and value, the categories' defaults, and how preemptibility follows from them."""
 
-#: The seven classes of today and the four older names that clients still send.
+#: The seven current classes and the four older names that clients still send.
 PRIORITIES: dict[str, int] = {
     "very-low": 25,
     "low": 40,
@@ -15,12 +15,12 @@ PRIORITIES: dict[str, int] = {
     "inference": 125,
 }
 
-#: From this value on a workload that says nothing of its preemptibility cannot be preempted.
+#: From this priority on, a workload without an explicit preemptibility cannot be preempted.
 NON_PREEMPTIBLE_FROM = 100
 
 
 def is_preemptible(priority: int, preemptibility: str | None) -> bool:
-    """An explicit word wins; otherwise the priority's value decides."""
+    """An explicit value wins; otherwise the priority decides."""
     if preemptibility is not None:
         return preemptibility == "preemptible"
     return priority < NON_PREEMPTIBLE_FROM

@@ -1,6 +1,6 @@
 """Kubernetes quantities (`20M`, `1Gi`, `500m`, `1e3`) as exact whole numbers.
 
-Numbers are kept as fractions until the end; what does not come out whole is rounded up, as Kubernetes does.
+Values are fractions until the end and are then rounded up to whole numbers, as in Kubernetes.
 """
 
 import math
@@ -16,17 +16,17 @@ _SCALES: dict[str, Fraction] = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 1000),
-    # Kubernetes writes a small k; a capital one is a common slip with one possible meaning.
+    # Kubernetes has only a lower-case k; K is a common mistake with one possible meaning.
     **{letter: Fraction(1000**power) for power, letter in enumerate("kMGTPE", start=1)},
     "K": Fraction(1000),
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
 }
-#: Beyond this Kubernetes caps, and no machine has it.
+#: The maximum of Kubernetes; no machine has more.
 LARGEST = 2**63 - 1
 
 
 class BadQuantity(ValueError):
-    """The text is no quantity; its words say why."""
+    """The text is not a quantity; the message says why."""
 
 
 @lru_cache(maxsize=1024)
@@ -34,14 +34,16 @@ def parse(text: str) -> Fraction:
     """The exact value, in units."""
     match = _SHAPE.match(text)
     if match is None:
-        raise BadQuantity(f"'{text}' is no quantity; write a number with an optional suffix, such as 500m, 20M or 1Gi")
+        raise BadQuantity(
+            f"'{text}' is not a quantity; give a number with an optional suffix, such as 500m, 20M or 1Gi"
+        )
     sign, digits, exponent, suffix = match.groups()
     value = Fraction(digits)
     value = value * Fraction(10) ** int(exponent[1:]) if exponent else value * _SCALES[suffix or ""]
     if sign == "-" and value:
-        raise BadQuantity(f"'{text}' is negative; quantities here are zero or more")
+        raise BadQuantity(f"'{text}' is negative; it must be 0 or more")
     if value > LARGEST:
-        raise BadQuantity(f"'{text}' is more than can be counted (2^63 - 1)")
+        raise BadQuantity(f"'{text}' is too large; at most 2^63 - 1 is allowed")
     return value
 
 

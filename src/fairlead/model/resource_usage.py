@@ -1,15 +1,15 @@
-"""How much of a machine something has used: what engines observe and telemetry keeps."""
+"""Measured resource usage: engines observe it, telemetry stores it."""
 
 import msgspec
 
 
 class MeasuredUsage(msgspec.Struct, frozen=True):
-    """A moment's figures of a pod, by its id, or of a node, by `node/` and its name."""
+    """The usage of a pod (by its id) or of a node (by `node/` and its name) at one moment."""
 
     id: str
-    #: Since it began.
+    #: CPU time since the start.
     cpu_seconds: float
-    #: Now.
+    #: Memory in use now.
     memory_bytes: int
 
 

@@ -40,7 +40,7 @@ def test_a_topology_is_made_given_to_a_pool_and_deleted(room: Room) -> None:
     assert room.get(f"{PATH}/{id}")["nodePools"] == ["default"]
     refused = room.call("DELETE", f"{PATH}/{id}")
     assert refused.status == 400, refused
-    assert "belongs to node pool default" in refused.json["details"]
+    assert "is used by node pool default" in refused.json["details"]
     assert room.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": ""}).status == 200
     assert room.call("DELETE", f"{PATH}/{id}").status == 204
     assert room.call("GET", f"{PATH}/{id}").status == 404
@@ -68,7 +68,7 @@ def test_a_name_is_given_once(room: Room) -> None:
     assert room.call("POST", PATH, body(room)).status == 201
     again = room.call("POST", PATH, body(room))
     assert again.status == 400, again
-    assert "there is a network topology named fabric" in again.body.decode()
+    assert "a network topology named fabric already exists" in again.body.decode()
 
 
 def test_topologies_are_for_administrators(room: Room) -> None:

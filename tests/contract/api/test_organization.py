@@ -90,13 +90,13 @@ def test_a_taken_name_is_409(room: Room, path: str) -> None:
     ("members", "want"),
     [
         ({"name": "Upper"}, "lower-case"),
-        ({"name": "1st"}, "starts with a letter"),
+        ({"name": "1st"}, "start with a letter"),
         ({"name": "a" * 58}, "at most 57"),
         ({"clusterId": "55555555-5555-4555-8555-555555555555"}, "clusterId: there is no cluster"),
         ({"parentId": "99"}, "parentId: there is no department 99; known are 1 (default)"),
         ({"resources": [quota(-2)]}, "resources[0].gpu.deserved"),
         ({"resources": [quota(4, "77")]}, "there is no node pool 77; known are 1 (default)"),
-        ({"resources": [quota(), quota()]}, "a second time"),
+        ({"resources": [quota(), quota()]}, "twice"),
         ({"resources": [quota(memory={"deserved": 1})]}, "resources[0].memory.units: is missing"),
         ({"resources": [quota(memory={"deserved": 1, "units": "TB"})]}, "allowed are GB, MB, Mib"),
         ({"resources": [quota(cpu={"deserved": 2, "limit": 1})]}, "resources[0].cpu.limit: is 1, below the quota of 2"),
@@ -107,7 +107,7 @@ def test_a_taken_name_is_409(room: Room, path: str) -> None:
         ({"schedulingRules": {"trainingJobTimeLimitSeconds": 0}}, "at least 1"),
         (
             {"schedulingRules": {"trainingJobTimeLimitSeconds": 60, "trainingJobMaxIdleDurationSeconds": 60}},
-            "must be below trainingJobTimeLimitSeconds",
+            "must be less than trainingJobTimeLimitSeconds",
         ),
         ({"requestedNamespace": "runai-default"}, "is the namespace of project default"),
     ],
@@ -175,7 +175,7 @@ def test_rules_are_inherited_and_only_narrowed(make_room: Any) -> None:
     assert stricter["effective"]["schedulingRules"] == {"trainingJobTimeLimitSeconds": 60}
     looser = {"resources": [quota()], "schedulingRules": {"trainingJobTimeLimitSeconds": 601}}
     answer = room.call("PUT", f"{PROJECTS}/{inherits['id']}", looser)
-    assert "a project can only be stricter" in issues(answer)
+    assert "the department allows at most" in issues(answer)
 
 
 def test_a_new_pool_is_open_to_everybody(make_room: Any) -> None:
@@ -219,7 +219,7 @@ def test_a_pool_is_changed(make_room: Any, method: str) -> None:
 @pytest.mark.parametrize(
     ("members", "want"),
     [
-        ({"name": "default"}, "there is a node pool named default"),
+        ({"name": "default"}, "a node pool named default already exists"),
         ({"labelValue": "silver"}, "tier=silver is the label of node pool silver"),
         ({"labelKey": ""}, "labelKey: is empty"),
         ({"schedulingConfiguration": {"minGuaranteedRuntime": "soon"}}, "does not match"),
@@ -316,7 +316,7 @@ def test_terms_of_the_project_reach_a_workload(make_room: Any) -> None:
     spec = {"image": "python:3", "compute": {"gpuDevicesRequest": 1}}
     first = room.get(f"/api/v1/workloads/{room.submit('first', projectId=project['id'], spec=spec)}")
     assert first["requestedNodePools"] == ["gold", "default"]
-    assert "not measured here" in first["conditions"][0]["message"]
+    assert "is not measured" in first["conditions"][0]["message"]
     named = room.submit("named", projectId=project["id"], spec=spec | {"nodePools": ["default"], "nodeType": "h100"})
     assert room.get(f"/api/v1/workloads/{named}")["requestedNodePools"] == ["default"]
     body = room.training("wrong", projectId=project["id"], spec=spec | {"nodeType": "t4"})

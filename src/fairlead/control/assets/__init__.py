@@ -1,4 +1,4 @@
-"""Use cases on assets, secrets, config maps, claims and data volumes, and what an engine gets of them before a start.
+"""Use cases on assets, secrets, config maps, claims and data volumes, and loading them for an engine before a start.
 
-Called by `api/assets` and by the loop. Secret values leave this room only towards an engine.
+Called by `api/assets` and by the loop. Values of secrets leave this room only to an engine.
 """

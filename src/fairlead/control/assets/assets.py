@@ -1,7 +1,7 @@
-"""Assets: create, read, change and delete, for every kind in the table of `assets_kinds.py`.
+"""Assets: create, read, change and delete, for every kind in the table of `kinds.py`.
 
-Called by the API. A credential's asset makes a secret under the kind's prefix, a claim's asset makes the claim; both
-are written, changed and removed together with it. Secret values are taken out of the spec before anything is kept.
+Called by the API. A credential creates a secret, and a claim data source creates a claim; both are written, changed and
+deleted together with the asset. Secret values are removed from the spec before it is stored.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ from fairlead.store.collections import ASSETS, CLAIMS, SECRETS
 
 
 class AssetInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What an asset is to be. The scope is the first one's; a change leaves it."""
+    """The desired state of an asset. A change does not move it to another scope."""
 
     name: str
     description: str = ""
@@ -39,7 +39,7 @@ class AssetInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssetFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list of assets is kept to; empty members keep everything."""
+    """What a list of assets is limited to; empty members limit nothing."""
 
     kinds: tuple[str, ...]
     name: str = ""
@@ -47,7 +47,7 @@ class AssetFilter(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str = ""
     department_id: str = ""
     ids: tuple[str, ...] = ()
-    #: Kinds of workload → whether the asset must, or must not, be meant for them.
+    #: Kind of workload → whether the asset must or must not be meant for it.
     meant_for: dict[str, bool] = {}
     framework: str = ""
 
@@ -87,13 +87,13 @@ async def create_asset(
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"There is a {kind.title} named {input.name} in this scope", error.columns) from None
+        raise Conflict(f"A {kind.title} named {input.name} already exists in this scope", error.columns) from None
     await recheck_waiting_workloads(context)
     return asset
 
 
 async def _check(context: Context, caller: Caller, kind: AssetKind, input: AssetInput, scope: Scope) -> None:
-    """Raises Invalid with everything that is wrong with what the asset says or names."""
+    """Raise Invalid with every issue of the asset."""
     issues = []
     if kind.values is not None:
         issues = credential_issues(kind, input.spec)
@@ -126,7 +126,7 @@ async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
 
 
 def _without_secret_values(spec: Any) -> msgspec.Raw:
-    """The spec as it is kept and shown: as sent, but for secret values."""
+    """The spec as it is stored and shown: as sent, without secret values."""
     return msgspec.Raw(msgspec.json.encode(_without_secrets(type(spec), msgspec.to_builtins(spec))))
 
 
@@ -165,7 +165,7 @@ def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, val
 async def _claim_steps(
     context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
 ) -> list[RecordChange]:
-    """The claim that a data source makes right away; one that exists must be there."""
+    """The claim that a data source creates at once; raises Invalid if it names an existing one that is missing."""
     if kind.kind != "pvc":
         return []
     name = value_or(spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
@@ -223,7 +223,7 @@ async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> 
 
 
 def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:
-    """What says nothing of a kind of workload is meant for it."""
+    """An asset that does not mention a kind of workload is meant for it."""
     if chosen.scope not in ("", asset.scope.type) or (chosen.ids and asset.id not in chosen.ids):
         return False
     if chosen.framework and asset.supported.get("distFramework") not in (None, chosen.framework):
@@ -250,7 +250,7 @@ async def _of(context: Context, collection: Any, asset: Asset) -> Any:
 async def update_asset(
     context: Context, caller: Caller, kind: AssetKind, id: str, input: AssetInput, request_id: str = ""
 ) -> Asset:
-    """Change name, description and spec. Secret values that are not given stay; a claim that was made stays too."""
+    """Change name, description and spec. Secret values that are not given stay, and so does a claim."""
 
     async def attempt() -> Asset:
         before = await load_asset(context, caller, kind, id, "update")
@@ -300,7 +300,7 @@ async def _secret_steps(
 
 
 async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: str, request_id: str = "") -> None:
-    """Remove it with what it made, unless a workload or another asset uses that."""
+    """Delete it with the secret or claim that it created, unless a workload or another asset uses that."""
     asset = await load_asset(context, caller, kind, id, "delete")
     message = f"{kind.title} {asset.name} was deleted by {caller.name}"
     steps = [RecordChange(ASSETS, id, None, "Deleted", message)]
@@ -317,7 +317,7 @@ async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: st
 
 
 async def _refuse_named(context: Context, credential: Asset) -> None:
-    """A credential that another asset names stays."""
+    """Raise InUse for a credential that another asset names."""
     others: list[Asset] = await context.store.find(Query(collection=ASSETS))
     users = [
         other.name for other in others if credential.id.encode() in bytes(other.spec) and other.id != credential.id

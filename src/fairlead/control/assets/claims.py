@@ -1,6 +1,6 @@
-"""Claims, storage classes and data volumes, as records: what storage there is to be. Engines provide it.
+"""Claims: create, read, delete. Engines provide the storage.
 
-Called by the API, and by `submit.py` for the claims that a workload's spec asks for.
+Called by the API, and by `submit.py` for the claims that a workload's spec creates.
 """
 
 import re
@@ -36,7 +36,7 @@ _LONGEST = 63
 
 
 class ClaimInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a new claim is to be."""
+    """The desired state of a new claim."""
 
     name: str
     project_id: str
@@ -52,21 +52,21 @@ class ClaimInput(msgspec.Struct, frozen=True, kw_only=True):
 def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> list[ComplianceIssue]:
     found = []
     if len(name) > _LONGEST or not _NAME.match(name):
-        words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
-        found.append(
-            ComplianceIssue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}")
-        )
+        rule = "lower-case letters, digits, hyphens and dots; start and end with a letter or digit"
+        found.append(ComplianceIssue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
     try:
         is_sized = parse(size) > 0
     except BadQuantity:
         is_sized = False
     if not is_sized:
-        found.append(ComplianceIssue(f"{path}size", f"is '{size[:63]}'; a quantity above zero such as 10Gi is needed"))
+        found.append(
+            ComplianceIssue(f"{path}size", f"is '{size[:63]}'; it must be a quantity above zero, such as 10Gi")
+        )
     if storage_class not in STORAGE_CLASSES:
         known = ", ".join(STORAGE_CLASSES)
         found.append(
             ComplianceIssue(
-                f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; there is {known}"
+                f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; known are {known}"
             )
         )
     return found
@@ -108,7 +108,7 @@ async def create_claim(context: Context, caller: Caller, input: ClaimInput, requ
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"Project {project.name} has a claim named {input.name}", error.columns) from None
+        raise Conflict(f"A claim named {input.name} already exists in project {project.name}", error.columns) from None
     await recheck_waiting_workloads(context)
     return claim
 
@@ -133,7 +133,7 @@ async def find_claims(context: Context, caller: Caller, request: ListRequest, pr
 
 
 async def delete_claim(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """Remove it, unless a workload that is not finished mounts it."""
+    """Delete it, unless a workload that has not ended mounts it."""
     claim = await load_claim(context, caller, id, "delete")
     if claim.asset_id:
         raise Invalid(f"The claim {claim.name} belongs to a data source; delete the data source {claim.asset_id}")
@@ -143,7 +143,7 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
 
 
 def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
-    """What the claim of an item is called: as given, or made from the workload's name and the item's own or number."""
+    """The name of an item's claim: the given one, or the workload's name with the item's name or number."""
     made = f"{workload}-{value_or(item, '') or number}".lower()
     return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
 
@@ -151,9 +151,9 @@ def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
 async def build_missing_claims(
     context: Context, caller: Caller, project: Project, workload: Workload, spec: Any
 ) -> list[Claim]:
-    """The claims that a workload asks for and that are not there yet; they are written together with it.
+    """The claims that a workload creates because they do not exist yet; they are written together with it.
 
-    What is removed whenever the workload stops (`ephemeral`) is no claim of its own.
+    Ephemeral claims have no record: the engine creates and deletes them.
     """
     wanted: dict[str, Any] = {}
     for pod, _ in pods_of(spec):

@@ -1,7 +1,7 @@
-"""What workloads name and the server keeps, for a cluster that runs them: secrets, config maps, credentials, claims.
+"""Loads the secrets, config maps, credentials and claims that a workload names, for a cluster that runs it.
 
-`app` hands `ClusterSupplier.load` to the engine, which asks before it makes the objects of a workload. A name that the
-server does not keep is left out: the cluster may have it, and says so in the pod's own words if it has not.
+`app` hands `ClusterSupplier.load` to the engine, which calls it before it creates the objects of a workload. Names that
+the server does not know are left out: the cluster may have them, and otherwise reports them as missing.
 """
 
 from collections.abc import Collection, Iterable
@@ -47,18 +47,18 @@ class ClusterSupplier(msgspec.Struct, frozen=True):
             try:
                 loaded[use.reference, use.name] = await load_values(self.context, workload, use)
             except Refused:
-                # The server does not keep it; the cluster may have it.
+                # The server does not have it; the cluster may.
                 continue
         return loaded
 
     async def _load_claims(self, workload: Workload, names: Collection[str]) -> dict[str, KeptClaim]:
-        """Claims that were made for themselves; what a workload brings along is in its own objects."""
+        """Claims that were created on their own; those of the workload are among its own objects."""
         if not names:
             return {}
         place = Where("place", Comparison.EQUAL, project_scope_key(workload.project_id))
         query = Query(collection=CLAIMS, where=(place, Where("name", Comparison.ONE_OF, sorted(names))))
-        found: list[Claim] = await self.context.store.find(query)
-        return {claim.name: _kept_claim(claim) for claim in found if claim.size and not claim.workload_id}
+        claims = await self.context.store.find(query)
+        return {claim.name: _kept_claim(claim) for claim in claims if claim.size and not claim.workload_id}
 
     async def _load_data_volumes(self, project_id: str, ids: Collection[str]) -> dict[str, str]:
         if not ids:
@@ -66,11 +66,11 @@ class ClusterSupplier(msgspec.Struct, frozen=True):
         known = await load_data_volumes(self.context, project_id)
         for id in ids:
             if id not in known:
-                raise Refused(f"storage.dataVolume: there is no data volume {id} any more")
+                raise Refused(f"storage.dataVolume: there is no data volume {id}; it may have been deleted")
             if known[id].project_id != project_id:
                 raise Refused(
-                    f"storage.dataVolume: {known[id].name} is a claim of another project; pods of a cluster mount "
-                    "claims of their own namespace only. Copy the data into a claim of this project"
+                    f"storage.dataVolume: {known[id].name} is a claim of another project, and pods of a cluster can "
+                    "mount only claims of their own namespace; copy the data into a claim of this project"
                 )
         return {id: known[id].claim_name for id in ids}
 
@@ -80,7 +80,7 @@ def _kept_claim(claim: Claim) -> KeptClaim:
         id=claim.id,
         name=claim.name,
         size=claim.size,
-        # The class of one machine means nothing to a cluster.
+        # The local storage class does not exist in a cluster.
         storage_class="" if claim.storage_class == DEFAULT_STORAGE_CLASS else claim.storage_class,
         access_modes=claim.access_modes,
         volume_mode=claim.volume_mode,

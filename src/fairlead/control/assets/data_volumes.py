@@ -1,6 +1,6 @@
-"""Data volumes: a claim's data made available, for reading, to other projects, departments or the whole cluster.
+"""Data volumes: the data of a claim, shared read-only with other projects, departments or the whole cluster.
 
-Called by the API. Which ones a workload can use, `resolve.py` says.
+Called by the API. `references/resolve.py` says which ones a workload can use.
 """
 
 import re
@@ -58,7 +58,7 @@ def _department(context: Context, project_id: str) -> str | None:
 
 
 async def create_volume(context: Context, caller: Caller, input: DataVolume, request_id: str = "") -> DataVolume:
-    """`input` is the record without what is filled in here: id, place, times."""
+    """`input` is the record without id, scope key and times."""
     project = scopes.load_project(context, caller, "data-volumes:create", input.project_id)
     issues = []
     if not _NAME.match(input.name):
@@ -71,7 +71,7 @@ async def create_volume(context: Context, caller: Caller, input: DataVolume, req
         details = f"project {project.name} has no claim '{input.claim_name[:63]}'"
         issues.append(ComplianceIssue("originPvcName", details))
     if not await is_name_free(context, caller, input.name):
-        issues.append(ComplianceIssue("name", f"there is a data volume named {input.name[:63]}"))
+        issues.append(ComplianceIssue("name", f"a data volume named {input.name[:63]} already exists"))
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
     now = context.clock()
@@ -92,7 +92,9 @@ async def create_volume(context: Context, caller: Caller, input: DataVolume, req
     except Conflict as error:
         if not error.columns:
             raise
-        raise Invalid(MALFORMED, (ComplianceIssue("name", f"there is a data volume named {input.name}"),)) from None
+        raise Invalid(
+            MALFORMED, (ComplianceIssue("name", f"a data volume named {input.name} already exists"),)
+        ) from None
     await recheck_waiting_workloads(context)
     return volume
 
@@ -106,7 +108,7 @@ async def is_name_free(context: Context, caller: Caller, name: str) -> bool:
 async def find_volumes(
     context: Context, caller: Caller, request: ListRequest, project_id: str = ""
 ) -> Page[DataVolume]:
-    """Those that the caller's projects made; of a project that is named, those that it can use."""
+    """The data volumes of the caller's projects, or those that the given project can use."""
     access.check(caller, "data-volumes:read", project_id)
     if project_id:
         found = list((await load_data_volumes(context, project_id)).values())
@@ -133,7 +135,7 @@ async def _load_visible(context: Context, caller: Caller) -> dict[str, DataVolum
 
 
 async def load_volume(context: Context, caller: Caller, id: str, verb: str = "read") -> DataVolume:
-    """One that the caller may see; to change it, one of a project of the caller's own."""
+    """A data volume that the caller may see; to change it, the caller needs access to its project."""
     access.check(caller, f"data-volumes:{verb}")
     volume = (await _load_visible(context, caller)).get(id)
     if volume is None:
@@ -144,7 +146,7 @@ async def load_volume(context: Context, caller: Caller, id: str, verb: str = "re
 
 
 class VolumeInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a data volume is changed."""
+    """Changes of a data volume."""
 
     description: str | None = None
     add: tuple[Scope, ...] = ()
@@ -178,7 +180,7 @@ async def update_volume(
 
 
 async def delete_volume(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """Remove it, unless a workload that is not finished mounts it. The claim stays."""
+    """Delete it, unless a workload that has not ended mounts it. The claim stays."""
     volume = await load_volume(context, caller, id, "delete")
     await refuse_in_use(context, Reference.DATA_VOLUME, volume)
     step = RecordChange(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")

@@ -1,6 +1,6 @@
-"""The kinds of assets as one table: what each is called, what its spec is, and what it makes besides itself.
+"""The table of the kinds of assets: name, spec, and for credentials the secret that they create.
 
-`assets.py` walks it for the use cases, the API for its routes. A kind that makes a secret says here which keys it has.
+`assets.py` uses it for the use cases, the API for its routes.
 """
 
 import base64
@@ -16,7 +16,7 @@ from fairlead.model.records.assets import Reference
 from fairlead.model.spec import assets as specs
 from fairlead.model.spec.fields import Field, fields_of, value_or
 
-#: Under which a secret holds what lets one in at a registry, as Kubernetes has it.
+#: The key of a registry's credentials in a secret, as in Kubernetes.
 REGISTRY_KEY = ".dockerconfigjson"
 _NGC = re.compile(r"[-._A-Za-z0-9]+\Z")
 
@@ -26,12 +26,12 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     #: The contract's word for it in an asset's meta.
     kind: str
-    #: What people call it.
+    #: Its name in messages.
     title: str
     spec: Any
     #: Its member in the list of all data sources or of all credentials.
     member: str = ""
-    #: For credentials: what the secret's name begins with, its type, and its values from the spec.
+    #: For credentials: the prefix of the secret's name, its type, and its values from the spec.
     prefix: str = ""
     secret_type: str = ""
     values: Callable[[Any], dict[str, str]] | None = None
@@ -49,7 +49,7 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> str:
-        """What access rules call it."""
+        """Its resource in access rules."""
         return "credentials" if self.is_credential else "assets"
 
 
@@ -66,7 +66,7 @@ def _password(spec: Any) -> dict[str, str]:
 
 
 def _docker_registry(spec: Any) -> dict[str, str]:
-    """The form in which Kubernetes and container runtimes read a registry's credentials."""
+    """The credentials of a registry as Kubernetes and container runtimes read them."""
     user, password, url = (value_or(value, "") for value in (spec.user, spec.password, spec.url))
     if not password:
         return {}
@@ -83,7 +83,7 @@ def _ngc(spec: Any) -> dict[str, str]:
 
 
 def credential_issues(kind: AssetKind, spec: Any) -> list[ComplianceIssue]:
-    """What the spec of a new credential lacks. Values are never repeated in it."""
+    """The issues of a new credential. They never repeat its values."""
     if isinstance(value_or(getattr(spec, "existing_secret_name", None), None), str):
         return []
     if kind.spec is specs.NgcCredential:
@@ -98,7 +98,7 @@ def credential_issues(kind: AssetKind, spec: Any) -> list[ComplianceIssue]:
         specs.GenericSecretCredential: {"keyValuePairs": "key_value_pairs"},
     }[kind.spec]
     return [
-        ComplianceIssue(f"spec.{rest}", "is missing; give it, or existingSecretName")
+        ComplianceIssue(f"spec.{rest}", "is missing; give it or existingSecretName")
         for rest, member in needed.items()
         if not value_or(getattr(spec, member), None)
     ]

@@ -1,4 +1,4 @@
-"""What the volumes of a pod refer to, read for the engine before each start; and what becomes of a workload's claims.
+"""Loads what the volumes of a pod refer to, for the engine before each start; and cleans up a workload's claims.
 
 `app` hands `Supplier.load` to the engine. Names are looked up as at submission: from the project outwards.
 """
@@ -30,14 +30,14 @@ _READ_ONLY, _ONE_NODE = ("ReadOnlyMany",), ("ReadWriteOnce",)
 
 
 class Supplier(msgspec.Struct, frozen=True):
-    """Gives the engine what a pod's volumes are made of."""
+    """Loads what the volumes of a pod refer to, for the engine."""
 
     context: Context
 
     async def load(self, pod: PodSpec) -> Supplies:
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
-            raise Refused("its workload is gone")
+            raise Refused("its workload was deleted")
         project = workload.project_id
         named = list(pod_references(pod.container))
         secrets, maps, volumes = (
@@ -98,7 +98,7 @@ class Supplier(msgspec.Struct, frozen=True):
 
 def _supply(claim: Claim) -> ClaimSupply:
     if claim.volume_mode == "Block":
-        raise Refused(f"claim '{claim.name}' is a raw device (volumeMode Block), which is not provided here")
+        raise Refused(f"claim '{claim.name}' is a raw device (volumeMode Block), which this engine does not support")
     return ClaimSupply(
         id=claim.id,
         name=claim.name,
@@ -111,11 +111,11 @@ def _supply(claim: Claim) -> ClaimSupply:
     )
 
 
-# A workload's own claims
+# Claims that a workload created
 
 
 async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put | Delete], list[Event]]:
-    """What is written when a workload is gone: its claims go too; one that others mount stays, as nobody's."""
+    """The changes when a workload is gone: its claims are deleted, or released if other workloads mount them."""
     where = (Where("place", Comparison.EQUAL, project_scope_key(workload.project_id)),)
     found: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
     writes: list[Put | Delete] = []
@@ -126,28 +126,28 @@ async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put |
         others = [user for user in await find_users(context, Reference.CLAIM, claim) if user.id != workload.id]
         if others:
             writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
-            words = f"Claim {claim.name} stays without {workload.name}, which made it: {others[0].name} mounts it"
+            message = f"Claim {claim.name} of {workload.name} is kept, because {others[0].name} mounts it"
         else:
             writes.append(Delete(CLAIMS, claim.id))
-            words = f"Claim {claim.name} went with {workload.name}, which made it"
-        events.append(_event(context, claim, words))
+            message = f"Claim {claim.name} was deleted with {workload.name}"
+        events.append(_event(context, claim, message))
     return writes, events
 
 
-def _event(context: Context, claim: Claim, words: str) -> Event:
-    """The loop hears of the claim by it, and has the engine remove what is behind it."""
+def _event(context: Context, claim: Claim, message: str) -> Event:
+    """Through this event the loop learns of the claim and lets the engine delete its storage."""
     return Event(
         at=context.clock(),
         subject=CLAIMS.name,
         subject_id=claim.id,
         project_id=claim.project_id,
         reason="WorkloadDeleted",
-        message=words,
+        message=message,
         source="control",
     )
 
 
 async def load_retained(context: Context, workload_ids: Iterable[str]) -> Retained:
-    """What an engine is told after a start: everything else that it keeps for claims is left over from before."""
+    """The claims that still exist, for an engine after a start: it deletes the storage of all others."""
     claims: list[Claim] = await context.store.find(Query(collection=CLAIMS))
     return Retained(frozenset(claim.id for claim in claims), frozenset(workload_ids))

@@ -1,6 +1,6 @@
-"""Secrets and config maps, kept for the workloads of a project or for one user alone.
+"""Secrets, config maps and user credentials: create, read, change and delete.
 
-Called by the API. A secret's values come in, are sealed, and leave only towards a pod, through `resolve.py`.
+Called by the API. Values of secrets are encrypted at once and leave only to a pod, through `references/resolve.py`.
 """
 
 import re
@@ -25,12 +25,12 @@ from fairlead.store.collections import CONFIG_MAPS, SECRETS
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
 _KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LONGEST = 253
-#: What one object may hold in all, as Kubernetes has it.
+#: The maximum size of one object, as in Kubernetes.
 MAX_BYTES = 1 << 20
 
 
 class ObjectInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a secret, a config map or a user's credential is to be."""
+    """The desired state of a secret, a config map or a user credential."""
 
     name: str = ""
     project_id: str = ""
@@ -40,14 +40,14 @@ class ObjectInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What tells secrets, config maps and user credentials apart."""
+    """How secrets, config maps and user credentials differ."""
 
-    #: The word for access rules and for the audit.
+    #: Its resource in access rules and in the audit.
     resource: str
     reference: Reference
     collection: Collection[NamedRecord]
     is_secret: bool = True
-    #: It belongs to its creator instead of a project.
+    #: Whether it belongs to its creator instead of a project.
     is_own: bool = False
 
     @property
@@ -63,20 +63,20 @@ USER_CREDENTIAL = ObjectKind(
 
 
 def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[ComplianceIssue]:
-    """Why an object cannot be called so or hold this. Values are never repeated in it."""
+    """The issues of a name and its data. They never repeat a value."""
     found = []
     if not name or len(name) > _LONGEST or not _NAME.match(name):
-        words = "lower-case letters, digits, hyphens and dots; it starts and ends with a letter or digit"
-        found.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {words}"))
+        rule = "lower-case letters, digits, hyphens and dots; start and end with a letter or digit"
+        found.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
     found += [
         ComplianceIssue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
         for key in data
         if len(key) > _LONGEST or not _KEY.match(key)
     ]
     if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > MAX_BYTES:
-        found.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the most that one object may hold"))
+        found.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the maximum of one object"))
     if any("\x00" in value for value in data.values()):
-        found.append(ComplianceIssue(path, "has a value with a zero character, which no environment variable can hold"))
+        found.append(ComplianceIssue(path, "has a value with a NUL character, which environment variables cannot hold"))
     return found
 
 
@@ -95,7 +95,7 @@ async def create(
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"There is a {kind.title} named {input.name}", error.columns) from None
+        raise Conflict(f"A {kind.title} named {input.name} already exists", error.columns) from None
     await recheck_waiting_workloads(context)
     return record
 
@@ -130,7 +130,7 @@ def _record(context: Context, caller: Caller, kind: ObjectKind, input: ObjectInp
 async def update(
     context: Context, caller: Caller, kind: ObjectKind, id: str, input: ObjectInput, request_id: str = ""
 ) -> NamedRecord:
-    """Give it other values; its name and place stay. Pods that run keep what they were given."""
+    """Replace its values; its name and scope stay. Environment variables of running pods do not change."""
 
     async def attempt() -> NamedRecord:
         before = await load(context, caller, kind, id, "update")
@@ -188,7 +188,7 @@ async def find(
 
 
 async def delete(context: Context, caller: Caller, kind: ObjectKind, id: str, request_id: str = "") -> None:
-    """Remove it, unless a workload that is not finished names it."""
+    """Delete it, unless a workload that has not ended names it."""
     record = await load(context, caller, kind, id, "delete")
     if isinstance(record, Secret) and record.asset_id:
         raise Invalid(f"The secret {record.name} belongs to a credential; delete the credential {record.asset_id}")

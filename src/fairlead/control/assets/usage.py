@@ -1,4 +1,4 @@
-"""Who uses an asset, and what happened to it. Called by the API where that is asked for; nothing is counted before."""
+"""Who uses an asset, and its history. Called by the API; computed on request."""
 
 import msgspec
 
@@ -16,14 +16,14 @@ from fairlead.store.collections import ASSETS, EVENTS
 
 
 class AssetUsers(msgspec.Struct, frozen=True):
-    """The workloads that have not ended and the assets that name it."""
+    """The workloads that have not ended and the assets that use it."""
 
     workloads: tuple[Workload, ...] = ()
     assets: tuple[Asset, ...] = ()
 
 
 async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUsers:
-    """What of that the caller may see: workloads of their projects, assets that are not somebody's own."""
+    """The users that the caller may see: workloads of their projects, and assets that are not private to others."""
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     workloads: list[Workload] = []
     if secret is not None:
@@ -42,7 +42,7 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUse
 async def load_history(
     context: Context, caller: Caller, kind: AssetKind, id: str, request: ListRequest
 ) -> tuple[Asset, Page[Event]]:
-    """What happened to an asset, oldest first."""
+    """The events of an asset, oldest first."""
     asset = await load_asset(context, caller, kind, id)
     where = (Where("subject_id", Comparison.EQUAL, asset.id), Where("subject", Comparison.EQUAL, ASSETS.name))
     query = Query(

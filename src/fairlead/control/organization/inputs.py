@@ -1,6 +1,6 @@
-"""What a request wants of a department, a project or a node pool, in the units of the records. Plain data.
+"""Input of the use cases on departments, projects and node pools, in the units of the records.
 
-Made by the API from a body; left out, null and a value are three different wishes.
+The API builds it from a request. Left out (UNSET), null (None) and a value differ.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import ComplianceIssue
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Quota
 
-#: How unlimited may also be written, and is where null is not allowed.
+#: Another way to write unlimited, for places that do not allow null.
 UNLIMITED = -1.0
 
 
 class QuotaInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Devices, millicores or bytes; None is unlimited (for the weight: the usual one)."""
+    """Devices, millicores or bytes; None means unlimited (for the weight: the default)."""
 
     deserved: float | UnsetType | None = UNSET
     limit: float | UnsetType | None = UNSET
@@ -25,7 +25,7 @@ class QuotaInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PoolQuotaInput(msgspec.Struct, frozen=True, kw_only=True):
-    #: Where it stands in the request, for issues.
+    #: Its path in the request, for issues.
     path: str
     #: None means the default pool.
     node_pool_id: str | None = None
@@ -39,7 +39,7 @@ class PoolQuotaInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OwnerInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of a department or a project. Unset members stay as they are."""
+    """The desired state of a department or a project. Unset members stay as they are."""
 
     name: str = ""
     cluster_id: str = ""
@@ -48,7 +48,7 @@ class OwnerInput(msgspec.Struct, frozen=True, kw_only=True):
     enforce_scheduler: bool | UnsetType = UNSET
     description: str | UnsetType = UNSET
     resources: tuple[PoolQuotaInput, ...] | UnsetType = UNSET
-    #: Whether what is not said of a pool stays, instead of becoming what a new project has.
+    #: Whether pools and values that are not given stay, instead of getting the defaults of a new project.
     is_merge: bool = False
     default_node_pools: tuple[str, ...] | UnsetType | None = UNSET
     scheduling_rules: dict[str, int | None] | UnsetType | None = UNSET
@@ -68,7 +68,7 @@ class NodePoolInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply_quota_input(input: QuotaInput | None, before: Quota, path: str, issues: list[ComplianceIssue]) -> Quota:
-    """A quota as it will be: what the input says over what there was."""
+    """The quota with the input applied."""
     if input is None:
         return Quota(deserved=None)
     members = {}
@@ -83,12 +83,10 @@ def apply_quota_input(input: QuotaInput | None, before: Quota, path: str, issues
         if weight is not None and weight < 0:
             issues.append(ComplianceIssue(f"{path}.overQuotaWeight", f"is {weight:g}; it must be 0 or more"))
         members["over_quota_weight"] = Quota().over_quota_weight if weight is None else weight
-    settled: Quota = msgspec.structs.replace(before, **members)
-    if settled.limit is not None and settled.deserved is not None and settled.limit < settled.deserved:
-        issues.append(
-            ComplianceIssue(f"{path}.limit", f"is {settled.limit:g}, below the quota of {settled.deserved:g}")
-        )
-    return settled
+    quota: Quota = msgspec.structs.replace(before, **members)
+    if quota.limit is not None and quota.deserved is not None and quota.limit < quota.deserved:
+        issues.append(ComplianceIssue(f"{path}.limit", f"is {quota.limit:g}, below the quota of {quota.deserved:g}"))
+    return quota
 
 
 def apply_pool_input(
@@ -121,7 +119,7 @@ def apply_resource_inputs(
     ranks: tuple[str, ...],
     issues: list[ComplianceIssue],
 ) -> tuple[PoolQuota, ...]:
-    """An owner's quotas in every pool there is, the default pool first. A pool not named is open for borrowing."""
+    """An owner's quotas in every pool, the default pool first. In a pool that is not named it may only borrow."""
     known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
     found = {id: PoolQuota(node_pool_id=id, node_pool_name=pool.name) for id, pool in pools.items()}
     if input.is_merge or input.resources is UNSET:
@@ -132,7 +130,7 @@ def apply_resource_inputs(
         if pool is None:
             continue
         if pool.id in seen:
-            issues.append(ComplianceIssue(f"{each.path}.nodePool.id", f"names node pool {pool.id} a second time"))
+            issues.append(ComplianceIssue(f"{each.path}.nodePool.id", f"names node pool {pool.id} twice"))
         seen.add(pool.id)
         found[pool.id] = apply_pool_input(each, found[pool.id], ranks, issues)
     return tuple(found[id] for id in sorted(found, key=int))
@@ -151,7 +149,7 @@ def _pool_named(input: PoolQuotaInput, pools: dict[str, NodePool], issues: list[
     elif input.node_pool_name and input.node_pool_name != pool.name:
         issues.append(
             ComplianceIssue(
-                f"{input.path}.nodePool.name", f"node pool {pool.id} is called {pool.name}; known are {known}"
+                f"{input.path}.nodePool.name", f"node pool {pool.id} is named {pool.name}; known are {known}"
             )
         )
         return None
@@ -159,7 +157,7 @@ def _pool_named(input: PoolQuotaInput, pools: dict[str, NodePool], issues: list[
 
 
 def owner_members(input: OwnerInput, caller: str, now: Millis) -> dict[str, Any]:
-    """The members of the record that the input sets, quotas aside."""
+    """The members of the record that the input sets, without quotas."""
     members: dict[str, Any] = {"updated_at": now, "updated_by": caller}
     if input.description is not UNSET:
         members["description"] = input.description

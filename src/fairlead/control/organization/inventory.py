@@ -1,4 +1,4 @@
-"""Reads of what workloads live in: clusters, departments, projects, node pools, nodes; and how much of it is in use.
+"""Reads clusters, departments, projects, node pools and nodes, and their current usage.
 
 Called by the API. The records come from the directory in memory, usage from the pods that have not ended.
 """
@@ -25,8 +25,8 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 
 T = TypeVar("T")
-#: Open workloads up to this number are added up at every look; beyond, what is asked for is as the scheduler saw it
-#: last, or left out where no scheduler runs.
+#: Up to this number of open workloads their requests are added up for every request; with more, the requests that the
+#: scheduler saw last are used, or none if no scheduler runs.
 _ADDED_UP = 1000
 
 _AVERAGES = tuple(
@@ -37,7 +37,7 @@ _AVERAGES = tuple(
 
 
 class OwnerUsage(msgspec.Struct):
-    """What running pods hold: GPU devices, millicores, bytes; and the part of it that cannot be preempted."""
+    """What running pods hold (GPU devices, millicores, bytes), and how much of it cannot be preempted."""
 
     gpu: float = 0.0
     cpu_milli: int = 0
@@ -45,7 +45,7 @@ class OwnerUsage(msgspec.Struct):
     fixed_gpu: float = 0.0
     fixed_cpu_milli: int = 0
     fixed_memory_bytes: int = 0
-    #: GPU, CPU and memory of running and waiting pods together; None where there are too many to add up.
+    #: GPU, CPU and memory of running and pending pods together; None if there are too many to add up.
     requested: tuple[float, float, float] | None = None
 
     def add(self, pod: Pod, is_fixed: bool) -> None:
@@ -59,12 +59,12 @@ class OwnerUsage(msgspec.Struct):
             self.fixed_memory_bytes += pod.memory_bytes
 
 
-#: Usage by (owner's id, node pool's name); the whole of an owner stands under the pool "".
+#: Usage by (owner's id, name of the node pool); the total of an owner is under the pool "".
 Usages = Mapping[tuple[str, str], OwnerUsage]
 
 
 async def load_usage(context: Context) -> Usages:
-    """What each project and department holds now, department ids marked by a leading slash."""
+    """What each project and department holds now; ids of departments have a leading slash."""
     active = (Where("is_active", Comparison.EQUAL, 1),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
     open_count = await context.store.count(Query(collection=WORKLOADS, where=active))
@@ -93,7 +93,7 @@ async def load_usage(context: Context) -> Usages:
 
 
 def add_shares(found: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairShare]) -> None:
-    """What queues asked for at the scheduler's last look, per pool and in all."""
+    """Add what queues requested in the scheduler's last cycle, per pool and in total."""
     for share in shares:
         kind, _, id = share.queue.partition("-")
         owner = id if kind == "project" else f"/{id}"
@@ -112,7 +112,7 @@ def _usages_of(found: dict[tuple[str, str], OwnerUsage], workload: Workload, poo
 def _add_requests(
     found: dict[tuple[str, str], OwnerUsage], workloads: Iterable[Workload], places: Mapping[str, int]
 ) -> None:
-    """Add what waiting pods ask for to what is held; they count where they are tried first."""
+    """Add the requests of pending pods to what is held; they count in the first pool that is tried."""
     waiting: dict[int, tuple[OwnerUsage, list[float]]] = {}
     for workload in workloads:
         if workload.desired_phase is not DesiredPhase.RUNNING:
@@ -135,7 +135,7 @@ def _add_requests(
 
 
 def gpu_quota(record: Department) -> float | None:
-    """Deserved GPUs over all pools; None where one is unlimited."""
+    """The quota of GPUs over all pools; None if one is unlimited."""
     parts = [quota.gpu.deserved for quota in record.resources]
     return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
 
@@ -211,7 +211,7 @@ def find_departments(context: Context, caller: Caller, request: ListRequest, usa
 
 
 def visible_departments(context: Context, caller: Caller) -> dict[str, Department]:
-    """The departments that a caller has a role in, or in a project of."""
+    """The departments in which, or in a project of which, a caller has a role."""
     departments = context.directory.departments
     return {id: one for id, one in departments.items() if _is_visible(context, caller, one)}
 
@@ -255,7 +255,7 @@ def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: 
 
 
 def node_uuid(cluster_id: str, node: Node) -> str:
-    """The node's id in the API: the API wants a UUID, so it follows from the node's name."""
+    """The node's id in the API, which must be a UUID: it is derived from the node's name."""
     return str(uuid.uuid5(uuid.UUID(cluster_id), node.id))
 
 

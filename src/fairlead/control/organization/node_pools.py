@@ -1,6 +1,6 @@
-"""Node pools: create, change, delete. A new pool is open to every project for borrowing, without any quota there.
+"""Node pools: create, change, delete. In a new pool every project may borrow, and none has a quota.
 
-Called by the API. The default pool has no label, catches the nodes of no other pool and stays.
+Called by the API. The default pool has no label, holds the nodes of no other pool, and cannot be deleted.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
         if input.cluster_id.lower() != context.directory.cluster.id:
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}"))
         if any(pool.name == input.name for pool in context.directory.node_pools.values()):
-            issues.append(ComplianceIssue("name", f"there is a node pool named {input.name}"))
+            issues.append(ComplianceIssue("name", f"a node pool named {input.name} already exists"))
         _refuse(issues)
         now = context.clock()
         id, numbers = await allocate_id(context, NODE_POOLS, context.directory.node_pools)
@@ -54,9 +54,9 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
             await record_steps(context, AuditedRequest(caller, "create", request_id), steps, numbers)
         except Conflict as error:
             if "name" in error.columns:
-                # Of two at the same moment; the contract has no other answer for a taken name here.
+                # Two requests at the same moment; the contract has no other response for a taken name here.
                 raise Invalid(
-                    MALFORMED, (ComplianceIssue("name", f"there is a node pool named {input.name}"),)
+                    MALFORMED, (ComplianceIssue("name", f"a node pool named {input.name} already exists"),)
                 ) from None
             raise
         return pool
@@ -67,7 +67,7 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
 async def update_node_pool(
     context: Context, caller: Caller, id: str, input: NodePoolInput, request_id: str = ""
 ) -> NodePool:
-    """Change what the input names. Nodes follow a changed label at the next turn of the loop."""
+    """Change the given members. The loop reassigns nodes after a change of the label."""
     access.check(caller, "node-pools:update")
 
     async def attempt() -> NodePool:
@@ -77,7 +77,7 @@ async def update_node_pool(
             input.label_key is not msgspec.UNSET or input.label_value is not msgspec.UNSET
         ):
             issues.append(
-                ComplianceIssue("labelKey", "the default node pool has no label: it takes the nodes of no other pool")
+                ComplianceIssue("labelKey", "the default node pool has no label: it holds the nodes of no other pool")
             )
         _refuse(issues)
         after: NodePool = msgspec.structs.replace(
@@ -95,20 +95,20 @@ async def update_node_pool(
 
 
 async def delete_node_pool(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """Take the pool away with everybody's quota in it. Its nodes go to another pool with their label, or to default."""
+    """Delete the pool with all quotas in it. Its nodes move to another pool with their label, or to default."""
     access.check(caller, "node-pools:delete")
 
     async def attempt() -> None:
         pool = await _load(context, id)
         if pool.name == DEFAULT_NODE_POOL:
-            raise Invalid("The default node pool takes every node that no other pool does; it cannot be deleted")
+            raise Invalid("The default node pool cannot be deleted: it holds every node of no other pool")
         steps = [RecordChange(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
         for collection, owner in await _owners(context):
             kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
             pools = tuple(name for name in owner.default_node_pools if name != pool.name)
             if kept != owner.resources or pools != owner.default_node_pools:
                 after = _changed(owner, resources=kept, default_node_pools=pools)
-                steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} is gone"))
+                steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} was deleted"))
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
     await retry_on_conflict(attempt)
@@ -130,12 +130,12 @@ async def _owners(context: Context) -> list[tuple[Collection[Department], Depart
 
 
 async def _grants(context: Context, pool: NodePool) -> list[RecordChange]:
-    """Every department and project with the new pool: no GPU of its own, CPU and memory unlimited, free to borrow."""
+    """Every department and project with the new pool: no GPU quota, CPU and memory unlimited, borrowing allowed."""
     steps = []
     for collection, owner in await _owners(context):
         quota = PoolQuota(node_pool_id=pool.id, node_pool_name=pool.name)
         after = _changed(owner, resources=(*owner.resources, quota))
-        steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} is open to it"))
+        steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} was added"))
     return steps
 
 
@@ -158,7 +158,7 @@ def _members(input: NodePoolInput, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _label_issues(context: Context, input: NodePoolInput, id: str) -> list[ComplianceIssue]:
-    """Two pools with one label would both claim its nodes."""
+    """Raise issues for an unknown topology, and for the label of another pool: both would claim its nodes."""
     own = context.directory.node_pools.get(id)
     key = input.label_key if input.label_key is not msgspec.UNSET else own.label_key if own else ""
     value = input.label_value if input.label_value is not msgspec.UNSET else own.label_value if own else ""

@@ -1,6 +1,6 @@
-"""Departments and projects: create, change, delete. Each is one transaction; the loop hears of it from the store.
+"""Departments and projects: create and change. Each is one transaction; the loop learns of it from the store.
 
-Called by the API with a input that says what is wanted. Deleting goes through `organization_removal.py`.
+Called by the API. `removal.py` deletes them.
 """
 
 import re
@@ -35,21 +35,21 @@ from fairlead.store.collections import DEPARTMENTS, PROJECTS
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")
 _LONGEST = 63
-#: How Kubernetes begins the names of its own namespaces.
+#: The prefix of namespaces that Kubernetes reserves.
 _RESERVED = "kube-"
 _DEFAULT = "default"
 
 
 def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[ComplianceIssue]:
-    """Why a department, project or node pool cannot be called so."""
+    """Why a department, project or node pool cannot have this name."""
     if not name:
         return [ComplianceIssue(path, "is empty; it must be given")]
     found = []
     if len(name) > longest:
         found.append(ComplianceIssue(path, f"has {len(name)} characters; at most {longest} are allowed"))
     if not _NAME.match(name):
-        words = "lower-case letters, digits and hyphens are allowed; it starts with a letter, ends with no hyphen"
-        found.append(ComplianceIssue(path, f"is '{name[:80]}'; {words}"))
+        rule = "lower-case letters, digits and hyphens are allowed; start with a letter, do not end with a hyphen"
+        found.append(ComplianceIssue(path, f"is '{name[:80]}'; {rule}"))
     return found
 
 
@@ -74,7 +74,7 @@ async def create_department(context: Context, caller: Caller, input: OwnerInput,
         try:
             await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
-            raise _name_conflict(error, f"There is a department named {input.name}") from None
+            raise _name_conflict(error, f"A department named {input.name} already exists") from None
         return department
 
     return await retry_on_conflict(attempt)
@@ -107,7 +107,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
         try:
             await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         except Conflict as error:
-            raise _name_conflict(error, f"There is a project named {input.name}") from None
+            raise _name_conflict(error, f"A project named {input.name} already exists") from None
         return project
 
     return await retry_on_conflict(attempt)
@@ -116,7 +116,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
 async def update_department(
     context: Context, caller: Caller, id: str, input: OwnerInput, request_id: str = ""
 ) -> Department:
-    """Change what the input names; a quota below what cannot be preempted is refused."""
+    """Change the given members; a quota below what non-preemptible workloads hold is refused."""
     access.check(caller, "departments:update")
 
     async def attempt() -> Department:
@@ -138,7 +138,7 @@ async def update_department(
 
 
 async def update_project(context: Context, caller: Caller, id: str, input: OwnerInput, request_id: str = "") -> Project:
-    """Change what the input names; a quota below what cannot be preempted is refused."""
+    """Change the given members; a quota below what non-preemptible workloads hold is refused."""
     access.check(caller, "projects:update", id)
 
     async def attempt() -> Project:
@@ -178,7 +178,7 @@ def _resolve_settings(
     department: Department | None,
     issues: list[ComplianceIssue],
 ) -> dict[str, Any]:
-    """The quotas as they will be; everything that is wrong with them and with the settings goes to the issues."""
+    """The quotas with the input applied; appends to `issues` what is wrong with them and with the settings."""
     pools = context.directory.node_pools
     members = {"resources": apply_resource_inputs(input, before, pools, tuple(RANKS), issues)}
     if input.default_node_pools:
@@ -193,11 +193,11 @@ def _cluster_issues(context: Context, input: OwnerInput) -> list[ComplianceIssue
     known = context.directory.cluster.id
     if input.cluster_id.lower() == known:
         return []
-    return [ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}; the cluster here is {known}")]
+    return [ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}; the only cluster is {known}")]
 
 
 def _parent(context: Context, input: OwnerInput, issues: list[ComplianceIssue]) -> Department | None:
-    """The department that the project is made in: the named one, the one called default, or the oldest."""
+    """The department of the new project: the named one, or the one called default, or the oldest."""
     present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
     if input.parent_id:
         found = present.get(input.parent_id)
@@ -216,7 +216,9 @@ def _namespace_issues(context: Context, input: OwnerInput) -> list[ComplianceIss
     wanted = input.requested_namespace or namespace_of(input.name)
     issues = name_issues(wanted, path="requestedNamespace") if input.requested_namespace else []
     if input.requested_namespace.startswith(_RESERVED):
-        issues.append(ComplianceIssue("requestedNamespace", f"names that begin with {_RESERVED} are the cluster's own"))
+        issues.append(
+            ComplianceIssue("requestedNamespace", f"names that begin with {_RESERVED} are reserved by Kubernetes")
+        )
     for project in context.directory.projects.values():
         if project.namespace == wanted and project.name != input.name:
             issues.append(ComplianceIssue("requestedNamespace", f"{wanted} is the namespace of project {project.name}"))
@@ -226,7 +228,7 @@ def _namespace_issues(context: Context, input: OwnerInput) -> list[ComplianceIss
 async def _use_issues(
     context: Context, owner: str, resources: tuple[PoolQuota, ...], input: OwnerInput
 ) -> list[ComplianceIssue]:
-    """Quotas that would fall below what workloads hold that nobody may end."""
+    """Quotas below what non-preemptible workloads hold."""
     if input.resources is msgspec.UNSET:
         return []
     usages = await load_usage(context)
@@ -241,7 +243,7 @@ async def _use_issues(
             if limit is not None and limit < used:
                 details = (
                     f"of {limit:g} in node pool {quota.node_pool_name} is below the {used:g} that non-preemptible "
-                    "workloads hold there; end some of them first"
+                    "workloads hold there; stop some of them first"
                 )
                 found.append(ComplianceIssue(f"resources.{name}.deserved", details))
     return found
@@ -253,5 +255,5 @@ def _refuse(issues: list[ComplianceIssue]) -> None:
 
 
 def _name_conflict(error: Conflict, message: str) -> Conflict:
-    """A taken name in words; a lost race as it is."""
+    """The conflict with a message if the name is taken; a concurrent change as it is."""
     return Conflict(message, error.columns) if "name" in error.columns else error

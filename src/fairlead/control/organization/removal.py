@@ -1,7 +1,7 @@
-"""Deleting departments and projects: their workloads are stopped first, and the record goes when nothing is left.
+"""Deletes departments and projects: their workloads are deleted first, and the record when nothing is left.
 
-Until then the record stays, marked: a pod that is still ending holds its GPU, and the scheduler must see whose it is.
-The API marks, the loop calls `remove_emptied` after its turns; whatever is interrupted is taken up at the next turn.
+Until then the record stays and is marked as deleted: a pod that is still stopping holds its GPU, and the scheduler must
+know its owner. The API marks the record; the loop calls `remove_emptied` after each turn, so interruptions do no harm.
 """
 
 import msgspec
@@ -22,7 +22,7 @@ _BATCH = 200
 
 
 async def delete_project(context: Context, caller: Caller, id: str, request_id: str = "") -> bool:
-    """Ask for a project's end, with all its workloads; tells whether it is gone already."""
+    """Delete a project with all its workloads; returns whether it is already gone."""
     access.check(caller, "projects:delete", id)
 
     async def attempt() -> Project:
@@ -41,7 +41,7 @@ async def delete_project(context: Context, caller: Caller, id: str, request_id: 
 
 
 async def delete_department(context: Context, caller: Caller, id: str, request_id: str = "") -> bool:
-    """Ask for a department's end, with its projects and their workloads; tells whether it is gone already."""
+    """Delete a department with its projects and their workloads; returns whether it is already gone."""
     access.check(caller, "departments:delete")
 
     async def attempt() -> None:
@@ -67,12 +67,12 @@ def _marking(owner: Department, caller: Caller, now: Millis) -> RecordChange:
         owner, version=owner.version + 1, deleted_at=now, updated_at=now, updated_by=caller.name
     )
     what = "Project" if is_project else "Department"
-    message = f"{what} {owner.name} was deleted by {caller.name}; what runs in it ends first"
+    message = f"{what} {owner.name} was deleted by {caller.name}; its workloads are stopped first"
     return RecordChange(PROJECTS if is_project else DEPARTMENTS, owner.id, after, "Deleting", message)
 
 
 async def _end_workloads(context: Context, column: str, id: str) -> None:
-    """Ask for the deletion of every workload of a project or department, finished ones too."""
+    """Delete every workload of a project or department, including finished ones."""
     while True:
         where = (Where(column, Comparison.EQUAL, id), Where("deleted_at", Comparison.IS_NULL, True))
         found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH))
@@ -84,18 +84,18 @@ async def _end_workloads(context: Context, column: str, id: str) -> None:
 
 
 async def remove_emptied(context: Context) -> None:
-    """Remove the projects and departments whose end was asked for and of which nothing is left."""
+    """Remove the deleted projects and departments of which nothing is left."""
     directory = context.directory
     for project in [one for one in directory.projects.values() if one.deleted_at is not None]:
         await _end_workloads(context, "project_id", project.id)
         where = (Where("project_id", Comparison.EQUAL, project.id), Where("is_active", Comparison.EQUAL, 1))
         if await context.store.count(Query(collection=WORKLOADS, where=where)) == 0:
             await _remove(
-                context, RecordChange(PROJECTS, project.id, None, "Deleted", f"Project {project.name} is gone")
+                context, RecordChange(PROJECTS, project.id, None, "Deleted", f"Project {project.name} was removed")
             )
     for department in [one for one in directory.departments.values() if one.deleted_at is not None]:
         if not any(project.department_id == department.id for project in directory.projects.values()):
-            message = f"Department {department.name} is gone"
+            message = f"Department {department.name} was removed"
             await _remove(context, RecordChange(DEPARTMENTS, department.id, None, "Deleted", message))
 
 

@@ -1,6 +1,6 @@
 """Network topologies: create, list, delete. A node pool that has one keeps the pods of a gang near each other.
 
-Called by the API. They are few and belong to the cluster, so they stand in its record.
+Called by the API. There are few, and they belong to the cluster, so its record holds them.
 """
 
 import re
@@ -52,7 +52,7 @@ async def create_topology(
         if input.cluster_id.lower() != cluster.id:
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id[:60]}"))
         if any(known.name == input.name for known in cluster.network_topologies):
-            issues.append(ComplianceIssue("name", f"there is a network topology named {input.name}"))
+            issues.append(ComplianceIssue("name", f"a network topology named {input.name} already exists"))
         if issues:
             raise Invalid(MALFORMED, tuple(issues))
         made = NetworkTopology(
@@ -71,7 +71,7 @@ async def create_topology(
 
 
 async def delete_topology(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """Take away a topology that no node pool has."""
+    """Delete a topology that no node pool has."""
     access.check(caller, "network-topologies:delete")
 
     async def attempt() -> None:
@@ -80,7 +80,7 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
         pools = pools_with(context, topology)
         if pools:
             raise Invalid(
-                f"Network topology {topology.name} belongs to node pool {', '.join(pools)}; change that first"
+                f"Network topology {topology.name} is used by node pool {', '.join(pools)}; change that first"
             )
         rest = tuple(known for known in cluster.network_topologies if known.id != topology.id)
         message = f"Network topology {topology.name} was deleted by {caller.name}"
@@ -92,7 +92,7 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
 async def _load(context: Context) -> Cluster:
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
     if cluster is None:
-        raise Unavailable("The cluster's record is not there; try again in a moment")
+        raise Unavailable("The cluster's record is missing; try again in a moment")
     return cluster
 
 
@@ -115,10 +115,10 @@ def _level_issues(levels: tuple[str, ...]) -> list[ComplianceIssue]:
     for place, level in enumerate(levels):
         if not _LABEL.match(level):
             issues.append(
-                ComplianceIssue(f"levels[{place}]", f"is '{level[:80]}'; a level is the name of a node label")
+                ComplianceIssue(f"levels[{place}]", f"is '{level[:80]}'; a level must be the name of a node label")
             )
         elif level in levels[:place]:
-            issues.append(ComplianceIssue(f"levels[{place}]", f"{level} is a level already"))
+            issues.append(ComplianceIssue(f"levels[{place}]", f"{level} is given twice"))
         elif level == _HOSTNAME and place + 1 < len(levels):
             issues.append(ComplianceIssue(f"levels[{place}]", f"{_HOSTNAME} can only be the last level"))
     return issues

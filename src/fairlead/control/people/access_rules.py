@@ -1,4 +1,4 @@
-"""Access rules: who has which role where. Called by the API; what the rules amount to, `callers.py` says."""
+"""Access rules: who has which role where. Called by the API. `callers.py` derives permissions from them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -76,7 +76,7 @@ def load_role(context: Context, caller: Caller, id: str) -> Role:
     for role in load_roles(context, caller):
         if str(role.id) == id:
             return role
-    raise NotFound(f"There is no role with the id {id[:20]!r}; there are {', '.join(str(role.id) for role in ROLES)}")
+    raise NotFound(f"There is no role with the id {id[:20]!r}; known are {', '.join(str(role.id) for role in ROLES)}")
 
 
 def find_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
@@ -86,7 +86,7 @@ def find_rules(context: Context, caller: Caller, request: ListRequest) -> Page[A
 
 
 def load_own_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
-    """The rules that give the caller what they may do. Everybody may know their own."""
+    """The rules of the caller. Everybody may see their own."""
     user = context.directory.users.get(caller.id)
     rules = context.directory.access_rules.values()
     own = [] if user is None else [rule for rule in rules if is_subject(rule, user)]
@@ -94,7 +94,7 @@ def load_own_rules(context: Context, caller: Caller, request: ListRequest) -> Pa
 
 
 def load_own_scopes(context: Context, caller: Caller) -> list[Scope]:
-    """Where the caller has a role."""
+    """The scopes in which the caller has a role."""
     user = context.directory.users.get(caller.id)
     rules = context.directory.access_rules.values()
     return [] if user is None else [rule.scope for rule in rules if is_subject(rule, user)]
@@ -128,11 +128,11 @@ async def create_rule(context: Context, caller: Caller, input: RuleInput, reques
     async def attempt() -> AccessRule:
         for other in context.directory.access_rules.values():
             if all(getattr(other, name) == value for name, value in members.items()):
-                raise Conflict("There is the same access rule already", ("subject_id",))
+                raise Conflict("The same access rule already exists", ("subject_id",))
         id, numbers = await allocate_id(context, ACCESS_RULES, context.directory.access_rules)
         rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
         where = f"{scope.type} {scope_name(context, scope)}"
-        message = f"{input.subject_id} became {role_name(input.role_id)} of {where}, by {caller.name}"
+        message = f"{caller.name} made {input.subject_id} {role_name(input.role_id)} of {where}"
         step = RecordChange(ACCESS_RULES, id, rule, "Created", message)
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         return rule
@@ -141,13 +141,13 @@ async def create_rule(context: Context, caller: Caller, input: RuleInput, reques
 
 
 def _resolve_scope(context: Context, input: RuleInput) -> Scope:
-    """The rule's scope; raises Invalid with everything that is wrong with the rule."""
+    """The scope of the rule; raises Invalid with every issue of the rule."""
     issues = []
     if input.role_id not in {role.id for role in ROLES}:
         known = ", ".join(f"{role.id} ({role.name})" for role in ROLES)
-        issues.append(ComplianceIssue("roleId", f"there is no role {input.role_id}; there are {known}"))
+        issues.append(ComplianceIssue("roleId", f"there is no role {input.role_id}; known are {known}"))
     if input.role_id == ADMINISTRATOR_ROLE.id and input.scope.type not in _INSTALLATION_WIDE:
-        details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation: tenant or cluster"
+        details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation; give tenant or cluster"
         issues.append(ComplianceIssue("scopeType", details))
     if not input.subject_id or len(input.subject_id) > 255:
         issues.append(ComplianceIssue("subjectId", "must have 1 to 255 characters"))
@@ -167,7 +167,7 @@ def _resolve_scope(context: Context, input: RuleInput) -> Scope:
 
 
 def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
-    """A rule that could be deleted now; raises what deleting it would."""
+    """The rule, if it can be deleted now; raises what deleting it would raise."""
     rule = load_rule(context, caller, id, "delete")
     left = [other for other in context.directory.access_rules.values() if other.id != id]
     refuse_without_administrator(context, context.directory.users.values(), left)
@@ -176,6 +176,6 @@ def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
 
 async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     rule = check_deletion(context, caller, id)
-    message = f"{rule.subject_id} is no longer {role_name(rule.role_id)} there, by {caller.name}"
+    message = f"{caller.name} removed {role_name(rule.role_id)} from {rule.subject_id}"
     step = RecordChange(ACCESS_RULES, id, None, "Deleted", message)
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

@@ -1,7 +1,7 @@
-"""Users, applications and access keys: made, changed, locked out, removed. Called by the API.
+"""Users, applications and access keys: create, change, log out, delete. Called by the API.
 
-A secret or password is drawn here, told once to whoever asked for the account, and kept as a hash. Whatever makes
-tokens worthless counts the account's generation up: `accounts.py` compares it at every request.
+A secret or password is generated here, returned once, and stored as a hash. Every change that invalidates tokens
+increments the account's generation, which `authentication.py` compares at every request.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _MAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}\Z")
 _CLIENT = re.compile(r"[a-z][-_a-z0-9]*[a-z0-9]\Z")
 _LONGEST = 255
 _SHORTEST_PASSWORD = 8
-#: The resource of each type of account, for access and for messages.
+#: The resource of each type of account in access rules.
 RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-keys"}
 _TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
 
@@ -47,7 +47,7 @@ USER_FIELDS: dict[str, FilterField] = {
 
 
 class CreatedAccount(NamedTuple):
-    """A new account, or one with a new secret, and that secret in clear: told once."""
+    """A new account, or one with a new secret, and that secret in clear text."""
 
     account: User
     secret: str
@@ -62,7 +62,7 @@ def find_accounts(context: Context, caller: Caller, type: str, request: ListRequ
 def page_of(
     records: Iterable[Any], request: ListRequest, fields: Mapping[str, FilterField], name_of: Callable[[Any], str]
 ) -> Page[Any]:
-    """A piece of a list that is kept in memory."""
+    """A page of a list in memory."""
     filters = parse_filters(request.filter_by, fields)
     word = request.search.lower()
     found = [record for record in records if word in name_of(record).lower()]
@@ -73,7 +73,7 @@ def page_of(
 
 
 def load_account(context: Context, caller: Caller, type: str, id: str, verb: str = "read") -> User:
-    """An account by its id; an access key only by its owner, or with the verb `administer`."""
+    """An account by its id; for an access key the caller must be its owner, or the verb `administer`."""
     access.check(caller, f"{RESOURCES[type]}:{verb}")
     user = context.directory.users.get(id)
     is_others_key = type == ACCESS_KEY and verb != "administer" and user is not None and user.owner_id != caller.id
@@ -85,7 +85,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
 async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> CreatedAccount:
     access.check(caller, "users:create")
     if len(mail) > _LONGEST or not _MAIL.match(mail):
-        raise Invalid(MALFORMED, (ComplianceIssue("email", f"is '{mail[:80]}', which is no mail address"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("email", f"is '{mail[:80]}', which is not a mail address"),))
     return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
 
 
@@ -96,18 +96,18 @@ async def create_service_account(context: Context, caller: Caller, name: str, re
 
 
 async def create_access_key(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
-    """A key with which programs act as the caller. Its client id is drawn: names are each user's own."""
+    """A key with which programs act as the caller. Its client id is generated; its name is unique per user."""
     access.check(caller, "access-keys:create")
     if caller.type != "user":
-        raise Forbidden("Access keys belong to users; a service account has a client id and a secret of its own")
+        raise Forbidden("Only users have access keys; a service account has its own client id and secret")
     _check_client_name(name)
     own = load_own_keys(context, caller)
     if len(own) >= MAX_KEYS:
         raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"you have {MAX_KEYS} access keys, the most allowed; delete one"),)
+            MALFORMED, (ComplianceIssue("name", f"you have {MAX_KEYS} access keys, the maximum; delete one first"),)
         )
     if any(key.label == name for key in own):
-        raise Conflict(f"You have an access key named {name}", ("name",))
+        raise Conflict(f"You already have an access key named {name}", ("name",))
     client_id = f"key-{secrets.token_hex(12)}"
     members = {"type": ACCESS_KEY, "name": client_id, "label": name, "owner_id": caller.id}
     return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
@@ -121,9 +121,9 @@ def load_own_keys(context: Context, caller: Caller) -> list[User]:
 
 def _check_client_name(name: str) -> None:
     if len(name) > _LONGEST or not _CLIENT.match(name):
-        words = "lower-case letters, digits, '-' and '_'; it starts with a letter, ends with a letter or digit"
+        rule = "lower-case letters, digits, '-' and '_'; start with a letter, end with a letter or digit"
         raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {words}"),)
+            MALFORMED, (ComplianceIssue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {rule}"),)
         )
 
 
@@ -150,16 +150,16 @@ async def _create(
     except Conflict as error:
         if not error.columns:
             raise
-        raise Conflict(f"There is a {title} named {user.name}", error.columns) from None
+        raise Conflict(f"A {title} named {user.name} already exists", error.columns) from None
     return CreatedAccount(user, secret)
 
 
 async def renew_secret(context: Context, caller: Caller, type: str, id: str, request_id: str = "") -> CreatedAccount:
-    """Draw another secret or password; the old one and every token are worth nothing from now on."""
+    """Generate a new secret or password; the old one and all tokens become invalid."""
     load_account(context, caller, type, id, "update")
     secret = secrets.token_urlsafe(12 if type == "user" else 32)
     hashed = await asyncio.to_thread(hash_secret, secret, cost_for(type))
-    message = f"was given another secret by {caller.name}"
+    message = f"got a new secret from {caller.name}"
     request = AuditedRequest(caller, "renew-secret", request_id)
     return CreatedAccount(await _change(context, request, id, message, {"secret_hash": hashed}, locks_out=True), secret)
 
@@ -167,7 +167,7 @@ async def renew_secret(context: Context, caller: Caller, type: str, id: str, req
 async def change_own_password(context: Context, caller: Caller, current: str, new: str, request_id: str = "") -> None:
     user = context.directory.users.get(caller.id)
     if user is None or user.type != "user":
-        raise NotFound("Only a user has a password; a service account's secret is drawn anew instead")
+        raise NotFound("Only users have a password; generate a new secret for a service account instead")
     if not await asyncio.to_thread(is_secret, current, user.secret_hash):
         raise Invalid(MALFORMED, (ComplianceIssue("currentPassword", "is not the password of this account"),))
     if len(new) < _SHORTEST_PASSWORD:
@@ -178,7 +178,7 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
 
 
 async def log_out(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """End all sessions of a user: tokens given out before are worth nothing from now on."""
+    """Log a user out: all tokens issued before become invalid."""
     if id != caller.id:
         load_account(context, caller, "user", id, "update")
     request = AuditedRequest(caller, "log-out", request_id)
@@ -186,7 +186,7 @@ async def log_out(context: Context, caller: Caller, id: str, request_id: str = "
 
 
 class AccountInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an account is changed; None stays as it is."""
+    """Changes of an account; None leaves a member as it is."""
 
     enabled: bool | None = None
     groups: tuple[str, ...] | None = None
@@ -230,7 +230,7 @@ async def _change(
 async def delete_account(
     context: Context, caller: Caller, type: str, id: str, verb: str = "delete", request_id: str = ""
 ) -> None:
-    """Remove an account with its access keys, its access rules and its own credentials. What it submitted stays."""
+    """Delete an account with its access keys, access rules and user credentials. Its workloads stay."""
     user = load_account(context, caller, type, id, verb)
     refuse_without_administrator(context, [other for other in _accounts(context) if other.id != id])
     message = f"{_TITLES[type].capitalize()} {user.name} was deleted by {caller.name}"
@@ -258,10 +258,8 @@ def _accounts(context: Context) -> Sequence[User]:
 def refuse_without_administrator(
     context: Context, users: Iterable[User], rules: Iterable[AccessRule] | None = None
 ) -> None:
-    """Raises Invalid when nobody who can log in would be administrator any more."""
+    """Raise Invalid if no enabled account would be administrator any more."""
     kept = list(context.directory.access_rules.values() if rules is None else rules)
     projects = context.directory.projects
     if not any(user.enabled and build_caller(user, kept, projects).is_administrator for user in users):
-        raise Invalid(
-            "Nobody would be left who can administer this installation; make somebody else administrator first"
-        )
+        raise Invalid("This is the last administrator of the installation; make somebody else administrator first")

@@ -1,8 +1,7 @@
-"""Users, applications and their tokens: who may log in, what a token says, and the accounts of a first start.
+"""Authentication: logins, tokens, and the accounts of a first start.
 
-Called by `api/people/auth.py` for every request and by the bootstrap once. Secrets are stored as salted scrypt hashes
-only; nothing here logs. Tokens are signed with a key that belongs to one installation, so they are worth nothing
-elsewhere.
+Called by `api/people/auth.py` for every request and by `app` at the start. Secrets are stored only as salted scrypt
+hashes, and nothing here logs. Each installation signs tokens with its own key, so they are valid nowhere else.
 """
 
 import asyncio
@@ -32,31 +31,31 @@ from fairlead.model.records.organization import Caller, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import ACCESS_RULES, USERS
 
-#: The file of a data folder with the accounts of a first start.
+#: The file in the data folder with the accounts of the first start.
 CREDENTIALS = "credentials.json"
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
-#: The type of an account that logs in for a user, with that user's rights.
+#: The type of an account that acts as its owner.
 ACCESS_KEY = "access-key"
 _BOOTSTRAP = "bootstrap"
 ACCESS_SECONDS = 86_400
 REFRESH_SECONDS = 30 * 86_400
-#: How long a verified secret is remembered, so that a client that logs in per request does not pay for each.
+#: How long a verified secret is remembered, so that a client that logs in for every request stays fast.
 REMEMBER: Millis = 300 * SECOND
 MAX_REMEMBERED = 4096
 
-#: Cost of hashing what a person may choose, and what is always drawn with 256 bits (which no guessing finds).
+#: The costs of hashing passwords that people choose, and generated secrets of 256 bits, which cannot be guessed.
 CHOSEN_COST = 2**14
 DRAWN_COST = 2**10
 
 
 def cost_for(type: str) -> int:
-    """What hashing a secret costs: equal for all accounts that log in the same way, so that time tells none apart."""
+    """The cost of hashing a secret. It depends only on the way to log in, so that timing reveals no account."""
     return CHOSEN_COST if type == "user" else DRAWN_COST
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for tokens, in whichever of the two interfaces it came."""
+    """A request for tokens, from either of the two interfaces."""
 
     grant_type: str
     client_id: str = ""
@@ -74,7 +73,7 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The first accounts in clear, written once to a file that only its owner reads."""
+    """The first accounts in clear text, written once to a file that only its owner can read."""
 
     username: str
     password: str
@@ -84,24 +83,24 @@ class AccountCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="came
 
 
 class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
-    """What a token says: whose it is, until when, and which state of the account it was made for."""
+    """The content of a token: the account, its generation when the token was issued, and the expiry."""
 
     account_id: str
     generation: int
     expires: Millis
-    #: The access key that it was given for, if any, and that key's state.
+    #: The access key that it was issued for, if any, and that key's generation.
     key_id: str = ""
     key_generation: int = 0
 
 
 class BadCredentials(Invalid):
-    """Name and secret do not belong together, or the refresh token is none of ours."""
+    """Name and secret do not match, or the refresh token is not valid here."""
 
     code = "bad-credentials"
 
 
 class UnsupportedGrant(Invalid):
-    """A way to ask for tokens that this server does not offer."""
+    """A grant type that this server does not support."""
 
     code = "unsupported-grant"
 
@@ -136,23 +135,23 @@ class Signer:
         return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
 
     def read(self, token: str, use: str) -> AccessToken:
-        """What the token says; raises `Unauthenticated` for every token that is not valid here."""
+        """The content of the token; raises `Unauthenticated` if it is not valid here."""
         try:
             payload = self._jws.decode(token, self._key, algorithms=["HS256"])
             claims = json.loads(payload)
-            found = AccessToken(
+            content = AccessToken(
                 account_id=str(claims["uid"]),
                 generation=int(claims.get("gen", 0)),
                 expires=int(claims["exp"]) * 1000,
                 key_id=str(claims.get("key", "")),
                 key_generation=int(claims.get("kgn", 0)),
             )
-            valid = claims["iss"] == self.issuer and claims["use"] == use and found.expires > self._clock()
+            valid = claims["iss"] == self.issuer and claims["use"] == use and content.expires > self._clock()
         except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
-            raise Unauthenticated("The token was not made by this installation") from error
+            raise Unauthenticated("The token was not issued by this installation") from error
         if not valid:
-            raise Unauthenticated("The token has expired or was made for something else; log in again")
-        return found
+            raise Unauthenticated("The token has expired or is for another use; log in again")
+        return content
 
 
 def _plain(claims: dict[str, Any]) -> bytes:
@@ -168,7 +167,7 @@ def _plain(claims: dict[str, Any]) -> bytes:
 
 
 def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> Signer:
-    """The signer with this data folder's key; the key is drawn on the first call and never leaves the folder."""
+    """The signer with this data folder's key, which is generated on the first call and never leaves the folder."""
     keys = folder / "keys"
     keys.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = keys / "signing.key"
@@ -184,20 +183,20 @@ def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:
 
 
 def _hash_of_nobody(type: str) -> str:
-    """A hash of nothing: comparing with it takes as long as with that of an account."""
+    """A random hash: comparing with it takes as long as with the hash of an account."""
     salt, digest = (base64.b64encode(secrets.token_bytes(size)).decode() for size in (16, 64))
     return f"scrypt${cost_for(type)}${salt}${digest}"
 
 
 def is_secret(secret: str, hashed: str) -> bool:
-    """Whether `secret` is what `hashed` was made of; takes some 10 ms of CPU for a chosen password."""
+    """Whether `hashed` is the hash of `secret`; takes some 10 ms of CPU for a password."""
     _, cost, salt, digest = hashed.split("$")
-    found = hashlib.scrypt(secret.encode(), salt=base64.b64decode(salt), n=int(cost), r=8, p=1)
-    return hmac.compare_digest(found, base64.b64decode(digest))
+    computed = hashlib.scrypt(secret.encode(), salt=base64.b64decode(salt), n=int(cost), r=8, p=1)
+    return hmac.compare_digest(computed, base64.b64decode(digest))
 
 
 class Authenticator:
-    """Logs callers in and recognises them again. One per server; `make_application` is given it."""
+    """Issues tokens and identifies callers by them. One per server."""
 
     def __init__(self, context: Context, signer: Signer) -> None:
         self._store = context.store
@@ -205,22 +204,22 @@ class Authenticator:
         self._signer = signer
         self._clock = context.clock
         self._verified: dict[tuple[str, int, bytes], Millis] = {}
-        #: What tokens say, and who that is at a revision of the directory.
+        #: By use and token: its content, its caller, and the revision of the directory for which that holds.
         self._callers: dict[tuple[str, str], tuple[AccessToken, Caller, int]] = {}
         self._hashing = asyncio.Semaphore(2)
 
     def caller_of(self, token: str, use: str = "access") -> Caller:
-        """Who a token of that use speaks for, and what the access rules give them now.
+        """The caller of a token, with the permissions that the access rules give now.
 
-        Its signature is checked once, its expiry every time, the account whenever people or projects have changed: a
-        token is worth nothing from the moment its account is deleted, disabled or given another password.
+        The signature is checked once, the expiry every time, and the account whenever accounts or projects have
+        changed. So a token is invalid as soon as its account is deleted, disabled or gets another password.
         """
         known = self._callers.get((use, token))
         revision = self._directory.revision
         if known is None or known[2] != revision:
-            said = self._signer.read(token, use) if known is None else known[0]
+            content = self._signer.read(token, use) if known is None else known[0]
             self._callers.pop((use, token), None)
-            known = (said, self._load_caller(said), revision)
+            known = (content, self._load_caller(content), revision)
             if len(self._callers) >= MAX_REMEMBERED:
                 self._callers.clear()
             self._callers[use, token] = known
@@ -230,15 +229,15 @@ class Authenticator:
         return known[1]
 
     def sign_for(self, account_id: str, use: str, seconds: int) -> str:
-        """A token of another use for an account: worth nothing anywhere else."""
+        """A token for an account that is valid only for this use."""
         user = self._directory.users.get(account_id)
         if user is None or not user.enabled:
-            raise Unauthenticated("The account is gone or disabled")
+            raise Unauthenticated("The account was deleted or disabled")
         return self._signer.sign(user, use, seconds)
 
     @property
     def issuer(self) -> str:
-        """By which our own tokens can be told from others'."""
+        """The issuer in our own tokens."""
         return self._signer.issuer
 
     def _load_caller(self, token: AccessToken) -> Caller:
@@ -248,11 +247,11 @@ class Authenticator:
         if token.key_id:
             is_good = is_good and key is not None and key.generation == token.key_generation
         if user is None or not is_good:
-            raise Unauthenticated("The account of this token is gone, disabled or was changed since; log in again")
+            raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
         return build_caller(user, self._directory.access_rules.values(), self._directory.projects)
 
     async def issue(self, grant: Grant) -> Tokens:
-        """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` naming what is missing."""
+        """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` for missing members."""
         key: User | None = None
         if grant.grant_type in ("app_token", "client_credentials"):
             user = await self._log_in("app", grant.client_id, grant.client_secret, ("clientId", "clientSecret"))
@@ -264,7 +263,7 @@ class Authenticator:
             user, key = await self._refresh(grant.refresh_token)
         else:
             raise UnsupportedGrant(
-                f"The grant type {grant.grant_type!r} is not offered here; "
+                f"The grant type {grant.grant_type!r} is not supported; "
                 "use client_credentials, app_token, password or refresh_token"
             )
         seconds = self._signer.access_seconds
@@ -276,26 +275,26 @@ class Authenticator:
         )
 
     async def _owner(self, key: User) -> User:
-        """Whose access key it is; a key of a disabled user is worth nothing."""
+        """The owner of an access key; raises BadCredentials if the owner is deleted or disabled."""
         user: User | None = await self._store.get(USERS, key.owner_id)
         if user is None or not user.enabled:
-            raise BadCredentials("The user of this access key is gone or disabled")
+            raise BadCredentials("The user of this access key was deleted or disabled")
         return user
 
     async def _refresh(self, token: str) -> tuple[User, User | None]:
         if not token:
             raise Invalid("The grant refresh_token needs a refreshToken")
         try:
-            said = self._signer.read(token, "refresh")
+            content = self._signer.read(token, "refresh")
         except Unauthenticated as error:
-            raise BadCredentials("The refresh token is not valid here, or has expired; log in again") from error
-        user: User | None = await self._store.get(USERS, said.account_id)
-        key: User | None = await self._store.get(USERS, said.key_id) if said.key_id else None
-        is_good = user is not None and user.enabled and user.generation == said.generation
-        if said.key_id:
-            is_good = is_good and key is not None and key.generation == said.key_generation
+            raise BadCredentials("The refresh token is not valid or has expired; log in again") from error
+        user: User | None = await self._store.get(USERS, content.account_id)
+        key: User | None = await self._store.get(USERS, content.key_id) if content.key_id else None
+        is_good = user is not None and user.enabled and user.generation == content.generation
+        if content.key_id:
+            is_good = is_good and key is not None and key.generation == content.key_generation
         if user is None or not is_good:
-            raise BadCredentials("The account of this refresh token is gone, disabled or was changed since")
+            raise BadCredentials("The account of this refresh token was deleted, disabled or changed; log in again")
         return user, key
 
     async def _log_in(self, type: str, name: str, secret: str, members: tuple[str, str]) -> User:
@@ -306,7 +305,7 @@ class Authenticator:
         if user is None and type == "app":
             user = await load_user(self._store, ACCESS_KEY, name)
         if not await self._matches(user, secret, type) or user is None or not user.enabled:
-            raise BadCredentials("No enabled account has this name and this secret; check both")
+            raise BadCredentials("No enabled account has this name and secret; check both")
         return user
 
     async def _matches(self, user: User | None, secret: str, type: str) -> bool:
@@ -336,11 +335,10 @@ async def load_user(store: Store, type: str, name: str) -> User | None:
 
 
 async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> AccountCredentials | None:
-    """Make the administrator and the application of a first start, and write them to `credentials.json`.
+    """Create the first administrator and application, and write them to `credentials.json`.
 
-    Called at every start; returns the credentials in clear when it made them, else None. Accounts that exist are left
-    alone. The file comes first, under the secrets that follow, so that a crash between the two leaves no account whose
-    secret nobody knows.
+    Called at every start. Returns the credentials in clear text if it created them, else None. Existing accounts are
+    left alone. The file is written before the accounts, so that no crash leaves an account whose secret nobody knows.
     """
     if await load_user(context.store, "user", ADMINISTRATOR) is not None:
         await _ensure_rules(context)
@@ -373,7 +371,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Ac
     try:
         await context.store.commit(Change(writes=tuple(writes)))
     except Conflict:
-        # Another server on the same database was faster; its accounts stand, and its data folder has the secrets.
+        # Another server on the same database created the accounts; its data folder has the secrets.
         (folder / CREDENTIALS).unlink(missing_ok=True)
         credentials = None
     await context.directory.load()
@@ -399,7 +397,7 @@ def _first_rules(context: Context, users: Iterable[User]) -> list[AccessRule]:
 
 
 async def _ensure_rules(context: Context) -> None:
-    """A database from before there were access rules: its accounts could do everything, and still can."""
+    """Create the rules of a database from a version without access rules, whose accounts could do everything."""
     if context.directory.access_rules:
         return
     rules = _first_rules(context, context.directory.users.values())
@@ -409,9 +407,9 @@ async def _ensure_rules(context: Context) -> None:
 
 
 async def agree_on_key(context: Context, fingerprint: str) -> None:
-    """All servers on one database sign with one key."""
+    """Raise Refused unless all servers on this database sign with the same key."""
     refusal = (
         "This database belongs to an installation with another signing key: copy the folder `keys` from the data "
-        "folder of its first server into this one's, so that the tokens of one are good at the other"
+        "folder of its first server into this data folder, so that both accept the same tokens"
     )
     await ensure_same_on_all_servers(context, "key_fingerprint", fingerprint, refusal)

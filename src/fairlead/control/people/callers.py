@@ -1,6 +1,6 @@
-"""What the access rules amount to for one account: the caller that use cases are handed. Pure.
+"""Derives the permissions of one account from the access rules: the caller that use cases get.
 
-Called by `accounts.py` whenever a token comes in and people, rules or projects have changed since.
+Called by `authentication.py` for a new token, and again when accounts, rules or projects have changed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ _MACHINES = frozenset({"app", "service-account"})
 
 
 def build_caller(user: User, rules: Iterable[AccessRule], projects: Mapping[str, Project]) -> Caller:
-    """The account as a caller: whether it is administrator, and which projects and departments are its own."""
+    """The account as a caller: whether it is administrator, and in which projects and departments it has a role."""
     scopes: list[Scope] = []
     is_administrator = False
     for rule in rules:
@@ -41,7 +41,7 @@ def build_caller(user: User, rules: Iterable[AccessRule], projects: Mapping[str,
 
 
 def is_subject(rule: AccessRule, user: User) -> bool:
-    """Whether the rule is about this account: by its id or name, or by a group it is in."""
+    """Whether the rule applies to this account: by its id, its name, or one of its groups."""
     if rule.subject_type == "group":
         return rule.subject_id in user.groups
     is_machine = user.type in _MACHINES

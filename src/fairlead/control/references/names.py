@@ -1,6 +1,6 @@
-"""The names in a submission against what exists: refused with what exists nearby, or waited for in the older dialect.
+"""Checks that the objects which a submission names exist. Workloads in the older dialect wait for missing ones.
 
-Called by `submit.py`. Whoever makes an object calls `release`, so that what waited for it is looked at again.
+Called by `submit.py`. Whoever creates an object calls `recheck_waiting_workloads`.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ from fairlead.store.collections import WORKLOADS
 async def find_missing(
     context: Context, project_id: str, creator: str, spec: msgspec.Struct
 ) -> list[tuple[NamedReference, ComplianceIssue]]:
-    """What the spec names and the project does not have. Asks the store only if it names anything."""
+    """The objects that the spec names and that do not exist. Reads the store only if it names any."""
     uses = names_used(spec)
     if not uses:
         return []
@@ -33,7 +33,7 @@ async def find_missing(
 
 
 async def resolve_names(context: Context, project_id: str, creator: str, spec: Any, dialect: str) -> dict[str, Any]:
-    """The members of the workload's record that follow: none, or what it waits for; raises Invalid with every name."""
+    """The members of the workload's record for missing names that it waits for; otherwise raises Invalid."""
     missing = await find_missing(context, project_id, creator, spec)
     if not missing or context.may_cluster_have_names:
         return {}
@@ -54,10 +54,10 @@ def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
 
 
 async def recheck_waiting_workloads(context: Context) -> None:
-    """Look again at every workload that waits for a name; those that have all of theirs go on."""
+    """Check every workload that waits for names, and let those continue whose objects all exist."""
     waiting = (Where("waits_for", Comparison.IS_NULL, False), Where("is_active", Comparison.EQUAL, 1))
-    found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=waiting))
-    for workload in found:
+    workloads = await context.store.find(Query(collection=WORKLOADS, where=waiting))
+    for workload in workloads:
         spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
         missing = await find_missing(context, workload.project_id, workload.created_by, spec)
         names = tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
@@ -78,13 +78,13 @@ async def _record(context: Context, workload: Workload, names: tuple[str, ...]) 
         subject_id=workload.id,
         project_id=workload.project_id,
         reason=WAITS_FOR_NAMES,
-        message=f"Waits for {', '.join(names)}" if names else "Everything that it names is there",
+        message=f"Waiting for {', '.join(names)}" if names else "All objects that it names exist",
         source="control",
     )
     try:
         await context.store.commit(Change(writes=(Put(WORKLOADS, after),), events=(event,)))
     except Conflict:
-        # The loop was faster: it told nobody that names are there, so this is tried once more.
+        # The loop changed the record at the same time, so try again with the newest one.
         newest: Workload | None = await context.store.get(WORKLOADS, workload.id)
         if newest is not None and newest.waits_for == workload.waits_for:
             await _record(context, newest, names)

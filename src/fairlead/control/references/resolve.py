@@ -1,7 +1,7 @@
-"""From the names in a workload's spec to what they stand for: whether it exists at submission, its value at the start.
+"""Resolves the names in a workload's spec: which objects exist at submission, and their values at the start.
 
-`submit.py` asks what exists; `app` hands `Resolver.load` to the engine, which calls it for each pod that refers to
-something. Names are looked up from the project outwards; a user's credentials only for the workload's creator.
+`submit.py` asks what exists. `app` hands `Resolver.load` to the engine, which calls it for each pod that refers to an
+object. Names are looked up from the project outwards; user credentials only those of the workload's creator.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ from fairlead.model.spec.references import NamedReference, variable_reference
 from fairlead.store.base import Collection, Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS, WORKLOADS
 
-#: From a variable that refers to something to its value; raises Refused with the reason.
+#: From a variable that refers to an object to its value; raises Refused with the reason.
 Resolve = Callable[[EnvironmentVariable], str]
-#: Where objects are kept that are looked up by name from a project outwards.
+#: The collections of objects that are looked up by name from a project outwards.
 COLLECTIONS: dict[Reference, Collection[NamedRecord]] = {
     Reference.SECRET: SECRETS,
     Reference.CONFIG_MAP: CONFIG_MAPS,
@@ -39,7 +39,7 @@ COLLECTIONS: dict[Reference, Collection[NamedRecord]] = {
 
 
 async def load_existing(context: Context, project_id: str, creator: str, uses: Iterable[NamedReference]) -> Existing:
-    """Everything of the kinds that are named which a workload of this project and creator can use."""
+    """All objects of the named kinds that a workload of this project and creator can use."""
     kinds = {use.reference for use in uses}
     existing: dict[Reference, dict[str, frozenset[str] | None]] = {}
     for what in kinds & COLLECTIONS.keys():
@@ -56,7 +56,7 @@ async def load_existing(context: Context, project_id: str, creator: str, uses: I
 
 
 async def load_data_volumes(context: Context, project_id: str) -> dict[str, DataVolume]:
-    """By id, the data volumes that a project made or that are shared with it."""
+    """By id, the data volumes that a project created or that are shared with it."""
     seen = set(scopes.scope_keys_of_project(context, project_id))
     found: list[DataVolume] = await context.store.find(Query(collection=DATA_VOLUMES))
     return {
@@ -85,7 +85,7 @@ async def load_secret(context: Context, project_id: str, name: str) -> dict[str,
 
 
 async def load_user_credential(context: Context, creator: str, name: str) -> dict[str, str]:
-    """The values of the creator's own credential; raises Refused, for everybody else's too."""
+    """The values of a credential of this user; raises Refused if the user has none of that name."""
     return await _values(context, SECRETS, (user_scope_key(creator),), name, Reference.USER_CREDENTIAL)
 
 
@@ -113,22 +113,22 @@ async def _values(
         return context.vault.open(found.sealed, found.id)
     if isinstance(found, ConfigMap):
         return found.data
-    raise Refused(f"there is no {what} '{name}' any more")
+    raise Refused(f"there is no {what} '{name}'; it may have been deleted")
 
 
 class Resolver(msgspec.Struct, frozen=True):
-    """Gives the engine the values that a pod's environment refers to."""
+    """Loads the values that the environment of a pod refers to, for the engine."""
 
     context: Context
 
     async def load(self, pod: PodSpec) -> Resolve:
-        """Everything that the pod's variables refer to, read once; the returned function only looks it up."""
+        """Loads everything that the pod's variables refer to; the returned function only looks it up."""
         named = [use for variable in pod.container.environment if (use := variable_reference(variable)) is not None]
         if not named:
             return _refuse_unknown
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
-            raise Refused("its workload is gone")
+            raise Refused("its workload was deleted")
         loaded: dict[tuple[Reference, str], dict[str, str]] = {}
         for use in named:
             if (use.reference, use.name) not in loaded:
@@ -147,4 +147,4 @@ def _value(variable: EnvironmentVariable, loaded: dict[tuple[Reference, str], di
 
 
 def _refuse_unknown(variable: EnvironmentVariable) -> str:
-    raise Refused(f"environment variable {variable.name} refers to nothing that is known here")
+    raise Refused(f"environment variable {variable.name} refers to an object that is not known here")

@@ -1,4 +1,4 @@
-"""Where named objects belong and who finds them there: from a project outwards to the whole installation.
+"""Scopes of named objects, and who can use them: from a project outwards to the whole installation.
 
 Reads only the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
 """
@@ -23,7 +23,7 @@ K = TypeVar("K", bound=NamedRecord)
 
 
 def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
-    """Where a workload of that project looks for a name, nearest first."""
+    """The scope keys in which a workload of that project looks up a name, nearest first."""
     project = context.directory.projects.get(project_id)
     department = (f"department/{project.department_id}",) if project else ()
     return (
@@ -35,7 +35,7 @@ def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
 
 
 def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:
-    """What everybody in a scope can use: its own things, and those of all that is wider."""
+    """The scope keys of everything that can be used in a scope: its own and those of wider scopes."""
     if scope.type == "project":
         return scope_keys_of_project(context, scope.id)
     cluster = f"cluster/{context.directory.cluster.id}"
@@ -47,14 +47,14 @@ def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:
 
 
 def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
-    """By name; of records with equal names the one whose place comes first."""
+    """By name; of records with the same name the one whose scope key comes first."""
     order = {place: number for number, place in enumerate(places)}
     ranked = sorted(found, key=lambda record: order.get(record.scope_key, len(order)), reverse=True)
     return {record.name: record for record in ranked}
 
 
 def visible_scope_keys(context: Context, caller: Caller) -> tuple[str, ...] | None:
-    """The places whose records a caller may read; None for all of them, other people's own aside."""
+    """The scope keys whose records a caller may read; None for all but those of other users."""
     if caller.is_administrator:
         return None
     departments = {
@@ -70,7 +70,7 @@ def visible_scope_keys(context: Context, caller: Caller) -> tuple[str, ...] | No
 
 
 def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
-    """The scope with its id filled in; raises Invalid where it names nothing."""
+    """The scope with its id filled in; raises Invalid if it does not exist."""
     directory = context.directory
     known: dict[str, Iterable[str]] = {
         "cluster": directory.clusters,
@@ -78,7 +78,9 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
         "project": [id for id, one in directory.projects.items() if one.deleted_at is None],
     }
     if scope.type not in SCOPES[1:]:
-        raise Invalid(MALFORMED, (ComplianceIssue(f"{path}.scope", f"is {scope.type}; give {', '.join(SCOPES[1:])}"),))
+        raise Invalid(
+            MALFORMED, (ComplianceIssue(f"{path}.scope", f"is {scope.type}; known are {', '.join(SCOPES[1:])}"),)
+        )
     if scope.type == "tenant":
         return Scope("tenant", str(directory.cluster.tenant_id))
     if scope.type == "cluster" and not scope.id:
@@ -86,27 +88,27 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
     if scope.id.lower() not in known[scope.type]:
         shown = scope.id[:60] or "nothing"
         raise Invalid(
-            MALFORMED, (ComplianceIssue(f"{path}.{scope.type}Id", f"names {shown}, and there is no such {scope.type}"),)
+            MALFORMED, (ComplianceIssue(f"{path}.{scope.type}Id", f"is {shown}, but there is no such {scope.type}"),)
         )
     return Scope(scope.type, scope.id.lower())
 
 
 def check_write(context: Context, caller: Caller, operation: str, scope: Scope) -> None:
-    """Whether a caller may make, change or remove something of that scope; raises otherwise.
+    """Raise unless the caller may create, change or delete objects of that scope.
 
-    A project's things are its researchers'; a department's are those with a role in the whole of it; what is wider
-    is the administrators' alone.
+    Researchers of a project may change its objects, and those with a role for a whole department the department's.
+    Only administrators may change objects of wider scopes.
     """
     if scope.type == "project":
         access.check(caller, operation, scope.id)
     elif not caller.is_administrator:
         access.check(caller, operation)
         if scope.type != "department" or scope.id not in caller.departments:
-            raise Forbidden(f"{operation} in the scope {scope.type} needs an access rule for it")
+            raise Forbidden(f"No access rule allows {caller.name} to do {operation} in the scope {scope.type}")
 
 
 def check_visible(context: Context, caller: Caller, place: str, what: str) -> None:
-    """Raises NotFound for a record in a place whose records the caller may not know of."""
+    """Raise NotFound for a record in a scope that the caller may not see."""
     places = visible_scope_keys(context, caller)
     is_others_own = place.startswith("user/") and place != user_scope_key(caller.name)
     if is_others_own or (places is not None and place not in places):

@@ -1,7 +1,7 @@
-"""Who uses an object that workloads name: found in the specs of workloads that have not ended.
+"""Finds the workloads that use an object, in the specs of workloads that have not ended.
 
-Called before something is deleted. It reads every open workload of the projects that can see the object; deleting is
-rare, and no index has to be kept for it.
+Called before an object is deleted. It reads every open workload of the projects that can see the object: deletions are
+rare, so there is no index.
 """
 
 from fairlead.admission.names import names_used
@@ -25,8 +25,8 @@ async def find_users(context: Context, what: Reference, record: NamedRecord, nam
         where.append(Where("project_id", Comparison.EQUAL, record.scope_key.removeprefix("project/")))
     elif record.scope_key.startswith("user/"):
         where.append(Where("submitted_by", Comparison.EQUAL, record.scope_key.removeprefix("user/")))
-    found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=tuple(where)))
-    return [workload for workload in found if _uses(workload, what, name)]
+    workloads = await context.store.find(Query(collection=WORKLOADS, where=tuple(where)))
+    return [workload for workload in workloads if _uses(workload, what, name)]
 
 
 def _uses(workload: Workload, what: Reference, name: str) -> bool:
@@ -42,4 +42,4 @@ async def refuse_in_use(context: Context, what: Reference, record: NamedRecord, 
     if users:
         shown = ", ".join(workload.name for workload in users[:_SHOWN])
         more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-        raise InUse(f"{record.name} is used by {shown}{more}; end or delete them first")
+        raise InUse(f"{record.name} is used by {shown}{more}; stop or delete them first")

@@ -1,7 +1,7 @@
-"""Figures of the cluster and of its node pools over time: what there is of GPUs, what is held, how busy machines are.
+"""Metrics of the cluster and its node pools over time: GPUs, allocations, utilization.
 
-Called by the API. Held is told to the moment, from the records of pods. Nodes and quotas are told as they are now,
-also for earlier times: their past is not kept.
+Called by the API. Allocations at any time come from the records of pods. For nodes and quotas the present values are
+used, because their history is not stored.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from fairlead.store.collections import PODS, WORKLOADS
 
 _MAX_PODS = 10_000
 _MAX_WORKLOADS = 10_000
-#: By the utilization that is asked for: what of a node it is a part of.
+#: By utilization metric: the capacity of a node that it is a share of.
 _UTILIZATION: Mapping[str, Callable[[Node], float]] = {
     "CPU_UTILIZATION": lambda node: float(node.cpu_milli),
     "CPU_MEMORY_UTILIZATION": lambda node: float(node.memory_bytes),
@@ -28,11 +28,11 @@ _UTILIZATION: Mapping[str, Callable[[Node], float]] = {
 
 
 class CapacityGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What a figure is about: nodes, quotas and pods of a cluster, a pool, or a part by which they are grouped."""
+    """The nodes, quotas and pods that a metric covers: of the cluster, a pool, or one group."""
 
     #: (key, value) by which it was grouped; empty for the whole.
     group: tuple[str, str] = ("", "")
-    #: None where its part has no nodes, or no quota, of its own.
+    #: None if the group has no nodes or no quota of its own.
     nodes: tuple[Node, ...] | None = None
     quota: float | None = None
     pods: tuple[Pod, ...] = ()
@@ -45,7 +45,7 @@ class Records(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def load_records(context: Context, span: Span, pool: str) -> Records:
-    """Pods and workloads that existed within the span; of one pool, or of all."""
+    """The pods and workloads that existed within the span, of one pool or of all."""
     before = Where("created_at", Comparison.AT_MOST, span.end)
     newest = (("created_at", True),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=(before,), order=newest, limit=_MAX_PODS))
@@ -61,7 +61,7 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
 
 
 def list_capacity_groups(context: Context, records: Records, group_by: str, pool: str) -> list[CapacityGroup]:
-    """The whole, or its parts."""
+    """One group for everything, or the groups by `group_by`."""
     by_pool = nodes_by_pool(context)
     pools = [pool] if pool else [one.name for one in context.directory.node_pools.values()]
     if not group_by:
@@ -85,7 +85,7 @@ def list_capacity_groups(context: Context, records: Records, group_by: str, pool
 
 
 def _parts(context: Context, records: Records, group_by: str, pools: Sequence[str]) -> Iterator[CapacityGroup]:
-    """By project, department or category: whose pods and workloads they are. Nodes belong to none of them."""
+    """The groups by project, department or category of workloads. Nodes belong to none of them."""
     part_of: Callable[[Workload], str] = {
         "Project": lambda workload: workload.project_name,
         "Department": lambda workload: workload.department_name,
@@ -112,7 +112,7 @@ def _filled(place: CapacityGroup, pods: Iterable[Pod], workloads: Iterable[Workl
 
 
 def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], bool]) -> float:
-    """What projects are promised of GPUs; an unlimited quota is no number and adds nothing."""
+    """The GPU quota of projects; unlimited quotas are not counted."""
     projects = [one for one in context.directory.projects.values() if is_meant(one.id)]
     granted = [quota for project in projects for quota in project.resources if quota.node_pool_name in pools]
     return sum(quota.gpu.deserved or 0.0 for quota in granted)
@@ -121,7 +121,7 @@ def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], boo
 def measure_capacity_group(
     place: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
-    """The figures of one place; what it has none of, or nobody measures here, has no values."""
+    """The metrics of one group; those that it lacks or that are not measured have no values."""
     return [_measure(place, type, times, telemetry) for type in types]
 
 
@@ -160,7 +160,7 @@ def _existed_at(workload: Workload, at: Millis) -> bool:
 def _utilization(
     place: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
 ) -> Measurement:
-    """The mean over nodes, each weighed by its size; moments at which none was looked at are left out."""
+    """The mean over nodes, weighted by size; times without a sample are left out."""
     sums: dict[Millis, float] = {}
     whole = sum(_UTILIZATION[type](node) for node in nodes)
     for node in nodes:

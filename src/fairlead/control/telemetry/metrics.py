@@ -1,7 +1,7 @@
-"""Figures of workloads, pods and nodes over time and at this moment, by the names that the interface has for them.
+"""Metrics of workloads, pods and nodes over time and now, by their names in the interface.
 
-Called by the API. What was asked for and held follows from the records of pods, to the moment; what was used comes
-from `telemetry.py`. A figure that nobody measures here has no values, and the answer says so by its status.
+Called by the API. Requests and allocations come from the records of pods, usage from `usage_history.py`. A metric that
+is not measured here has no values, and the response says so.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,12 +23,12 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS
 
 _MEBIBYTE = 1024 * 1024
-#: Pods whose time is looked through for one question.
+#: The maximum number of pods that are read for one request.
 _MAX_PODS = 10_000
 
 
 class Span(msgspec.Struct, frozen=True):
-    """From when to when, and at how many moments in between."""
+    """A time range, and the number of samples in it."""
 
     start: Millis
     end: Millis
@@ -45,9 +45,9 @@ class Measurement(msgspec.Struct, frozen=True):
     type: str
     values: tuple[tuple[Millis, float], ...] = ()
     labels: dict[str, str] | None = None
-    #: False where nobody measures it here.
+    #: False if it is not measured here.
     is_known: bool = True
-    #: (key, value) of the part that it is about, where a whole was asked for by parts.
+    #: (key, value) of its group, if metrics were requested by groups.
     group: tuple[str, str] | None = None
 
     def within(self, group: tuple[str, str]) -> "Measurement":
@@ -63,7 +63,7 @@ def check_span(span: Span) -> Span:
 
 
 async def telemetry_of(context: Context) -> Telemetry:
-    """Where the history is kept, with this moment in it; raises Elsewhere on a server that runs no machine."""
+    """The usage history, with a sample of now; raises Elsewhere on a server that runs no machine."""
     if context.telemetry is None:
         raise await holder_error(context)
     await context.telemetry.sample()
@@ -71,7 +71,7 @@ async def telemetry_of(context: Context) -> Telemetry:
 
 
 async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
-    """One of its pods, whether or not it has ended; the caller may see the workload."""
+    """A pod of the workload, ended or not. The caller of this function has checked access."""
     pod: Pod | None = await context.store.get(PODS, normal_id(pod_id, "pod"))
     if pod is None or pod.workload_id != workload.id:
         raise NotFound(f"Workload {workload.name} has no pod with the id {pod_id}")
@@ -85,7 +85,7 @@ async def load_pods_within(context: Context, workload: Workload, span: Span) -> 
     return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]
 
 
-#: What one pod adds to a figure of its workload, from its record and its set.
+#: What one pod adds to a metric of its workload, from its record and its pod set.
 _ALLOCATED: dict[str, Callable[[Pod, PodSet | None], float]] = {
     "POD_COUNT": lambda pod, podset: 1.0,
     "GPU_ALLOCATION": lambda pod, podset: len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
@@ -97,7 +97,7 @@ _ALLOCATED: dict[str, Callable[[Pod, PodSet | None], float]] = {
         float(podset.request.gpu_memory_bytes * podset.request.gpu_devices) if podset else 0.0
     ),
 }
-#: What was used at a time.
+#: Usage at a time.
 _USED: dict[str, Callable[[Series, Millis], float | None]] = {
     "CPU_USAGE_CORES": Series.cores,
     "CPU_MEMORY_USAGE_BYTES": Series.memory,
@@ -111,7 +111,7 @@ _ANSWERED: dict[str, Callable[[Series, Millis], float | None]] = {
 def measure_workload(
     workload: Workload, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
-    """Of a workload: the sum over its pods."""
+    """The metrics of a workload: sums over its pods."""
     sets = {podset.role: podset for podset in expand_spec(workload.kind, bytes(workload.spec)).podsets}
     found = []
     for type in types:
@@ -131,7 +131,7 @@ def measure_workload(
 
 
 def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry) -> list[Measurement]:
-    """Of one pod or service, as far as it is measured."""
+    """The measured metrics of one pod or service."""
     known = _USED | _ANSWERED
     series = [telemetry.of(id)]
     return [
@@ -147,7 +147,7 @@ def _runs(pod: Pod, at: Millis) -> bool:
 def _added(
     series: Sequence[Series], take: Callable[[Series, Millis], float | None], times: Sequence[Millis]
 ) -> tuple[tuple[Millis, float], ...]:
-    """The sum over all that have a value at each time; times at which none has are left out."""
+    """The sum over all series with a value, for each time; times without a value are left out."""
     found = []
     for at in times:
         values = [value for each in series if (value := take(each, at)) is not None]

@@ -1,7 +1,7 @@
-"""Figures of projects and departments: what they may use and what they hold, now by groups and over time.
+"""Metrics of projects and departments: quotas and allocations, now by groups and over time.
 
-Called by the API. Units are those of quotas over REST: GPU devices, millicores, megabytes. An unlimited quota is no
-number and adds nothing. Quotas are told as they are now, also for earlier times: their past is not kept.
+Called by the API. Units are those of quotas over REST: GPU devices, millicores, megabytes. Unlimited quotas are not
+counted. Present quotas are used for earlier times too, because their history is not stored.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ class OwnerQuestion(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     group_by: tuple[str, ...] = ()
     cluster_id: str = ""
-    #: By id or by name, as the interface has it for projects and for departments.
+    #: By id for projects, by name for departments, as in the interface.
     node_pool: str = ""
     department_id: str = ""
 
@@ -48,7 +48,7 @@ _ALLOCATED: Mapping[str, Callable[[OwnerUsage], float]] = {
 
 
 async def count_owners(context: Context, caller: Caller, question: OwnerQuestion, *, of_projects: bool) -> Sums:
-    """A figure of this moment, added up over the projects or departments that the caller may see."""
+    """A metric of now, added up over the projects or departments that the caller may see."""
     access.check(caller, "projects:read" if of_projects else "departments:read")
     usage = await load_usage(context) if question.type in _ALLOCATED else {}
     pools = {pool.id: pool.name for pool in context.directory.node_pools.values()}
@@ -93,7 +93,7 @@ def _group(word: str, owner: Department, pool_id: str, pool: str) -> Group:
     return word, owner.cluster_id, ""
 
 
-#: By metric over time: the quota that it is, or what one pod holds of it.
+#: By metric over time: the quota, or the allocation of one pod.
 _OVER_TIME_QUOTAS = {
     "GPU_QUOTA": "GPU_QUOTA",
     "CPU_QUOTA_MILLICORES": "CPU_QUOTA",

@@ -1,4 +1,4 @@
-"""Figures of this moment, added up over groups: how many workloads, what nodes have, hold and use. From the records.
+"""Summaries of now by groups: numbers of workloads; capacity, allocation and usage of nodes.
 
 Called by the API. Only what a caller may see is counted.
 """
@@ -24,11 +24,11 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
 
 _MEBIBYTE = 1024 * 1024
-#: The upper bounds, in seconds, of the spans into which waiting times are sorted.
+#: The upper bounds, in seconds, of the histogram of pending times.
 _WAITS = (60, 300, 900, 3600, 14400, 86400)
 _WAITING = (Phase.CREATING, Phase.PENDING, Phase.RESUMING)
 
-#: What a thing belongs to: (key, value, name) per grouping.
+#: One group: (key, value, name).
 Group = tuple[str, str, str]
 Sums = dict[tuple[Group, ...], float]
 
@@ -54,7 +54,7 @@ _WORKLOAD_GROUPS: Mapping[str, Callable[[Workload, tuple[str, ...]], tuple[str, 
 
 
 async def count_workloads(context: Context, caller: Caller, question: WorkloadQuestion) -> Sums:
-    """Workloads, or the GPUs that they hold, or how long those have waited that wait, by groups."""
+    """The number of workloads, their GPUs, or the distribution of pending times, by groups."""
     access.check(caller, "workloads:read")
     where = [Where("deleted_at", Comparison.IS_NULL, True), *seen_by(caller)]
     if question.cluster_id:
@@ -81,14 +81,14 @@ async def count_workloads(context: Context, caller: Caller, question: WorkloadQu
 
 
 def _wait_of(workload: Workload, now: Millis) -> str:
-    """The span of a workload's waiting time: `0-60`, …, `86400-`."""
+    """The bucket of a workload's pending time: `0-60`, …, `86400-`."""
     waited = (workload.pending_time + max(0, now - workload.phase_updated_at)) // 1000
     bounds = (0, *_WAITS)
     place = sum(waited >= bound for bound in _WAITS)
     return f"{bounds[place]}-{bounds[place + 1] if place < len(_WAITS) else ''}"
 
 
-#: What a node has and holds.
+#: Capacity and allocation of a node.
 _NODE_FIGURES: Mapping[str, Callable[[Node, list[Pod]], float]] = {
     "READY_GPU_NODES": lambda node, pods: float(bool(node.gpus) and node.ready),
     "READY_GPUS": lambda node, pods: float(len(node.gpus) if node.ready else 0),
@@ -111,7 +111,7 @@ def _gpus(pods: Iterable[Pod]) -> float:
 
 
 async def count_nodes(context: Context, caller: Caller, type: str, group_by: tuple[str, ...], node_pool: str) -> Sums:
-    """A figure of nodes by groups; nothing where nobody measures it here."""
+    """A metric of nodes by groups; empty if it is not measured here."""
     access.check(caller, "nodes:read")
     if type not in _NODE_FIGURES and type not in _NODE_USAGE:
         return {}
@@ -136,7 +136,7 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
 
 
 def _used(type: str, node: Node, pods: list[Pod], telemetry: Telemetry | None, now: Millis) -> float | None:
-    """The machine's own use, or of a declared node that of its pods."""
+    """The usage of the machine; for a declared node the usage of its pods."""
     if telemetry is None:
         return None
     ids = [pod.id for pod in pods] if node.declared else [node_key(node.name)]

@@ -1,7 +1,7 @@
-"""Workloads that people applied to a cluster as objects: submitted like any other, and their state written back.
+"""Workloads that were applied to a cluster as objects: submits them, and writes their state back to the objects.
 
-A loop of its own beside the reconciler, on the server that holds the lease. The workload has the object's id, so that
-nothing is submitted twice and no link can be lost. `kubectl delete` ends the workload before the object goes.
+A loop of its own next to the reconciler, on the server that holds the lease. The workload has the id of its object, so
+that no object is submitted twice. `kubectl delete` ends the workload before the object is deleted.
 """
 
 import asyncio
@@ -38,22 +38,22 @@ from fairlead.store.collections import TEMPLATES, WORKLOADS
 
 log = logging.getLogger(__name__)
 
-#: Who submits what was applied with kubectl, as far as we can know.
+#: The caller for objects that were applied with kubectl; the cluster does not tell us who applied them.
 CALLER = Caller("kubernetes", "", is_administrator=True)
 _RETRY_SECONDS = 2.0
-#: The condition of an object that was edited where it may not be.
-_EDIT_REJECTED = "EditNotTaken"
-#: The condition of an object that is refused for the templates that there are, and looked at again with others.
+#: The condition of an object with an edit that is not allowed; statuses of earlier versions have the second name.
+_EDIT_REJECTED, _FORMER_EDIT_REJECTED = "EditRejected", "EditNotTaken"
+#: The condition of an object whose template is missing or not usable; it is checked again when templates change.
 _TEMPLATE_NOT_USABLE = "TemplateNotUsable"
 _BASE = "spec.baseWorkload"
-#: The phase of an object that is kept as a template.
+#: The phase of an object that is a template.
 _TEMPLATE = "Template"
-#: Objects that are looked at side by side; the others wait their turn.
+#: The number of objects that are reconciled at the same time.
 _AT_ONCE = 32
 
 
 class _SyncedGeneration(msgspec.Struct, frozen=True):
-    """The newest generation of an object that was taken or written, and what its `active` is."""
+    """The newest generation of an object that was submitted or written, and the value of `active` in it."""
 
     generation: int
     is_active: bool
@@ -63,20 +63,20 @@ class AppliedWorkloads:
     def __init__(self, context: Context, objects: AppliedObjects) -> None:
         self._context = context
         self._objects = objects
-        #: Those to be looked at, the first come first, and those that are being looked at.
+        #: Ids of objects to reconcile, in order, and of those that are being reconciled.
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
         self._wakeup = asyncio.Event()
-        #: Those that wait for a template, and where the templates stand that were taken.
+        #: Ids of objects that wait for a template; and of those that are templates, with namespace and name.
         self._waiting_for_template: set[str] = set()
         self._templates: dict[str, tuple[str, str]] = {}
-        #: How far objects and their workloads agree. What a watch shows may be older, its status too.
+        #: The last generation in which an object and its workload agreed. A watch may show an older one.
         self._synced: dict[str, _SyncedGeneration] = {}
-        #: Workloads without an object of whose kind not all are seen yet, with that kind.
+        #: Workloads whose object was not seen yet, with the kind of object; the watch of that kind has not synced.
         self._unsynced: dict[str, str] = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         unsubscribe = self._context.store.subscribe(self._on_commit)
         self._context.notify_without_event = self._on_workload_changed
         self._objects.listen(self._wakeup.set)
@@ -94,7 +94,7 @@ class AppliedWorkloads:
             unsubscribe()
 
     def _next_waiting(self) -> str | None:
-        """The next that nobody looks at, if there is room for one more."""
+        """The next object to reconcile, unless too many are being reconciled."""
         if len(self._busy) >= _AT_ONCE:
             return None
         id = next((id for id in self._waiting if id not in self._busy), None)
@@ -104,7 +104,7 @@ class AppliedWorkloads:
         return id
 
     def _pop_synced(self) -> set[str]:
-        """Those of whom it can be told by now whether their objects are gone."""
+        """Workloads whose kind of object has synced since, so that a missing object is gone."""
         sure = {id for id, kind in self._unsynced.items() if self._objects.has_synced(kind)}
         for id in sure:
             del self._unsynced[id]
@@ -127,17 +127,17 @@ class AppliedWorkloads:
             self._mark(id)
 
     async def _recheck_all(self) -> None:
-        """Workloads whose objects went while no server ran: ended as if that had just happened."""
+        """Reconcile all applied workloads: objects may have been deleted while no server ran."""
         alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
-        found = await self._context.store.find(alive)
-        self._waiting |= dict.fromkeys(workload.id for workload in found if workload.dialect == DIALECT)
+        workloads = await self._context.store.find(alive)
+        self._waiting |= dict.fromkeys(workload.id for workload in workloads if workload.dialect == DIALECT)
 
     async def _reconcile_safely(self, id: str) -> None:
         try:
             await self._reconcile(id)
         except Exception as error:
             is_expected = isinstance(error, OSError | FairleadError)
-            log.warning("the applied workload %s is looked at again: %s", id, error, exc_info=not is_expected)
+            log.warning("cannot reconcile applied workload %s, retrying: %s", id, error, exc_info=not is_expected)
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._mark, id)
         finally:
             self._busy.discard(id)
@@ -164,7 +164,7 @@ class AppliedWorkloads:
             await self._sync(applied, workload)
 
     async def _on_object_missing(self, workload: Workload | None) -> None:
-        """Its object is not seen: it is gone, unless objects of its kind may be there unseen."""
+        """End a workload without an object, once all objects of its kind have been seen."""
         if workload is None or workload.dialect != DIALECT:
             return
         kind = KINDS[workload.kind].resource
@@ -181,13 +181,13 @@ class AppliedWorkloads:
                 return
 
     async def _release(self, applied: AppliedObject, workload: Workload | None) -> None:
-        """Its object is to go: first the workload, then the object."""
+        """The object is being deleted: end the workload first, then release the object."""
         await self._end(workload)
         if workload is None or workload.gone:
             if applied.is_held:
                 drop = drop_template if workload is None and is_template(applied) else drop_applied
                 await drop(self._context, CALLER, applied)
-                # What was dropped may have been that of a newer object of this name, which is then kept again.
+                # A newer object of the same name may be a template too; it is stored again.
                 for id, stands in self._templates.items():
                     if stands == (applied.namespace, applied.name):
                         self._mark(id)
@@ -200,12 +200,12 @@ class AppliedWorkloads:
         if is_template(applied):
             self._templates[applied.id] = (applied.namespace, applied.name)
         elif is_known and not _waits_for_template(applied):
-            # It was refused as it is; another spec may be better.
+            # It was refused before; only another spec can help.
             return
         elif applied.status.get("phase") == _TEMPLATE:
-            # Edited to be a workload.
+            # It was edited from a template to a workload.
             await drop_template(self._context, CALLER, applied)
-        # Before it is read: a template may come at any time from then on.
+        # Added before it is read, because a template may be created at any time after that.
         self._waiting_for_template.add(applied.id)
         try:
             submission = await read_applied(self._context, CALLER, applied)
@@ -216,8 +216,8 @@ class AppliedWorkloads:
         if not applied.is_held:
             await self._objects.hold(applied)
         if submission is None:
-            told = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
-            await self._record_status(applied, told)
+            status = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
+            await self._record_status(applied, status)
             return
         try:
             workload = await submit(self._context, CALLER, submission)
@@ -231,7 +231,7 @@ class AppliedWorkloads:
         message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
         conditions = None
         if any(issue.field == _BASE for issue in error.issues):
-            condition = {"type": _TEMPLATE_NOT_USABLE, "status": "True", "reason": "LooksAgain", "message": message}
+            condition = {"type": _TEMPLATE_NOT_USABLE, "status": "True", "reason": "WillRetry", "message": message}
             conditions = [_since(applied, condition, self._context.clock())]
         else:
             self._waiting_for_template.discard(applied.id)
@@ -239,30 +239,30 @@ class AppliedWorkloads:
         await self._record_status(applied, {**status, "conditions": conditions})
 
     async def _sync(self, applied: AppliedObject, workload: Workload) -> None:
-        """`active` both ways: an edited object changes the workload, a workload that was changed edits the object."""
+        """Sync `active` in both directions: an edited object changes the workload, and the other way round."""
         agreed = self._synced.get(applied.id)
         if agreed is not None and applied.generation < agreed.generation:
-            return  # the watch is behind, and what it has yet to bring is looked at then
+            return  # the watch lags behind; it will be reconciled when the newer generation arrives
         workload, generation = await self._switch(applied, workload, agreed)
         owned = _system_fields_to_write(applied, workload, self._context.url_registry.settings)
         if owned:
             written = await self._objects.patch_spec(applied, owned)
             if written == generation + 1:
-                # Otherwise somebody edited it too, and that is still to be seen.
+                # Otherwise somebody else edited it too, and the watch has not shown that yet.
                 generation = written
                 self._synced[applied.id] = _SyncedGeneration(generation, self._synced[applied.id].is_active)
-        words = rejected_changes(applied, workload.applied) if workload.applied else ""
+        message = rejected_changes(applied, workload.applied) if workload.applied else ""
         await self._record_status(
-            applied, _with_refusal(applied, _status(workload, generation), words, self._context.clock())
+            applied, _with_refusal(applied, _status(workload, generation), message, self._context.clock())
         )
 
     async def _switch(
         self, applied: AppliedObject, workload: Workload, agreed: _SyncedGeneration | None
     ) -> tuple[Workload, int]:
-        """The workload and its object's generation when both are to run, or both are not."""
+        """Let both the workload and its object be active, or neither; returns the workload and the generation."""
         generation, is_on = applied.generation, is_active(applied)
         is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
-        # Something was written, and the answer did not come: it may still come to light.
+        # Something was written without a response, so it may or may not have been applied.
         is_doubtful = agreed is not None and agreed.generation == generation and agreed.is_active != is_on
         if not workload.is_terminal and (is_on != is_wanted or is_doubtful):
             if _is_edited(applied, agreed, workload):
@@ -281,7 +281,7 @@ class AppliedWorkloads:
 
 
 def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:
-    """What the system's members of the spec should be and are not. Who applied it is known from its admission alone."""
+    """The system's members of the spec that have to be changed. `userId` is set at admission and then stays."""
     wanted = {"userId": workload.created_by, "ingressUrl": first_url(workload, settings)}
     spec = msgspec.json.decode(applied.text).get("spec", {})
     given = {name: (spec.get(name) or {}).get("value", "") for name in wanted}
@@ -292,36 +292,37 @@ def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings
 
 
 def _is_edited(applied: AppliedObject, agreed: _SyncedGeneration | None, workload: Workload) -> bool:
-    """Whether the object's `active` was changed since both agreed, and not what is wanted of the workload."""
+    """Whether the object's `active` was edited since both agreed (otherwise the workload was changed)."""
     observed = applied.status.get("observedGeneration")
     if agreed is not None:
         return applied.generation > agreed.generation and is_active(applied) != agreed.is_active
     if observed is not None:
         return bool(observed != applied.generation)
-    # A server that ended before it said so has submitted it.
+    # A server submitted it and stopped before it wrote the status.
     return was_active_changed(applied, workload.applied)
 
 
-def _with_refusal(applied: AppliedObject, status: dict[str, Any], words: str, now: Millis) -> dict[str, Any]:
-    """The status with what was edited and is not taken."""
-    if not words:
+def _with_refusal(applied: AppliedObject, status: dict[str, Any], message: str, now: Millis) -> dict[str, Any]:
+    """The status with the edits that were rejected."""
+    if not message:
         return status
-    condition = {"type": _EDIT_REJECTED, "status": "True", "reason": "CannotBeChanged", "message": words}
+    condition = {"type": _EDIT_REJECTED, "status": "True", "reason": "CannotBeChanged", "message": message}
     return {
         **status,
-        "message": ". ".join(text for text in (words, status["message"]) if text),
+        "message": ". ".join(text for text in (message, status["message"]) if text),
         "conditions": [*status["conditions"], _since(applied, condition, now)],
     }
 
 
 def _since(applied: AppliedObject, condition: dict[str, str], now: Millis) -> dict[str, str]:
-    """The condition with its time, which is that of the first time it was said."""
-    said = [
+    """The condition with the time at which it was first reported."""
+    types = (condition["type"], _FORMER_EDIT_REJECTED if condition["type"] == _EDIT_REJECTED else "")
+    earlier = [
         one
         for one in applied.status.get("conditions") or ()
-        if (one.get("type"), one.get("message")) == (condition["type"], condition["message"])
+        if one.get("type") in types and one.get("message") == condition["message"]
     ]
-    return {**condition, "lastTransitionTime": (said[0].get("lastTransitionTime") if said else None) or iso(now)}
+    return {**condition, "lastTransitionTime": (earlier[0].get("lastTransitionTime") if earlier else None) or iso(now)}
 
 
 def _waits_for_template(applied: AppliedObject) -> bool:
@@ -331,7 +332,7 @@ def _waits_for_template(applied: AppliedObject) -> bool:
 def _status(workload: Workload, generation: int) -> dict[str, Any]:
     return {
         "phase": workload.phase.value,
-        # In one line: `kubectl get` cuts off what follows the first.
+        # In one line: `kubectl get` shows only the first.
         "message": " ".join(workload.phase_message.split()),
         "workloadId": workload.id,
         "observedGeneration": generation,

@@ -1,6 +1,6 @@
-"""From an object that was applied to a cluster to a submission, with the same reader and the same checks as files.
+"""Turns an object that was applied to a cluster into a submission, with the same reader and checks as for files.
 
-Called by `applied.py` and by the cluster's question whether to admit an object.
+Called by `applied.py` and by the admission webhook.
 """
 
 import contextlib
@@ -27,9 +27,9 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import SECRETS
 
-#: Where such workloads come from, as their records say it.
+#: The dialect of such workloads in their records.
 DIALECT = "custom-resource"
-#: As good as never: objects that nobody gave a time stay until somebody removes them.
+#: Practically never: objects without a given time stay until somebody deletes them.
 _NEVER_SECONDS = 2**31 - 1
 #: Members of a spec that the system fills in: who applied it, and where it is reached.
 OWNED = ("userId", "ingressUrl")
@@ -50,9 +50,9 @@ class _Object(msgspec.Struct, frozen=True):
 async def read_applied(
     context: Context, caller: Caller, applied: AppliedObject, *, is_trial: bool = False
 ) -> Submission | None:
-    """The submission; None for a template, which is kept as one. Raises Invalid.
+    """The submission; None for a template, which is stored as one. Raises Invalid.
 
-    Credentials that stand in it in plain text are kept as the secrets that its spec then names.
+    Credentials in plain text are stored as secrets, and the spec of the submission names those.
     """
     text = _without(applied.text, *OWNED).decode()
     manifests, issues = read_manifests(text)
@@ -67,7 +67,7 @@ async def read_applied(
     workload, issues = read_workload(merged)
     _refuse(issues)
     if workload is None:
-        raise Invalid(MALFORMED, (ComplianceIssue("spec", "is no workload"),))
+        raise Invalid(MALFORMED, (ComplianceIssue("spec", "is not a workload"),))
     if not is_trial:
         for secret in workload.secrets:
             await _store_secret(context, caller, project, secret)
@@ -83,26 +83,26 @@ async def read_applied(
 
 
 async def drop_template(context: Context, caller: Caller, applied: AppliedObject) -> None:
-    """Remove the template that an object was, whatever its spec says now."""
+    """Delete the template that an object was, whatever its spec says now."""
     body = msgspec.json.decode(applied.text) | {"spec": {}}
     with contextlib.suppress(Invalid):
         await drop_manifest(context, caller, msgspec.json.encode(body).decode())
 
 
 async def drop_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
-    """Remove what was kept of a workload's object beside its workload: secrets that stood in it."""
-    # One that is edited to be a template is none: that was not taken.
+    """Delete the secrets that were created for a workload's object."""
+    # An edit of `usage` was rejected, so it is still a workload.
     text = _without(applied.text, *OWNED, "usage").decode()
     try:
         manifests, _ = read_manifests(text)
         project = _project(context, applied.namespace)
         workload, _ = read_workload((await merge_bases(context, project.id, manifests[0]))[0])
     except Invalid:
-        return  # what was never taken left nothing
+        return  # it was never submitted and left nothing
     for secret in workload.secrets if workload is not None else ():
         known = await _find_secret(context, project, secret.name)
         if known is not None and _was_created_for_object(caller, known):
-            # One that something else names stays.
+            # A secret that something else names is kept.
             with contextlib.suppress(InUse):
                 await secrets.delete(context, caller, secrets.SECRET, known.id)
 
@@ -112,7 +112,7 @@ def is_template(applied: AppliedObject) -> bool:
 
 
 def _was_created_for_object(caller: Caller, secret: Secret) -> bool:
-    """Whether it was made for an object of the cluster, and for nothing else."""
+    """Whether it was created for an object of the cluster, and for nothing else."""
     return secret.created_by == caller.name and not secret.asset_id
 
 
@@ -122,25 +122,25 @@ async def _find_secret(context: Context, project: Project, name: str) -> Secret 
 
 
 async def check_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
-    """Whether it would be taken if it were applied now, with the messages of a submission. Raises Invalid."""
+    """Raise Invalid if it would be refused now, with the same messages as a submission."""
     submission = await read_applied(context, caller, applied, is_trial=True)
     if submission is not None:
         await submit(context, caller, submission, is_trial=True)
 
 
 def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
-    """A workload that was submitted stays as it is; only whether it is to run can be changed. Raises Invalid."""
+    """Raise Invalid for changes of a submitted workload other than whether it should run."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     others = [name for name in changed if name not in ("active", "ingressUrl")]
     if "userId" in others and "userId" not in before:
-        others.remove("userId")  # the system writes it where no admission did
+        others.remove("userId")  # the system writes it if no admission webhook did
     if others:
-        details = "cannot be changed once the workload is submitted; delete it and apply it again (active can be)"
+        details = "cannot be changed after submission (only active can); delete the workload and apply it again"
         raise Invalid(MALFORMED, tuple(ComplianceIssue(f"spec.{name}", details) for name in others))
 
 
 def digests_of(applied: AppliedObject) -> dict[str, str]:
-    """What tells each member of its spec from another; the values themselves may be secret."""
+    """The digest of each member of its spec; the values themselves may be secret."""
     spec = msgspec.json.decode(applied.text).get("spec", {})
     return {
         name: hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
@@ -148,54 +148,56 @@ def digests_of(applied: AppliedObject) -> dict[str, str]:
     }
 
 
-def rejected_changes(applied: AppliedObject, taken: dict[str, str]) -> str:
-    """What of an object was edited since it was taken although it may not be, past the cluster's question; in words."""
+def rejected_changes(applied: AppliedObject, accepted: dict[str, str]) -> str:
+    """A message about edits that are not allowed and were not refused by the admission webhook; empty for none."""
     try:
-        check_change(taken, digests_of(applied))
+        check_change(accepted, digests_of(applied))
     except Invalid as error:
         names, details = ", ".join(issue.field for issue in error.issues), error.issues[0].details
-        return f"{names} {'was' if len(error.issues) == 1 else 'were'} changed, which is not taken: it {details}"
+        return f"Edit rejected: {names} {details}"
     return ""
 
 
 def is_active(applied: AppliedObject) -> bool:
-    """Whether it is to run, as its object says it."""
+    """Whether it should run, as its object says."""
     value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
     return str(value).lower() != "false"
 
 
-def was_active_changed(applied: AppliedObject, taken: dict[str, str]) -> bool:
-    return digests_of(applied).get("active") != taken.get("active")
+def was_active_changed(applied: AppliedObject, accepted: dict[str, str]) -> bool:
+    return digests_of(applied).get("active") != accepted.get("active")
 
 
 def owned_by_system(kind: str) -> tuple[str, ...]:
-    """The members of the spec that are the system's, of those that this kind's objects have."""
+    """The members of the spec that the system fills in and that objects of this kind have."""
     letter = KINDS[kind].letter
     return tuple(name for name in OWNED if letter and letter in kinds_with(name))
 
 
 def _without(text: bytes, *members: str) -> bytes:
-    """The object without members of its spec, as those that the system wrote into it: they are refused from users."""
+    """The object without some members of its spec, such as those that only the system may write."""
     body = msgspec.json.decode(text)
     body["spec"] = {name: value for name, value in body.get("spec", {}).items() if name not in members}
     return msgspec.json.encode(body)
 
 
 async def _store_secret(context: Context, caller: Caller, project: Project, secret: PlainSecret) -> None:
-    """In a secret of the project, where the spec looks for it; one that an object left behind gets these values."""
+    """Store a plain-text credential in a secret of the project; one that an earlier object left is overwritten."""
     input = secrets.ObjectInput(name=secret.name, project_id=project.id, data=secret.values)
     try:
         await secrets.create(context, caller, secrets.SECRET, input)
     except Conflict:
         known = await _find_secret(context, project, secret.name)
         if known is None or not _was_created_for_object(caller, known):
-            details = f"would be kept in the secret {secret.name}, which the project has already; name it otherwise"
+            details = (
+                f"would be stored in the secret {secret.name}, which already exists in the project; use another name"
+            )
             raise Invalid(MALFORMED, tuple(ComplianceIssue(path, details) for path in secret.paths)) from None
         await secrets.update(context, caller, secrets.SECRET, known.id, input)
 
 
 def _without_auto_deletion(workload: YamlWorkload) -> object:
-    """Unset means never for objects of the cluster, where REST and files mean 30 days."""
+    """The spec in which an unset auto-deletion time means never; for REST and files it means 30 days."""
     member = "auto_deletion_time_after_completion_seconds"
     spec = workload.spec
     if not hasattr(spec, member) or is_given(getattr(spec, member)):
@@ -205,15 +207,15 @@ def _without_auto_deletion(workload: YamlWorkload) -> object:
 
 def _project(context: Context, namespace: str) -> Project:
     projects = context.directory.projects.values()
-    found = next((one for one in projects if one.namespace == namespace and one.deleted_at is None), None)
-    if found is None:
-        known = ", ".join(sorted(project.namespace for project in projects)[:10])
-        details = f"is {namespace}, which is no project's; namespaces of projects are {known}"
+    project = next((one for one in projects if one.namespace == namespace and one.deleted_at is None), None)
+    if project is None:
+        known = ", ".join(sorted(one.namespace for one in projects)[:10])
+        details = f"is {namespace}, which belongs to no project; namespaces of projects are {known}"
         raise Invalid(MALFORMED, (ComplianceIssue("metadata.namespace", details),))
-    return found
+    return project
 
 
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
-        found = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "spec", issue.details) for issue in found))
+        unique = sorted(set(issues))
+        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "spec", issue.details) for issue in unique))

@@ -1,6 +1,6 @@
-"""Suspend, resume, delete: each writes what is now wanted, with an event, and leaves the doing to the loop.
+"""Suspend, resume, delete: each writes the desired phase with an event; the loop does the rest.
 
-Asking for what is already so is accepted without effect and says so in an event. Called by the API.
+A request for the current state is accepted without effect, and an event says so. Called by the API.
 """
 
 import contextlib
@@ -22,24 +22,24 @@ _TRIES = 20
 
 
 async def suspend(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
-    """Stop its pods and keep it; a finished or suspended one stays as it is."""
+    """Stop its pods and keep it; no effect if it is finished or suspended."""
     return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.STOPPED, request_id)
 
 
 async def resume(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
-    """Start it again from its beginning with new pods; a finished or running one stays as it is."""
+    """Start it again from the beginning with new pods; no effect if it is finished or running."""
     return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.RUNNING, request_id)
 
 
 async def delete(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
-    """End it in whatever phase it is. A second delete finds nothing."""
+    """Delete it in any phase. A second delete raises NotFound."""
     return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.DELETED, request_id)
 
 
 async def delete_by_itself(context: Context, workload: Workload, reason: str, message: str) -> None:
-    """Delete what nobody asked to delete: its time is over, or its project goes.
+    """Delete a workload on behalf of the system: its time is over, or its project is being deleted.
 
-    One that changed at the same moment stays; whoever calls this finds it again, because it is not deleted yet.
+    If the workload changes at the same moment, nothing happens; the caller finds it again later.
     """
     now = context.clock()
     event = Event(
@@ -60,10 +60,10 @@ _VERB = {DesiredPhase.STOPPED: "suspend", DesiredPhase.RUNNING: "resume", Desire
 
 
 async def load_for_change(context: Context, caller: Caller, kind: str, workload_id: str, verb: str) -> Workload:
-    """The workload to be changed; NotFound for another kind's, a deleted or an unknown one."""
+    """The workload to be changed; raises NotFound if it is deleted, unknown or of another kind."""
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
     if workload is None or workload.kind != kind or workload.deleted_at is not None:
-        raise NotFound(f"There is no workload {workload_id} of this kind")
+        raise NotFound(f"There is no workload of this kind with the id {workload_id}")
     access.check(caller, f"{KINDS[kind].rest}:{verb}", workload.project_id)
     return workload
 
@@ -71,20 +71,20 @@ async def load_for_change(context: Context, caller: Caller, kind: str, workload_
 async def _set_desired_phase(
     context: Context, caller: Caller, kind: str, workload_id: str, desired: DesiredPhase, request_id: str
 ) -> Workload:
-    """Retried when the loop or another request was faster, so that no word is lost."""
+    """Retried if the loop or another request changes the workload at the same time."""
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, _VERB[desired])
-        wanted = _with_desired_phase(workload, desired, context.clock())
+        changed = _with_desired_phase(workload, desired, context.clock())
         try:
-            await context.store.commit(_change(wanted, workload, desired, caller, request_id, context.clock()))
+            await context.store.commit(_change(changed, workload, desired, caller, request_id, context.clock()))
         except Conflict:
             continue
-        return wanted
-    raise Conflict(f"Workload {workload_id} changed too often to be changed now; send the request again")
+        return changed
+    raise Conflict(f"Workload {workload_id} was changed by others at the same time; send the request again")
 
 
 def _with_desired_phase(workload: Workload, desired: DesiredPhase, now: int) -> Workload:
-    """The record with the new desire, or the same one where the desire has no effect."""
+    """The record with the new desired phase, or the same record if that has no effect."""
     if desired is DesiredPhase.DELETED:
         members = {"desired_phase": desired, "deleted_at": now, "delete_at": None}
         if workload.phase is not Phase.DELETING:
@@ -96,21 +96,22 @@ def _with_desired_phase(workload: Workload, desired: DesiredPhase, now: int) -> 
 
 
 def _change(
-    wanted: Workload, before: Workload, desired: DesiredPhase, caller: Caller, request_id: str, now: int
+    changed: Workload, before: Workload, desired: DesiredPhase, caller: Caller, request_id: str, now: int
 ) -> Change:
     verb = _VERB[desired]
-    if wanted is before:
+
+    if changed is before:
         reason, message = "NoEffect", f"{verb} by {caller.name} had no effect: it is {before.phase}"
     else:
-        reason, message = verb.capitalize(), f"{verb} was asked for by {caller.name}"
+        reason, message = verb.capitalize(), f"{verb} was requested by {caller.name}"
     return Change(
-        writes=() if wanted is before else (Put(WORKLOADS, wanted),),
+        writes=() if changed is before else (Put(WORKLOADS, changed),),
         events=(
             Event(
                 at=now,
                 subject=WORKLOADS.name,
-                subject_id=wanted.id,
-                project_id=wanted.project_id,
+                subject_id=changed.id,
+                project_id=changed.project_id,
                 reason=reason,
                 message=message,
             ),
@@ -121,7 +122,7 @@ def _change(
                 caller=caller.name,
                 operation=verb,
                 subject=WORKLOADS.name,
-                subject_id=wanted.id,
+                subject_id=changed.id,
                 request_id=request_id,
                 details=message,
             ),

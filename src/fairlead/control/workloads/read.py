@@ -1,7 +1,7 @@
-"""All reads of workloads, pods and what happened to them. From the store only; no engine is asked.
+"""Reads workloads, pods and their events, from the store only.
 
-Called by the API. Every function checks access first. Lists say at which revision they are at least true: it is read
-before the records are, so that a watch from there on misses nothing.
+Called by the API. Every function checks access first. The revision of a list is read before its records, so that a
+watch from that revision misses nothing.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from fairlead.store.collections import EVENTS, PODS, WORKLOADS
 
 _CHANGES_AT_ONCE = 500
 
-#: What the workload list is filtered and sorted by, under the interface's names.
+#: The fields by which the list of workloads is filtered and sorted, by their names in the interface.
 WORKLOAD_FIELDS: dict[str, FilterField] = {
     "type": FilterField(column="type", stored_words={kind.title: key for key, kind in KINDS.items()}),
     "name": FilterField(column="name"),
@@ -81,7 +81,7 @@ async def count_workloads(context: Context, caller: Caller, request: ListRequest
 
 
 async def load_workload(context: Context, caller: Caller, workload_id: str, kind: str = "") -> Workload:
-    """The workload of that id, deleted or not; of that kind, if one is given."""
+    """The workload of that id (and kind, if one is given), deleted or not."""
     workload: Workload | None = await context.store.get(WORKLOADS, normal_id(workload_id, "workload"))
     if workload is None or (kind and workload.kind != kind):
         raise NotFound(f"There is no {KINDS[kind].title if kind else 'workload'} with the id {workload_id}")
@@ -90,7 +90,7 @@ async def load_workload(context: Context, caller: Caller, workload_id: str, kind
 
 
 async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dict[str, list[Pod]]:
-    """By workload id, the pods that have not ended, of those workloads that have any."""
+    """By workload id, the pods that have not ended."""
     ids = [workload.id for workload in workloads if workload.is_active]
     if not ids:
         return {}
@@ -103,7 +103,7 @@ async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dic
 
 
 async def load_workload_pods(context: Context, caller: Caller, workload_id: str, request: ListRequest) -> Page[Pod]:
-    """The pods of one workload; those that were stopped, or whose workload was deleted, count as deleted."""
+    """The pods of one workload. Stopped pods and pods of a deleted workload count as deleted."""
     workload = await load_workload(context, caller, workload_id)
     where: tuple[Where, ...] = (Where("workload_id", Comparison.EQUAL, workload.id),)
     if workload.deleted_at is None:
@@ -140,7 +140,7 @@ async def load_workloads_of(context: Context, pods: Iterable[Pod]) -> dict[str, 
 async def load_events(
     context: Context, caller: Caller, workload_id: str, request: ListRequest
 ) -> tuple[Workload, Page[Event]]:
-    """What happened to a workload, by default the newest first; changes of phase are among it."""
+    """The events of a workload, including changes of phase."""
     workload = await load_workload(context, caller, workload_id)
     where = (Where("subject_id", Comparison.EQUAL, workload.id), Where("subject", Comparison.EQUAL, WORKLOADS.name))
     query = Query(
@@ -154,7 +154,7 @@ async def load_events(
 
 
 async def load_oldest_revision(context: Context) -> int:
-    """The oldest revision that a watch can start from; before it, events have been dropped."""
+    """The oldest revision that a watch can start from; older events were deleted."""
     oldest: list[Event] = await context.store.find(Query(collection=EVENTS, order=(("revision", False),), limit=1))
     return oldest[0].revision - 1 if oldest else 0
 
@@ -162,9 +162,8 @@ async def load_oldest_revision(context: Context) -> int:
 async def load_changes(
     context: Context, caller: Caller, since: int, project_id: str
 ) -> tuple[int, list[tuple[Event, Workload | None]]]:
-    """The workloads that changed after `since`, each once with its newest event, in the order of those events.
-
-    Also the revision up to which this was read; ask again from there. A workload that was purged meanwhile is None.
+    """The revision up to which events were read, and the workloads that changed after `since`: each once, with its
+    newest event, in the order of events. A workload that was purged meanwhile is None.
     """
     access.check(caller, "workloads:read", project_id)
     newest_revision = await load_revision(context)

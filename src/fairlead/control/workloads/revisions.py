@@ -1,4 +1,4 @@
-"""Reads of the revisions of a workload: all of them, one, its pods, and what happened to it. From the store only.
+"""Reads revisions of a workload, their pods and events, from the store only.
 
 Called by the API. Every function checks access first.
 """
@@ -21,14 +21,13 @@ _BATCH = 500
 async def find_revisions(
     context: Context, caller: Caller, kind: str, workload_id: str, deleted: bool
 ) -> tuple[Workload, list[Revision]]:
-    """The revisions of a workload, oldest first; those of a deleted one count as deleted."""
+    """The revisions of a workload, oldest first. Those of a deleted workload count as deleted."""
     workload = await load_workload(context, caller, workload_id, kind)
     if deleted != (workload.deleted_at is not None):
         return workload, []
     where = (Where("workload_id", Comparison.EQUAL, workload.id),)
     query = Query(collection=REVISIONS, where=where, order=(("number", False),))
-    found: list[Revision] = await context.store.find(query)
-    return workload, found
+    return workload, await context.store.find(query)
 
 
 async def load_revision(context: Context, caller: Caller, kind: str, revision_id: str) -> tuple[Workload, Revision]:
@@ -43,7 +42,7 @@ async def load_revision(context: Context, caller: Caller, kind: str, revision_id
 
 
 async def load_revision_pods(context: Context, revision: Revision, *, active_only: bool = False) -> list[Pod]:
-    """Its pods in the order in which they were made; among them those that have ended."""
+    """Its pods in the order of their creation, including ended ones unless `active_only`."""
     where: tuple[Where, ...] = (
         Where("workload_id", Comparison.EQUAL, revision.workload_id),
         Where("revision_id", Comparison.EQUAL, revision.id),
@@ -56,16 +55,16 @@ async def load_revision_pods(context: Context, revision: Revision, *, active_onl
 
 
 async def load_revision_events(context: Context, revision: Revision, request: ListRequest) -> Page[Event]:
-    """What happened to it and its pods, out of all that happened to its workload."""
+    """The events of a revision and its pods, selected from the events of its workload."""
     where = (
         Where("subject_id", Comparison.EQUAL, revision.workload_id),
         Where("subject", Comparison.EQUAL, WORKLOADS.name),
     )
-    wanted = request.offset + request.limit + 1
-    found: list[Event] = []
+    needed = request.offset + request.limit + 1
+    events: list[Event] = []
     offset = 0
-    while len(found) < wanted:
-        batch: list[Event] = await context.store.find(
+    while len(events) < needed:
+        batch = await context.store.find(
             Query(
                 collection=EVENTS,
                 where=where,
@@ -74,9 +73,9 @@ async def load_revision_events(context: Context, revision: Revision, request: Li
                 limit=_BATCH,
             )
         )
-        found += [event for event in batch if event.revision_id == revision.id]
+        events += [event for event in batch if event.revision_id == revision.id]
         offset += _BATCH
         if len(batch) < _BATCH:
             break
     end = request.offset + request.limit
-    return Page(found[request.offset : end], end if len(found) > end else None)
+    return Page(events[request.offset : end], end if len(events) > end else None)

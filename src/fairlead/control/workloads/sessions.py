@@ -1,4 +1,4 @@
-"""What people open into a workload's pods. The only reads that pass through to an engine.
+"""Logs, commands and connections into pods of a workload: the only use cases that call an engine.
 
 Called by the API.
 """
@@ -24,19 +24,19 @@ from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import LEASES, PODS, WORKLOADS
 
-#: Pods among which the leading one is looked for, where a workload has several roles.
+#: The maximum number of pods that are read to find the leader of a workload with several roles.
 _LOOKED_AT = 500
 
 
 async def pod_logs(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: LogRequest, previous: bool = False
 ) -> AsyncIterator[bytes]:
-    """The output of one pod: the named one, else the leading or newest. `request.pod_id` is filled in here."""
+    """The output of one pod: the named one, or the leader, or the newest. Fills in `request.pod_id`."""
     workload = await load_session_workload(context, caller, "logs", workload_id)
     pod = await _pod(context, workload, pod_name)
     if previous:
         if pod.attempt < 2 and request.attempt is None:
-            raise NotFound(f"Pod {pod.name} was started once; there is no earlier attempt")
+            raise NotFound(f"Pod {pod.name} was started only once; there is no previous attempt")
         request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
     if context.sessions is None:
         raise await holder_error(context)
@@ -53,10 +53,10 @@ async def load_session_workload(context: Context, caller: Caller, verb: str, wor
 
 
 async def holder_error(context: Context) -> Elsewhere | Unavailable:
-    """Who runs the machine, as its lease says."""
+    """The error that leads to the server that runs the machine, as its lease says."""
     holder = await find_holder(context)
     if holder is None or not holder.address:
-        return Unavailable("No server runs this machine's pods at the moment")
+        return Unavailable("No server runs the pods of this machine now; try again in a moment")
     return Elsewhere(holder.address)
 
 
@@ -84,7 +84,7 @@ def _several_roles(workload: Workload) -> list[str]:
 
 
 def _leading(pods: Sequence[Pod], roles: Sequence[str]) -> Pod:
-    """Of several roles, the first pod of the first role in the latest run, such as a master; else the first given."""
+    """The first pod of the first role in the latest run, such as a master; for a single role the first pod given."""
     if not roles:
         return pods[0]
     latest = max(pod.run for pod in pods)
@@ -98,24 +98,24 @@ def _leading(pods: Sequence[Pod], roles: Sequence[str]) -> Pod:
 async def run_command(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: ExecRequest
 ) -> Session:
-    """Run a command beside a pod of the workload: the named one, else the first that runs."""
+    """Run a command in a pod of the workload: the named one, or the first that runs."""
     sessions, pod = await _find_running_pod(context, caller, "exec", workload_id, pod_name)
     return await sessions.exec(msgspec.structs.replace(request, pod_id=pod.id))
 
 
 async def attach(context: Context, caller: Caller, workload_id: str, pod_name: str) -> Session:
-    """The input and output of a pod's own command."""
+    """Attach to the main process of a pod."""
     sessions, pod = await _find_running_pod(context, caller, "attach", workload_id, pod_name)
     return await sessions.attach(pod.id)
 
 
 async def connect(context: Context, caller: Caller, workload_id: str, pod_name: str, port: int) -> int:
-    """A connection to a port of a pod, as an open file."""
+    """Connect to a port of a pod; returns a file descriptor."""
     sessions, pod = await _find_running_pod(context, caller, "port-forward", workload_id, pod_name)
     try:
         return await sessions.dial(pod.id, port)
     except OSError as error:
-        raise Refused(f"Nobody listens on port {port} of pod {pod.name}: {error.strerror or 'no answer'}") from error
+        raise Refused(f"Cannot connect to port {port} of pod {pod.name}: {error.strerror or 'no answer'}") from error
 
 
 async def _find_running_pod(
@@ -147,7 +147,7 @@ async def urls_of(context: Context, caller: Caller, workload_id: str) -> list[tu
 
 
 class Dialler:
-    """The reverse proxy's way to pods: which one answers, and a connection to it."""
+    """How the reverse proxy reaches pods: picks one for a request, and connects to it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

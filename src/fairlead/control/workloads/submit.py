@@ -1,6 +1,6 @@
-"""Take in a workload: check it against what exists, write it down with its event, answer.
+"""Submit a workload: check it, and write it with its event.
 
-Called by the API for every dialect. The loop hears of it from the store, not from here.
+Called by the API for every dialect. The loop learns of it from the store.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _SUFFIX_TRIES = 8
 async def submit(
     context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_trial: bool = False
 ) -> Workload:
-    """Durable when it returns, unless it is only a trial. Raises Invalid with every issue, TooMuch, Unavailable."""
+    """The workload is committed on return, unless it is a trial. Raises Invalid, TooMuch or Unavailable."""
     kind = KINDS[submission.kind]
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
@@ -41,7 +41,7 @@ async def submit(
     project = _find_project(context, submission)
     if context.open_workloads.get(project.id, 0) >= context.settings.max_open_workloads:
         raise TooMuch(
-            f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the most allowed", 30
+            f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the maximum", 30
         )
     submission = await apply_named_template(context, kind, submission)
     admitted = admit(kind, submission, max_completions=context.settings.max_completions)
@@ -71,7 +71,7 @@ async def submit(
 
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
-    """Write it down, and hand the record to the loop of this server, which would read it at once otherwise."""
+    """Commit it, and hand the record to the loop of this server, which would otherwise read it at once."""
     if not context.has_local_loop:
         await context.store.commit(change)
         return
@@ -84,12 +84,12 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
 
 
 def _find_project(context: Context, submission: Submission) -> Project:
-    """The project that the request names; unknown ids are the request's mistake."""
+    """The project that the request names; raises Invalid for unknown ids."""
     issues = []
     if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
         known = ", ".join(sorted(context.directory.clusters))
         issues.append(
-            ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; the cluster here is {known}")
+            ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; the only cluster is {known}")
         )
     project = context.directory.projects.get(submission.project_id)
     if project is None:
@@ -134,10 +134,10 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
 
 
 def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
-    """What was settled instead of refused, for the older dialect."""
+    """Contradictions that were resolved instead of refused, for the older dialect."""
     remarks = list(submission.remarks)
     if submission.cluster_id not in context.directory.clusters:
-        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; it runs on the one that is here"))
+        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; the only cluster is used"))
     return remarks
 
 
@@ -173,7 +173,7 @@ def _creation(workload: Workload, caller: Caller, request_id: str, claims: Seque
 
 
 async def _refuse_taken_name(context: Context, workload: Workload) -> None:
-    """What the store's rule would say of the name, for a trial that writes nothing."""
+    """Raise Invalid if the name is taken, for a trial that writes nothing."""
     where = (
         Where("project_id", Comparison.EQUAL, workload.project_id),
         Where("live_name", Comparison.EQUAL, workload.name),
@@ -183,6 +183,8 @@ async def _refuse_taken_name(context: Context, workload: Workload) -> None:
 
 
 def _name_taken(name: str, project: str, dialect: str) -> Invalid:
-    """With what to do about it, in the words of whoever asked."""
-    advice = "choose another or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another"
-    return Invalid(MALFORMED, (ComplianceIssue("name", f"project {project} has a workload named {name}; {advice}"),))
+    """The error for a taken name, with advice for the dialect."""
+    advice = "choose another name or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another name"
+    return Invalid(
+        MALFORMED, (ComplianceIssue("name", f"a workload named {name} already exists in project {project}; {advice}"),)
+    )

@@ -1,4 +1,4 @@
-"""The assets that a template names: whether they are there for it, and what they give to its workloads."""
+"""Loads the assets that a template names, as members of a spec."""
 
 from collections.abc import Collection
 from typing import Any
@@ -13,13 +13,13 @@ from fairlead.model.records.assets import Asset
 from fairlead.store.collections import ASSETS
 
 Plain = dict[str, Any]
-#: Where a template names them, and of which kinds they are.
+#: The members of a template that name assets.
 _SINGLE = ("environment", "compute")
 _SOURCES = "datasources"
 
 
 def _named(assets: Plain) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(path, id, the kinds that it may have) of every asset that is named."""
+    """(path, id, allowed kinds) of every asset that a template names."""
     found: list[tuple[str, str, tuple[str, ...]]] = []
     found += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
     for number, source in enumerate(assets.get(_SOURCES) or ()):
@@ -29,9 +29,9 @@ def _named(assets: Plain) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 async def load_members(context: Context, assets: Plain, usable: Collection[str]) -> Plain:
-    """What the assets give to a spec; raises Invalid for those that are not there for these places.
+    """The members of a spec that the assets set; raises Invalid for assets that are not usable in these scopes.
 
-    What is somebody's own asset is nobody else's, and a template is for all of its scope.
+    Private assets are not usable, because a template is for everybody in its scope.
     """
     held, issues = [], []
     for path, id, kinds in _named(assets):
@@ -53,7 +53,9 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
 async def _secret_name(context: Context, credential_id: str) -> str:
     credential: Asset | None = await context.store.get(ASSETS, credential_id.lower())
     if credential is None:
-        raise Invalid(MALFORMED, (ComplianceIssue("assets", f"names a credential that is gone: {credential_id[:60]}"),))
+        raise Invalid(
+            MALFORMED, (ComplianceIssue("assets", f"names a credential that does not exist: {credential_id[:60]}"),)
+        )
     secret = await load_secret_of(context, credential)
     spec: Plain = msgspec.json.decode(bytes(credential.spec))
     return secret.name if secret is not None else str(spec.get("existingSecretName") or "")

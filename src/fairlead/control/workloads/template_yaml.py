@@ -1,7 +1,7 @@
-"""Templates that were written as workload YAML: kept as the document, merged with what they inherit when they are used.
+"""Templates in workload YAML: stored as documents, merged with their bases when they are used.
 
-A document in a project's namespace is that project's template (a "user" template), one in the namespace `runai` is
-everybody's (a "global" one). Bases are looked for in that order. Called by the API and by `templates.py`.
+A document in a project's namespace is a template of that project (a "user" template), one in the namespace `runai` is
+for everybody (a "global" template). Bases are looked up in that order. Called by the API and by `templates.py`.
 """
 
 from typing import Any
@@ -28,10 +28,12 @@ CREATED, CHANGED, UNCHANGED = "created", "changed", "unchanged"
 
 
 async def store_manifest(context: Context, caller: Caller, text: str, request_id: str = "") -> tuple[Template, str]:
-    """The template that a document is, made or changed; and which of the two it was."""
+    """Create or change the template of a document; returns it and what happened."""
     manifest = _read_manifest(text)
     if not manifest.is_template:
-        raise _refused("spec.usage", f"is {manifest.usage}; only a workload with usage: Template is kept as one")
+        raise _refused(
+            "spec.usage", f"is {manifest.usage}; only a workload with usage Template can be stored as a template"
+        )
     scope, project_id = _scope(context, manifest)
     scopes.check_write(context, caller, "templates:create", scope)
     workload = _read_workload(manifest)
@@ -67,7 +69,7 @@ async def store_manifest(context: Context, caller: Caller, text: str, request_id
 
 
 async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
-    """Remove the template that a document is, if there is one."""
+    """Delete the template of a document, if there is one."""
     manifest = _read_manifest(text)
     scope, _ = _scope(context, manifest)
     known = await _find(context, (scope.scope_key,), manifest.object_name)
@@ -79,7 +81,7 @@ async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
 
 
 async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, Any]:
-    """What a template says with everything that it inherits, as REST has it. Raises Invalid with the chain."""
+    """The spec of a template with everything that it inherits, in REST form. Raises Invalid with the chain."""
     if not template.manifest:
         own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
         return own
@@ -88,14 +90,16 @@ async def resolve_spec(context: Context, template: Template, project_id: str) ->
     workload = _read_workload(merged)
     if workload.kind.key != template.kind:
         other = KINDS[template.kind].resource
-        raise _refused("templateId", f"names a template of a {other}, which its base makes a {workload.kind.resource}")
+        raise _refused(
+            "templateId", f"names a template of kind {other}, but its base makes it a {workload.kind.resource}"
+        )
     if end is None:
         return workload.plain
     return apply_template(workload.kind.spec, workload.plain, msgspec.json.decode(bytes(end.spec)))
 
 
 async def merge_bases(context: Context, project_id: str, manifest: Manifest) -> tuple[Manifest, Template | None]:
-    """A document with all that it inherits from others; a template of REST that the chain ends in is merged later."""
+    """A document merged with its bases, and the REST template at the end of the chain, which is merged later."""
     find, end = await _load_bases(context, project_id, manifest)
     merged, issues = merge(manifest, find)
     _refuse(issues)
@@ -103,27 +107,27 @@ async def merge_bases(context: Context, project_id: str, manifest: Manifest) -> 
 
 
 async def _load_bases(context: Context, project_id: str, manifest: Manifest) -> tuple[Find, Template | None]:
-    """The chain of templates that a document names. A template of REST ends it: those inherit from nothing."""
+    """The chain of bases of a document. A REST template ends it, because it has no base."""
     known: dict[tuple[str, str], Manifest] = {}
     end: Template | None = None
     current = manifest
     while current.base:
         wider = scopes.scope_keys_of_project(context, project_id)[1:]
         own = (project_scope_key(project_id),) if current.namespace != GLOBAL_NAMESPACE and project_id else ()
-        found = await _find(context, (*own, *wider), current.base)
-        if found is None:
+        base = await _find(context, (*own, *wider), current.base)
+        if base is None:
             break
-        namespace = current.namespace if found.scope_key in own else GLOBAL_NAMESPACE
-        if (namespace, found.name) in known:
+        namespace = current.namespace if base.scope_key in own else GLOBAL_NAMESPACE
+        if (namespace, base.name) in known:
             break
-        current = base_of(ServerTemplate(found.id, found.kind, found.manifest), namespace, found.name)
-        known[namespace, found.name] = current
-        end = None if found.manifest else found
+        current = base_of(ServerTemplate(base.id, base.kind, base.manifest), namespace, base.name)
+        known[namespace, base.name] = current
+        end = None if base.manifest else base
     return (lambda namespace, name: known.get((namespace, name))), end
 
 
 async def _find(context: Context, among: tuple[str, ...], name: str) -> Template | None:
-    """The template of that name that is nearest."""
+    """The template of that name in the nearest scope."""
     where = (Where("place", Comparison.ONE_OF, among), Where("name", Comparison.EQUAL, name))
     rows: list[Template] = await context.store.find(Query(collection=TEMPLATES, where=where))
     return scopes.nearest(among, rows).get(name)
@@ -133,7 +137,7 @@ def _read_manifest(text: str) -> Manifest:
     manifests, issues = read_manifests(text)
     _refuse(issues)
     if len(manifests) != 1:
-        raise _refused("manifest", f"holds {len(manifests)} workloads; one is expected")
+        raise _refused("manifest", f"holds {len(manifests)} workloads; exactly one is expected")
     return manifests[0]
 
 
@@ -141,14 +145,14 @@ def _read_workload(manifest: Manifest) -> YamlWorkload:
     workload, issues = read_workload(manifest)
     _refuse(issues)
     if workload is None:
-        raise _refused("manifest", "is no workload")
+        raise _refused("manifest", "is not a workload")
     return workload
 
 
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
-        found = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "manifest", issue.details) for issue in found))
+        unique = sorted(set(issues))
+        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "manifest", issue.details) for issue in unique))
 
 
 def _refused(field: str, details: str) -> Invalid:
@@ -156,14 +160,14 @@ def _refused(field: str, details: str) -> Invalid:
 
 
 def _scope(context: Context, manifest: Manifest) -> tuple[Scope, str]:
-    """Whose template it is, by its namespace; and the project, if it is one's."""
+    """The scope of a template by its namespace; and the project's id, if it is a project's."""
     if manifest.namespace == GLOBAL_NAMESPACE:
         return scopes.resolve_scope(context, Scope("tenant"), "metadata"), ""
     projects = context.directory.projects.values()
-    found = next((one for one in projects if one.namespace == manifest.namespace and one.deleted_at is None), None)
-    if found is None:
+    project = next((one for one in projects if one.namespace == manifest.namespace and one.deleted_at is None), None)
+    if project is None:
         shown = manifest.namespace or "nothing"
         raise _refused(
-            "metadata.namespace", f"is {shown}, and no project has that namespace; {GLOBAL_NAMESPACE} is all's"
+            "metadata.namespace", f"is {shown}, which belongs to no project; {GLOBAL_NAMESPACE} is for global templates"
         )
-    return Scope("project", found.id), found.id
+    return Scope("project", project.id), project.id

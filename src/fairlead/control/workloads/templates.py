@@ -1,4 +1,4 @@
-"""Templates: specs kept under a name for a part of the organization. Called by the API, and by `submit.py`."""
+"""Templates: named specs for a part of the organization. Called by the API and by `submit.py`."""
 
 from typing import Any
 
@@ -39,16 +39,16 @@ TEMPLATE_FIELDS: dict[str, FilterField] = {
 
 
 class TemplateInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What a template is to be; None stays as it is where one is changed."""
+    """The desired state of a template; in a change, None leaves a member as it is."""
 
     name: str | None = None
     description: str | None = None
     scope: Scope = Scope("project")
     #: An instance of the kind's spec.
     spec: Any = None
-    #: Ids of assets; None where none are given.
+    #: Ids of assets; None if none are given.
     assets: dict[str, Any] | None = None
-    #: Of a change: what it does not give stays.
+    #: For a change: whether members that it does not give stay.
     is_merge: bool = False
 
 
@@ -79,18 +79,18 @@ async def create_template(
     try:
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
     except Conflict as error:
-        # The contract has no 409 here: a taken name is the request's mistake.
+        # The contract has no 409 here, so a taken name makes the request invalid.
         raise _name_taken(template.name) if error.columns else error from None
     return template
 
 
 async def _check_assets(context: Context, scope: Scope, assets: dict[str, Any]) -> None:
-    """Assets of a template must be there for all that can use it: those of its own scope and of wider ones."""
+    """Raise Invalid unless all assets are usable everywhere in the scope: they are of that scope or a wider one."""
     await load_members(context, assets, scopes.scope_keys_around(context, scope))
 
 
 async def load_combined(context: Context, template: Template) -> dict[str, Any]:
-    """A template's own spec over what its assets give; without them where one of them is gone."""
+    """The template's spec merged with its assets, or the spec alone if an asset is missing."""
     own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
     if not template.assets:
         return own
@@ -102,7 +102,7 @@ async def load_combined(context: Context, template: Template) -> dict[str, Any]:
 
 
 def _name_taken(name: str) -> Invalid:
-    return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"there is a template named {name} in this scope"),))
+    return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"a template named {name} already exists in this scope"),))
 
 
 def _raw(spec: Any) -> msgspec.Raw:
@@ -112,7 +112,7 @@ def _raw(spec: Any) -> msgspec.Raw:
 async def update_template(
     context: Context, caller: Caller, kind: Kind, id: str, input: TemplateInput, request_id: str = ""
 ) -> Template:
-    """Replace a template, or change only what the input gives."""
+    """Replace a template, or (with `is_merge`) change only the given members."""
 
     async def attempt() -> Template:
         before = await load_template(context, caller, id, kind, "update")
@@ -120,7 +120,7 @@ async def update_template(
         assets = before.assets if input.is_merge and input.assets is None else input.assets or {}
         await _check_assets(context, before.scope, assets)
         if input.is_merge:
-            # What a document inherits becomes its own, since the changed one is no document any more.
+            # Inherited members become its own, because the changed template is not a YAML document any more.
             project_id = before.scope.id if before.scope.type == "project" else ""
             sent, stored = msgspec.json.decode(bytes(spec)), await resolve_spec(context, before, project_id)
             spec = msgspec.Raw(msgspec.json.encode(apply_template(kind.spec, sent, stored)))
@@ -163,7 +163,7 @@ async def load_template(
 async def find_templates(
     context: Context, caller: Caller, request: ListRequest, kind: Kind | None = None, project_id: str = ""
 ) -> Page[Template]:
-    """A piece of the templates that the caller may see, or that a project can use."""
+    """A page of the templates that the caller may see, or that a project can use."""
     where = _visible(context, caller, kind, project_id)
     return await load_page(context, TEMPLATES, where, request, TEMPLATE_FIELDS)
 
@@ -183,26 +183,26 @@ def _visible(context: Context, caller: Caller, kind: Kind | None = None, project
 
 async def is_name_free(context: Context, caller: Caller, name: str, scope: Scope) -> bool:
     access.check(caller, "templates:read")
-    settled = scopes.resolve_scope(context, scope, "scope")
-    where = (Where("place", Comparison.EQUAL, settled.scope_key), Where("name", Comparison.EQUAL, name))
+    resolved = scopes.resolve_scope(context, scope, "scope")
+    where = (Where("place", Comparison.EQUAL, resolved.scope_key), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=TEMPLATES, where=where)) == 0
 
 
 async def delete_template(context: Context, caller: Caller, kind: Kind, id: str, request_id: str = "") -> None:
-    """Remove it. Workloads that were made from it have everything they need."""
+    """Delete it. Workloads that were created from it do not need it any more."""
     template = await load_template(context, caller, id, kind, "delete")
     step = RecordChange(TEMPLATES, id, None, "Deleted", f"Template {template.name} was deleted by {caller.name}")
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 
 
 async def apply_named_template(context: Context, kind: Kind, submission: Submission) -> Submission:
-    """The submission with its template's members; as it is where it names none. Raises Invalid."""
+    """The submission merged with the template that it names, if any. Raises Invalid."""
     if submission.template_id is None:
         return submission
     template: Template | None = await context.store.get(TEMPLATES, submission.template_id.lower())
     usable = scopes.scope_keys_of_project(context, submission.project_id)
     if template is None or template.kind != kind.key or template.scope_key not in usable:
-        details = f"there is no template {submission.template_id} for this kind of workload in this project"
+        details = f"there is no template {submission.template_id} for this kind of workload in the project"
         raise Invalid(MALFORMED, (ComplianceIssue("templateId", details),))
     sent = msgspec.to_builtins(submission.spec)
     stored = await resolve_spec(context, template, submission.project_id)

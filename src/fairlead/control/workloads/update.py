@@ -1,6 +1,6 @@
-"""Change a workload that runs: what its kind allows to be changed is written into its spec, and the loop follows.
+"""Change a running workload: the changes that its kind allows are written into its spec, and the loop reconciles it.
 
-Called by the API. The last word holds: a request that comes while an earlier one is still being followed replaces it.
+Called by the API. The last request wins, even if the loop has not carried out an earlier one.
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ _TRIES = 20
 async def update(
     context: Context, caller: Caller, kind: str, workload_id: str, wanted: dict[str, Any], request_id: str = ""
 ) -> Workload:
-    """Durable when it returns. Values that are so already change nothing. Raises Invalid, NotFound."""
+    """The change is committed on return; equal values change nothing. Raises Invalid or NotFound."""
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, "update")
         changed = await _changed(context, workload, wanted)
@@ -39,11 +39,11 @@ async def update(
         except Conflict:
             continue
         return changed
-    raise Conflict(f"Workload {workload_id} changed too often to be changed now; send the request again")
+    raise Conflict(f"Workload {workload_id} was changed by others at the same time; send the request again")
 
 
 async def _changed(context: Context, workload: Workload, wanted: dict[str, Any]) -> Workload:
-    """The record with the new spec and what follows from it, or the same one where nothing is different."""
+    """The record with the new spec and what follows from it, or the same record if nothing differs."""
     before: dict[str, Any] = msgspec.json.decode(workload.spec)
     spec = _merged(before, wanted)
     if spec == before:
@@ -58,7 +58,7 @@ async def _changed(context: Context, workload: Workload, wanted: dict[str, Any])
 
 
 def _merged(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """Objects are changed member by member; everything else, lists too, is replaced."""
+    """Objects are merged member by member; everything else, including lists, is replaced."""
     after = dict(before)
     for name, value in wanted.items():
         known = before.get(name)
@@ -82,15 +82,15 @@ async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) 
     if project is not None and has_project_rules(project, department):
         admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
     await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
-    # Conditions tell of the submission; what holds of a change is judged with its revision.
+    # Conditions are about the submission; the engine reviews a change with its revision.
     admitted.pop("conditions", None)
     return admitted
 
 
 def _change(context: Context, changed: Workload, wanted: dict[str, Any], caller: Caller, request_id: str) -> Change:
     now = context.clock()
-    told = ", ".join(f"{name} {msgspec.json.encode(value).decode()[:100]}" for name, value in wanted.items())
-    message = f"{caller.name} changed it: {told}"
+    changes = ", ".join(f"{name} {msgspec.json.encode(value).decode()[:100]}" for name, value in wanted.items())
+    message = f"Changed by {caller.name}: {changes}"
     event = Event(
         at=now,
         subject=WORKLOADS.name,

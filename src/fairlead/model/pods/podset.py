@@ -1,6 +1,6 @@
 """The vocabulary between kinds and engines: a kind says which pods its spec means, an engine runs them.
 
-Neither `scheduling` nor an engine knows kinds; they see only what stands here.
+Neither `scheduling` nor an engine knows kinds; they see only these types.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from fairlead.model.records.revision import Stage
 
 
 class RestartPolicy(StrEnum):
-    """What happens to a container that ends."""
+    """What happens to a container that exits."""
 
     ALWAYS = "Always"
     ON_FAILURE = "OnFailure"
@@ -23,15 +23,15 @@ class RestartPolicy(StrEnum):
 
 
 class RestartScope(StrEnum):
-    """What is started again when a pod fails."""
+    """What is restarted when a pod fails."""
 
     POD = "Pod"
-    #: All pods of its group: what is left of it is ended first.
+    #: All pods of its group; those that still run are stopped first.
     GROUP = "Group"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What one pod asks of a node. Exactly one way to ask for GPUs: whole, portion, memory or MIG."""
+    """What one pod requests of a node. GPUs are requested in exactly one way: whole, portion, memory or MIG."""
 
     cpu_milli: int = 0
     memory_bytes: int = 0
@@ -39,7 +39,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     gpu_devices: int = 0
     #: Share of each device in thousandths; 1000 = whole devices.
     gpu_portion: int = 1000
-    #: Memory per device; 0 unless asked for by memory.
+    #: Memory per device; 0 unless GPUs are requested by memory.
     gpu_memory_bytes: int = 0
     #: Extended resources by name, MIG profiles (`nvidia.com/mig-1g.5gb`) among them.
     extended: dict[str, int] = {}
@@ -58,7 +58,7 @@ class EnvironmentVariable(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class PodContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What runs in a pod, in plain words: the spec's fields after defaults, already split and parsed."""
+    """What runs in a pod: the fields of the spec with defaults applied, split and parsed."""
 
     image: str
     command: tuple[str, ...] = ()
@@ -75,11 +75,11 @@ class PodContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an operator in a cluster that knows the framework wants to be told beside the pods."""
+    """Options for the cluster's operator of the framework."""
 
     #: PyTorch, MPI, TF, XGBoost or JAX.
     framework: str
-    #: Which pods go when the workload has ended: None, Running or All.
+    #: Which pods are deleted when the workload has ended: None, Running or All.
     cleans: str = "None"
     #: Processes that MPI starts on each worker, and where its images expect their keys.
     slots: int = 1
@@ -87,27 +87,26 @@ class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A number of equal pods, in each of a number of equal groups. `docs/designs/0003-pod-sets.md` explains the words.
+    """A number of equal pods, in each of a number of equal groups. See `docs/designs/0003-pod-sets.md`.
 
-    In templates stand `{workload}`, `{run}`, `{revision}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; in variables
-    and labels also `{namespace}`; in variables also `{host:NAME}` and, with service and namespace, `{fqdn:NAME}`, by
-    which a pod of that name is reached, and `{port:P+N}`: port P where the pod has a network of its own, otherwise the
-    Nth of the ports that its workload has on the machine; and `{agent}`, the program by which commands are run in other
-    pods (`commands`), called as `ssh` is.
+    Templates may contain `{workload}`, `{run}`, `{revision}`, `{role}`, `{group}`, `{index}` and `{ordinal}`; those of
+    variables and labels also `{namespace}`. Those of variables may also contain `{host:NAME}` and `{fqdn:NAME}` (the
+    short and the full address of a pod), `{port:P+N}` (port P if the pod has its own network, otherwise the Nth port of
+    its workload on the machine), and `{agent}` (a program that runs commands in other pods and is called like `ssh`).
     """
 
     role: str
     container: PodContainer
     request: Request
-    #: How many groups there are. Sets of a workload that have several have equally many.
+    #: The number of groups. Sets of a workload with several groups have the same number.
     groups: int = 1
     #: How many run at the same time in each group.
     count: int = 1
-    #: How many must end well for the set to be complete; None for sets that serve and never complete.
+    #: How many must succeed for the set to be complete; None for sets that serve and never complete.
     completions: int | None = 1
-    #: Sets of the same gang get their places together, group by group, or none; empty: each pod is on its own.
+    #: Sets of the same gang are placed together, group by group, or not at all; empty: each pod is placed alone.
     gang: str = ""
-    #: How many pods of each group its gang cannot start or go on without; None for all of them.
+    #: The minimum number of pods of each group that its gang needs to run; None for all of them.
     minimum: int | None = None
     #: Whether its pods are placed before the others of their gang.
     is_placed_first: bool = msgspec.field(default=False, name="leads")
@@ -115,13 +114,13 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     starts_after: str = ""
     restart: RestartPolicy = RestartPolicy.NEVER
     restart_scope: RestartScope = RestartScope.POD
-    #: How many failures are made good before the workload has failed; what never completes is made good for ever.
+    #: The number of failures that are retried before the workload fails; sets that never complete are always retried.
     backoff_limit: int = 6
-    #: Whether an index is a place from 0 to `count` - 1 that a replacement takes over; otherwise indices only grow.
+    #: Whether indices run from 0 to `count` - 1 and a replacement reuses its predecessor's; otherwise they only grow.
     has_fixed_indices: bool = msgspec.field(default=False, name="slots")
-    #: What is added to the index for the ordinal, as ranks count on from another set.
+    #: Added to the index to get the ordinal, so that ranks continue those of another set.
     offset: int = 0
-    #: Whether its pods run on when the workload has ended.
+    #: Whether its pods keep running when the workload has ended.
     keeps_running: bool = msgspec.field(default=False, name="outlives")
     #: The template of a pod's name.
     naming: str = "{workload}-{run}-{index}"
@@ -137,39 +136,39 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     variables: dict[str, str] = {}
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    #: What stands behind the workload's name in the names of its Kubernetes objects.
+    #: The suffix after the workload's name in the names of its Kubernetes objects.
     infix: str = ""
     #: The port on which its pods answer requests; 0 for none.
     serving_port: int = 0
-    #: What an operator of its framework is told, where a cluster has one.
+    #: Options for the cluster's operator of its framework, if it has one.
     operated: OperatorOptions | None = None
     #: How its count follows the load; None: the count is fixed.
     scaling: Scaling | None = None
-    #: The revision that it belongs to, filled in by `control`: kinds say nothing of it. 0 and None: there are none.
+    #: Its revision, filled in by `control`; 0 and None for kinds without revisions.
     revision: int = 0
     stage: Stage | None = None
 
     @property
     def min_count(self) -> int:
-        """Without so many pods of a group it does not run."""
+        """The minimum number of pods of a group without which it does not run."""
         return self.count if self.minimum is None else self.minimum
 
     @property
     def total(self) -> int:
-        """How many run at the same time in all groups."""
+        """The number of pods that run at the same time in all groups."""
         return self.groups * self.count
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:
-    """A template with its words filled in; other braces stay, so that a template may be JSON."""
+    """A template with its placeholders filled in; other braces stay, so that a template may be JSON."""
     for name, value in values.items():
         template = template.replace(f"{{{name}}}", value)
     return template
 
 
 def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, str]]:
-    """The longest names that follow from a workload's in its first ten runs, each with what would be called so: pods
-    that are hosts, their services, and values of their labels."""
+    """The longest names that are made from the workload's name in its first ten runs: (what would have the name, name).
+    These are pods that are hosts, their services, and values of their labels."""
     found: dict[str, str] = {}
     for podset in podsets:
         if not podset.addressed:

@@ -1,4 +1,4 @@
-"""How the number of pods that answer requests follows their load: the words between kinds, the loop and the proxy.
+"""Autoscaling: the types between kinds, the loop and the proxy.
 
 A kind puts a `Scaling` into its pod set; `control/decide/autoscale.py` decides by it, `control/serving/traffic.py`
 measures.
@@ -10,15 +10,15 @@ import msgspec
 
 from fairlead.model.clock import SECOND, Millis
 
-#: How long a revision may take to be ready, and a request to be answered, where nothing else is said.
+#: The default timeouts for a revision to become ready and for a request to be answered.
 INITIALIZATION: Millis = 600 * SECOND
 REQUEST_TIMEOUT: Millis = 300 * SECOND
 
 
 class Measure(StrEnum):
-    """What load is measured by."""
+    """The metric of autoscaling."""
 
-    #: Requests that are being answered or wait for it.
+    #: Requests that are being answered or are waiting.
     CONCURRENCY = "concurrency"
     #: Requests per second.
     THROUGHPUT = "throughput"
@@ -27,21 +27,21 @@ class Measure(StrEnum):
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Between how many pods, and by what, a set grows and shrinks. Its `count` is with how many it begins."""
+    """The bounds and the metric by which a pod set is scaled. Its `count` is the number of pods to begin with."""
 
     min_pods: int = msgspec.field(default=1, name="least")
     max_pods: int = msgspec.field(default=1, name="most")
-    #: With how many a revision begins.
+    #: The number of pods that a revision begins with.
     initial: int = 1
-    #: With how many it wakes from none.
+    #: The number of pods that start when a request arrives and none runs.
     activation: int = 1
     measure: Measure = Measure.CONCURRENCY
-    #: How much of the measure one pod is to bear.
+    #: The target value of the metric per pod.
     target: float = 1.0
-    #: How long a lower load must last before pods go, and how long the last of them stays in any case.
+    #: How long the load must stay lower before pods are removed, and the minimum time that the last one is kept.
     delay: Millis = 0
     retention: Millis = 0
-    #: The most requests that one pod gets at once; 0 for any number.
+    #: The maximum number of concurrent requests per pod; 0 for no limit.
     concurrency_limit: int = 0
     initialization: Millis = INITIALIZATION
     request_timeout: Millis = REQUEST_TIMEOUT

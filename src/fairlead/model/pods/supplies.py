@@ -1,6 +1,6 @@
-"""What a pod's volumes are made of and the server keeps: secrets, config maps, claims. Asked for before each start.
+"""Objects of the server that pods use: secrets, config maps, claims. An engine asks for them before each start.
 
-An engine has no store: `control` answers it (`control/assets/pod_supplies.py`), by way of whoever makes the engine.
+An engine has no store: `app` hands it a function of `control/assets` that loads them.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -17,18 +17,18 @@ NamedObject = tuple[Reference, str]
 
 
 class ClaimSupply(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim as the engine needs to know it."""
+    """What an engine needs to know of a claim."""
 
-    #: Names its folder; another claim of the same name has another.
+    #: Names its folder; a later claim of the same name has another id.
     id: str
     name: str
-    #: None for one without a bound.
+    #: None for no limit.
     size_bytes: int | None = None
     storage_class: str = ""
     read_only: bool = False
     #: Whether only pods of one node at a time may mount it (ReadWriteOnce and nothing else).
     is_for_one_node: bool = False
-    #: The workload whose spec made it, if any; it goes when that is deleted.
+    #: The workload whose spec created it, if any; it is deleted with that workload.
     workload_id: str = ""
     #: Its annotations.
     attributes: Mapping[str, str] = {}
@@ -39,31 +39,31 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
 
     secrets: Mapping[str, Values] = {}
     config_maps: Mapping[str, Values] = {}
-    #: By the position of the item in the pod's list of claims; ephemeral ones are the engine's own.
+    #: By the position of the item in the pod's list of claims; the engine creates ephemeral ones itself.
     claims: Mapping[int, ClaimSupply] = {}
     #: By the data volume's id.
     data_volumes: Mapping[str, ClaimSupply] = {}
-    #: What its pull secrets hold, each as container runtimes read it (the JSON of a Docker configuration).
+    #: The content of its pull secrets, each as the JSON of a Docker configuration.
     registries: tuple[str, ...] = ()
 
 
-#: Raises Refused where something that a volume names is not there.
+#: Raises Refused if an object that a volume names does not exist.
 LoadSupplies = Callable[[PodSpec], Awaitable[Supplies]]
 
 
 async def no_supplies(pod: PodSpec) -> Supplies:
-    """Of an engine that nobody gave a way to look anything up."""
+    """The default of an engine that was given no way to load anything."""
     return Supplies()
 
 
 class KeptClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that the server keeps and no workload brought, as its cluster is to make it."""
+    """A claim that was created on its own, not by a workload, as the cluster should create it."""
 
     id: str
     name: str
     #: As written.
     size: str
-    #: Empty for the cluster's own choice.
+    #: Empty for the cluster's default.
     storage_class: str = ""
     access_modes: tuple[str, ...] = ("ReadWriteOnce",)
     volume_mode: str = "Filesystem"
@@ -71,7 +71,7 @@ class KeptClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
-    """What a whole workload names and the server keeps, by name; what it does not keep is its cluster's."""
+    """The objects that a workload names and the server stores. Others are left to the cluster."""
 
     #: Secrets, config maps and credentials of the workload's creator.
     objects: Mapping[NamedObject, Values] = {}
@@ -80,10 +80,10 @@ class KeptObjects(msgspec.Struct, frozen=True, kw_only=True):
     data_volumes: Mapping[str, str] = {}
 
 
-#: From a workload's id and its pod sets to what of that is to be given to its cluster.
+#: From a workload's id and its pod sets to the objects that its cluster should get.
 LoadKept = Callable[[str, tuple[PodSet, ...]], Awaitable[KeptObjects]]
 
 
 async def nothing_kept(workload_id: str, podsets: tuple[PodSet, ...]) -> KeptObjects:
-    """Of an engine that nobody gave a way to look anything up."""
+    """The default of an engine that was given no way to load anything."""
     return KeptObjects()

@@ -1,34 +1,34 @@
-"""Workloads' URLs in the words that engines and the API share: where one is, and which paths are the server's. Pure.
+"""The URLs of workloads: the types that engines and the API share, and the paths that the server reserves.
 
-`control/serving/urls.py` says where URLs are; the proxy and the access endpoint answer at these paths, and an engine
-that makes ways into its cluster leads them there.
+`control/serving/urls.py` assigns URLs. The proxy and the access endpoint serve these paths, and an engine that creates
+Ingress objects points them there.
 """
 
 import re
 
 import msgspec
 
-#: Below a URL: where a one-time link signs its follower in.
+#: The path below a URL at which a one-time link signs a user in.
 SIGN_IN = "/.fairlead/sign-in"
-#: On the API's port: where ingress controllers ask whether a request may pass; the query `url` names the URL it is for.
+#: The path of the API at which ingress controllers ask whether a request may pass; the query `url` names the URL.
 ACCESS = "/url-access"
-#: By which of its headers they describe the request that they were sent.
+#: The headers in which they describe the original request.
 DESCRIBING = (
     *("x-original-url", "x-original-method"),
     *("x-forwarded-uri", "x-forwarded-host", "x-forwarded-method"),
-    # That another protocol is asked for is said to the next server only; this, which comes with it, to all.
+    # `Upgrade` is a hop-by-hop header, which controllers do not forward; this header comes with it.
     "sec-websocket-key",
 )
-#: What its answer says in the place of what the caller sent; a header that it leaves out is to be left out.
+#: The headers that its response replaces; one that it leaves out must be removed from the request.
 ANSWERED = ("Authorization", "Cookie", "X-Forwarded-User", "X-Forwarded-Prefix")
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-#: The last label of a name is no number: that would be an address.
+#: The last label of a host name is not a number: that would be an address.
 _HOST = re.compile(rf"(?:{_LABEL}\.)*(?=[^.]*[a-z]){_LABEL}")
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*")
 
 
 class UrlRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """A URL of a workload: a host's name and the beginning of the path, and the port behind it."""
+    """A URL of a workload: host name, path prefix, and the port behind it."""
 
     host: str
     prefix: str = ""
@@ -38,10 +38,10 @@ class UrlRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IngressSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How Ingress objects are made, where an operator wants them."""
+    """How Ingress objects are created, if the operator enables them."""
 
     ingress_class: str
-    #: Below it hosts are ours; what users choose elsewhere could be anybody's.
+    #: The domain whose hosts are ours; hosts that users choose elsewhere could belong to anybody.
     domain: str
     #: The name by which the ingress controller reaches this server, and where its API and its proxy listen.
     server: str
@@ -49,11 +49,11 @@ class IngressSettings(msgspec.Struct, frozen=True, kw_only=True):
     proxy_port: int
     #: Whether the server speaks TLS there.
     is_tls: bool = False
-    #: Whether the controller does, to those who come.
+    #: Whether the ingress controller serves TLS.
     has_certificate: bool = False
 
     def can_expose(self, url: UrlRoute) -> bool:
-        """Whether an Ingress may lead to it: its host is ours, and its path is read by everybody in the same way."""
+        """Whether an Ingress may expose it: its host is ours, and all controllers read its path in the same way."""
         is_ours = url.host == self.domain or url.host.endswith(f".{self.domain}")
         return is_ours and is_host(url.host) and _PREFIX.fullmatch(url.prefix) is not None
 

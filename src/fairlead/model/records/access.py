@@ -1,4 +1,4 @@
-"""Who may do what where: roles, and the rules that give a role to somebody in a part of the organization."""
+"""Roles, and the rules that give a subject a role in a scope."""
 
 import msgspec
 
@@ -15,18 +15,18 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
 ADMINISTRATOR_ROLE = Role(
     id=1,
     name="System administrator",
-    description="Sees and changes everything in its scope; in the whole installation, people and places too.",
+    description="Reads and changes everything in its scope; installation-wide also accounts and organization.",
 )
 RESEARCHER_ROLE = Role(
     id=2,
     name="L1 researcher",
-    description="Submits workloads and keeps secrets, assets and templates in the projects of its scope.",
+    description="Submits workloads and manages secrets, assets and templates in the projects of its scope.",
 )
 ROLES = (ADMINISTRATOR_ROLE, RESEARCHER_ROLE)
 
 
 class AccessRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One role for one subject in one scope and everything below it. Rules add up; none takes anything away."""
+    """One role for one subject in one scope and everything below it. Rules only add permissions."""
 
     #: A number as text.
     id: str

@@ -1,7 +1,7 @@
-"""What workloads name and find in the server: secrets, config maps, claims, data volumes, and assets made of them.
+"""Objects that workloads use by name: secrets, config maps, claims, data volumes; and assets.
 
-Each belongs to a place: a project, everything below a department or the cluster, or one user alone. `control` makes
-these records; a secret's values are in them only as ciphertext.
+Each belongs to a scope: a project, a department, the cluster, or one user. `control` writes these records; they hold
+the values of secrets only as ciphertext.
 """
 
 from enum import StrEnum
@@ -10,10 +10,10 @@ import msgspec
 
 from fairlead.model.clock import Millis
 
-#: The scopes of the interface, widest first. `system` is what an installation brings along.
+#: The types of scopes, widest first. `system` is for what an installation ships with.
 SCOPES = ("system", "tenant", "cluster", "department", "project")
 DEFAULT_STORAGE_CLASS = "local"
-#: The classes of storage that there are.
+#: All storage classes.
 STORAGE_CLASSES = (DEFAULT_STORAGE_CLASS,)
 
 
@@ -32,19 +32,19 @@ class Reference(StrEnum):
 
 
 class Scope(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How far something reaches: everything below a part of the organization."""
+    """Where an object can be used: in one part of the organization and everything below it."""
 
     type: str
-    #: Of the project, department or cluster; the tenant's number, or nothing, for the whole installation.
+    #: The id of the project, department or cluster; the tenant's number or nothing for the whole installation.
     id: str = ""
 
     @property
     def scope_key(self) -> str:
-        """The one text by which records of this scope are found."""
+        """The key by which the store finds records of this scope."""
         return INSTALLATION_SCOPE_KEY if self.type in ("system", "tenant") else f"{self.type}/{self.id}"
 
 
-#: The place of what the whole installation can use.
+#: The scope key of what the whole installation can use.
 INSTALLATION_SCOPE_KEY = "tenant"
 
 
@@ -53,12 +53,12 @@ def project_scope_key(project_id: str) -> str:
 
 
 def user_scope_key(name: str) -> str:
-    """The place of what only this user (or service account) can use. A name stands for one account only."""
+    """The scope key of what only this user or service account can use. Names of accounts are unique."""
     return f"user/{name}"
 
 
 class NamedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What all of these records have."""
+    """The members that all of these records have."""
 
     id: str
     version: int
@@ -72,14 +72,14 @@ class NamedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Secret(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """Named values that only workloads see. A user's credential is a secret in the user's own place."""
+    """Named values that only workloads can read. A user credential is a secret in the scope of its user."""
 
     #: `generic`, `docker-registry`, `access-key`, `password` or `ngc-api-key`.
     type: str = "generic"
     keys: tuple[str, ...] = ()
     #: The values as sealed by `control.vault`.
     sealed: str = ""
-    #: The credential asset that it was made for, if any.
+    #: The credential asset that it was created for, if any.
     asset_id: str = ""
 
 
@@ -88,10 +88,10 @@ class ConfigMap(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Claim(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """A volume that outlives workloads. Engines make the storage behind it; this says what it is to be."""
+    """A volume that outlives workloads. This is its desired state; engines provide the storage."""
 
     project_id: str
-    #: As written; empty where an asset names a claim that exists elsewhere.
+    #: As written; empty if an asset names a claim that exists elsewhere.
     size: str = ""
     storage_class: str = DEFAULT_STORAGE_CLASS
     #: Of ReadWriteOnce, ReadOnlyMany, ReadWriteMany.
@@ -105,7 +105,7 @@ class Claim(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class DataVolume(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """A claim's data, shared for reading with other projects."""
+    """The data of a claim, shared read-only with other projects."""
 
     project_id: str
     claim_name: str
@@ -115,7 +115,7 @@ class DataVolume(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Asset(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of a workload's spec under a name of its own. What it is, its kind's file in `control` says."""
+    """A named part of a workload's spec. `control/assets/kinds.py` declares what each kind of asset holds."""
 
     kind: str
     scope: Scope

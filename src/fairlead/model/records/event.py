@@ -1,4 +1,4 @@
-"""What happened, in order: the one append-only list that watch streams, history and later questions are read from."""
+"""Events in order: one append-only list, from which watch streams and histories are read."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from fairlead.model.clock import Millis
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Something that happened to a record. `revision` is 0 until the store has given it one."""
+    """Something that happened to a record. `revision` is 0 until the store assigns one."""
 
     revision: int = 0
     at: Millis
@@ -14,7 +14,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject: str
     subject_id: str
     project_id: str = ""
-    #: `Normal` or `Warning`, as Kubernetes has it.
+    #: `Normal` or `Warning`, as in Kubernetes.
     type: str = "Normal"
     reason: str
     message: str = ""
@@ -25,12 +25,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pod_name: str = ""
     #: The workload's revision that it is about, if it has any.
     revision_id: str = ""
-    #: Which part says so: `api`, `scheduler`, `engine`.
+    #: The component that reports it: `api`, `scheduler`, `engine`.
     source: str = "api"
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked for what, and what came of it. Kept apart from events and longer. `number` is given by the store."""
+    """Who requested what, and the result. Kept longer than events. The store assigns `number`."""
 
     number: int = 0
     at: Millis

@@ -6,12 +6,12 @@ from fairlead.model.clock import Millis
 
 
 class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Whoever stores the next version of it before it expires keeps it; after that anybody may take it."""
+    """Its holder renews it by storing the next version before it expires. After that any server may take it."""
 
-    #: What is held, e.g. the name of a machine.
+    #: What the lease is for, such as the name of a machine.
     id: str
     version: int
-    #: Which server holds it: a random id made at that server's start.
+    #: The server that holds it: a random id generated at its start.
     holder: str
     expires_at: Millis
     #: Where the holder is reached by other servers on the same database.

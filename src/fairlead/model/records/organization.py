@@ -1,4 +1,4 @@
-"""What workloads live in: cluster, departments, projects, node pools, nodes; and who asks: users and applications."""
+"""The organization (cluster, departments, projects, node pools, nodes) and its accounts (users, applications)."""
 
 from typing import Any
 
@@ -6,28 +6,28 @@ import msgspec
 
 from fairlead.model.clock import Millis
 
-#: The pool that catches every node no other pool's label names.
+#: The pool of all nodes that no other pool selects by its label.
 DEFAULT_NODE_POOL = "default"
-#: What a project's name follows in the name of its namespace, unless another was asked for.
+#: The prefix of a project's namespace, unless the project requested another namespace.
 NAMESPACE_PREFIX = "runai-"
 
 
 def namespace_of(project: str) -> str:
-    """The namespace of a project that did not ask for one by name."""
+    """The namespace of a project that did not request another one."""
     return NAMESPACE_PREFIX + project
 
 
 def project_in(namespace: str) -> str:
-    """The project that a namespace belongs to, by its name alone."""
+    """The name of the project that a namespace belongs to, derived from the namespace's name."""
     return namespace.removeprefix(NAMESPACE_PREFIX)
 
 
-#: Ranks of queues by name; only the default one is documented, the others stand around it.
+#: Ranks of queues by name; Run:ai documents only the default one.
 RANKS = {"VeryLow": 50, "Low": 75, "MediumLow": 100, "Medium": 125, "MediumHigh": 150, "High": 175, "VeryHigh": 200}
 
 
 class NetworkTopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How the nodes of node pools are connected: labels of nodes, the widest domain first."""
+    """How nodes are connected: node labels, from the widest domain to the narrowest."""
 
     id: str
     name: str
@@ -43,13 +43,13 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tenant_id: int
     created_at: Millis
     domain: str = ""
-    #: Of the key that signs its tokens; every server of the installation must have that key.
+    #: The fingerprint of the key that signs tokens; all servers of the installation must have the same key.
     key_fingerprint: str = ""
-    #: Of the key that its users' secrets are encrypted with.
+    #: The fingerprint of the key that encrypts secrets.
     vault_fingerprint: str = ""
-    #: The engine that runs its workloads: another one knows nothing of what they left where.
+    #: The engine that runs its workloads. Another engine would not know what they left behind.
     engine: str = ""
-    #: The last number given as an id, by collection; a deleted project's number is never given again.
+    #: The last number that was assigned as an id, per collection; numbers are never reused.
     numbers: dict[str, int] = {}
     network_topologies: tuple[NetworkTopology, ...] = ()
 
@@ -72,7 +72,7 @@ class PoolQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory: Quota = Quota(deserved=None)
     #: The rank's name; siblings of higher rank are served first.
     priority: str = "MediumLow"
-    #: In which unit the memory was written, and is shown again.
+    #: The unit in which the memory was given and is shown.
     memory_units: str = "Mib"
 
 
@@ -88,10 +88,10 @@ class Department(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     description: str = ""
     resources: tuple[PoolQuota, ...] = ()
     default_node_pools: tuple[str, ...] = ()
-    #: The members of the contract's scheduling rules and node types, as sent.
+    #: Scheduling rules and node types of the contract, as sent.
     scheduling_rules: dict[str, int | None] = {}
     node_types: dict[str, Any] = {}
-    #: When its deletion was asked for; it is gone when nothing of it runs any more.
+    #: When its deletion was requested; it is removed when none of its workloads runs any more.
     deleted_at: Millis | None = None
 
 
@@ -121,7 +121,7 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     placement_cpu: str = "binpack"
     min_guaranteed_runtime_seconds: int = 0
     network_topology_id: str = ""
-    #: Members of the contract that are kept and shown, and have no effect on one machine.
+    #: Members of the contract that are stored and shown but have no effect on one machine.
     settings: dict[str, Any] = {}
 
 
@@ -139,7 +139,7 @@ class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A machine, or a part of one declared as if it were one, and what it can give."""
+    """A machine, or a declared part of a machine, and its capacity."""
 
     id: str
     version: int = 1
@@ -153,21 +153,21 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     ready: bool = True
-    #: Nothing new is placed on it, as `kubectl cordon` asks for.
+    #: Cordoned: no new pod is placed on it.
     cordoned: bool = False
     created_at: Millis = 0
-    #: Names which of CPU, memory and GPUs were declared by the operator rather than found.
+    #: Which of CPU, memory and GPUs were declared by the operator instead of detected.
     declared: tuple[str, ...] = ()
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A person, or an application that acts as one; the secret is kept as a salted hash."""
+    """A person or an application; the secret is stored as a salted hash."""
 
     id: str
     version: int
     #: `user`, `app`, `service-account` or `access-key`.
     type: str
-    #: The mail address of a person, the client id of everything else: one account has it.
+    #: The mail address of a person or the client id of anything else; unique.
     name: str
     secret_hash: str
     created_at: Millis
@@ -176,12 +176,12 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     enabled: bool = True
     groups: tuple[str, ...] = ()
     last_login_at: Millis | None = None
-    #: What an access key is called by the user that it belongs to, and who that is.
+    #: For an access key: the name that its owner gave it, and the owner's id.
     label: str = ""
     owner_id: str = ""
-    #: One more with every change after which tokens given out before are no longer good.
+    #: Incremented by every change that invalidates the tokens issued before.
     generation: int = 0
-    #: The password was drawn by somebody else and is to be changed.
+    #: Whether the password was generated by somebody else and should be changed.
     must_change_password: bool = False
 
 
@@ -193,8 +193,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     type: str = "user"
     groups: tuple[str, ...] = ()
-    #: Whether a rule makes them administrator of everything.
+    #: Whether an access rule makes them administrator of the whole installation.
     is_administrator: bool = False
-    #: The projects in which a rule gives them a role, and the departments that a rule covers as a whole.
+    #: The projects in which an access rule gives them a role, and the departments in which one covers all projects.
     projects: frozenset[str] = frozenset()
     departments: frozenset[str] = frozenset()

@@ -1,10 +1,10 @@
-"""Phases of a workload and of a pod, and the one table of legal moves."""
+"""Phases of workloads and pods, and the table of legal transitions."""
 
 from enum import StrEnum
 
 
 class DesiredPhase(StrEnum):
-    """What the caller last asked for."""
+    """What the caller last requested."""
 
     RUNNING = "Running"
     STOPPED = "Stopped"
@@ -12,7 +12,7 @@ class DesiredPhase(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where a workload is, in the words of the REST interface."""
+    """The phase of a workload, as in the REST interface."""
 
     CREATING = "Creating"
     INITIALIZING = "Initializing"
@@ -61,21 +61,21 @@ MOVES: dict[Phase, frozenset[Phase]] = {
 
 
 def may_move(before: Phase, after: Phase) -> bool:
-    """Whether `after` may follow `before`; staying is always legal."""
+    """Whether `after` may follow `before`; staying in a phase is always legal."""
     return before == after or after in (Phase.DELETING, Phase.UNKNOWN) or after in MOVES[before]
 
 
 class PodPhase(StrEnum):
-    """Where one pod is. A pod has a record from the moment it is given a node."""
+    """The phase of a pod. A pod has a record from the moment it gets a node."""
 
-    #: The intention to start it is durable; the engine may or may not have been told yet.
+    #: The decision to start it is stored; the engine may or may not know of it yet.
     STARTING = "Starting"
     RUNNING = "Running"
-    #: It was told to end (suspend, delete, eviction) and has not ended yet.
+    #: It is being stopped (suspend, delete, eviction) and has not exited yet.
     STOPPING = "Stopping"
     SUCCEEDED = "Succeeded"
     FAILED = "Failed"
-    #: It ended because we ended it, or its supervisor or machine was lost: no success and no failure.
+    #: It was stopped, or its supervisor or machine was lost: neither success nor failure.
     STOPPED = "Stopped"
 
 

@@ -1,7 +1,7 @@
-"""One state of the spec of a workload that is updated while it serves, and how far it has come.
+"""A revision: one version of the spec of a workload that is updated while it serves, and the progress of its rollout.
 
-`control` makes a new one when a change means other pods. The workload's record holds those that still have pods; the
-store keeps all of them.
+`control` creates one for every change that needs new pods. The workload's record holds those that still have pods;
+the store keeps all of them.
 """
 
 from enum import StrEnum
@@ -13,12 +13,12 @@ from fairlead.model.records.phase import Phase
 
 
 class Stage(StrEnum):
-    """Where a revision stands among the others."""
+    """The stage of a revision in a rollout."""
 
-    #: Its pods start; requests still go to the one before.
+    #: Its pods start; requests still go to the previous revision.
     STARTING = "Coming"
     SERVING = "Serving"
-    #: Its pods end: another one serves, or it has failed.
+    #: Its pods are stopped: another revision serves, or it has failed.
     DRAINING = "Leaving"
 
 
@@ -27,19 +27,19 @@ class Revision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     version: int
     workload_id: str
     project_id: str
-    #: 1, and one more with every change that means other pods.
+    #: 1 for the first, and one more for every change that needs new pods.
     number: int
     name: str
     spec: msgspec.Raw
     node_pools: tuple[str, ...] = ()
     stage: Stage = Stage.STARTING
-    #: How many pods of each of its scaled sets are wanted now.
+    #: The desired number of pods in each of its scaled sets.
     replicas: int = 0
     created_at: Millis = 0
-    #: Since when the time that it has to get ready counts, and since when it serves.
+    #: When its initialization timeout began to count, and since when it serves.
     started_at: Millis | None = msgspec.field(default=None, name="begun_at")
     serving_since: Millis | None = None
-    #: Since when its load asks for fewer pods, and the most that it has asked for in that time.
+    #: Since when its load needs fewer pods, and the most pods that it has needed in that time.
     low_since: Millis | None = None
     low_peak: int = msgspec.field(default=0, name="low_most")
     phase: Phase = Phase.PENDING

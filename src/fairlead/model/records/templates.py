@@ -1,4 +1,4 @@
-"""A workload's spec kept under a name, from which workloads are submitted with changes."""
+"""A template: a named spec from which workloads are submitted."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ class Template(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     kind: str
     scope: Scope
     spec: msgspec.Raw = msgspec.Raw(b"{}")
-    #: The workload YAML that it was written as; `spec` is what that says by itself, without what it inherits.
+    #: The workload YAML that it was written in; `spec` holds its own fields, without inherited ones.
     manifest: str = ""
-    #: Assets whose members its workloads get, below its own: `environment`, `compute` and `datasources`, by id.
+    #: The assets that its workloads use, by id: `environment`, `compute` and `datasources`. Its own spec wins.
     assets: dict[str, Any] = msgspec.field(default_factory=dict)

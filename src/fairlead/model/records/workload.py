@@ -1,6 +1,6 @@
-"""The workload and its pods as they are stored: what was asked, and how far it has come.
+"""The workload and its pods as they are stored: the desired state and the observed state.
 
-`control` alone makes new versions of these records; everybody else reads them.
+Only `control` writes new versions of these records.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.records.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.records.revision import Revision
 
-#: The condition of a workload that waits for names which its project lacks; False when they are all there.
+#: The condition of a workload that waits for objects which its project lacks; False when all of them exist.
 WAITS_FOR_NAMES = "WaitsForNames"
 
 
@@ -26,7 +26,7 @@ class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
 
 class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Why a node pool did not take a workload; only the two reasons that the contract's enum has."""
+    """Why a node pool did not accept a workload; only the two reasons of the contract's enum."""
 
     node_pool: str
     #: NonPreemptibleOverQuota or OverLimit.
@@ -37,7 +37,7 @@ class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """How a workload last lost a pod to another: by whom, under which rule, and what it had."""
+    """How a workload last lost a pod to another one: which one, under which rule, and what it held."""
 
     at: Millis
     pod: str
@@ -59,14 +59,14 @@ class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was counted of one pod set in the present run."""
+    """The counts of one pod set in the current run."""
 
-    #: Pods that ended well and badly; failures count against the backoff limit.
+    #: Pods that succeeded and failed; failures count against the backoff limit.
     succeeded: int = 0
     failed: int = 0
-    #: Pods started so far; the next pod's index where indices grow.
+    #: Pods started so far; the index of the next pod if indices grow.
     made: int = 0
-    #: The indices whose pods ended well, where they are places.
+    #: The indices whose pods succeeded, if indices are fixed.
     done: tuple[int, ...] = ()
     #: No replacement starts before this time.
     retry_at: Millis | None = None
@@ -76,7 +76,7 @@ NOTHING_YET = Tally()
 
 
 class GroupTally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How often a group was made again since it was last well for long, and from when on it may start."""
+    """How often a group was recreated since its last long healthy period, and when it may start again."""
 
     recreated: int = 0
     retry_at: Millis | None = None
@@ -98,21 +98,21 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cluster_id: str
     created_by: str
     created_at: Millis
-    #: What the user sent, unset members left out, null kept: it goes back as it came.
+    #: The spec as the user sent it, without unset members, with nulls.
     spec: msgspec.Raw
     #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
     dialect: str = "rest"
-    #: Of an object of a cluster: what tells each member of its spec, as it was taken, from another.
+    #: For an object applied to a cluster: the digest of each member of its accepted spec.
     applied: dict[str, str] = {}
 
     priority_class: str = ""
     priority: int = 0
     preemptible: bool = True
     category: str = ""
-    #: By which framework its pods find each other; empty where that is not said by its kind.
+    #: The framework by which its pods find each other; empty for kinds without one.
     framework: str = ""
     node_pools: tuple[str, ...] = ()
-    #: How long it may run in all, as its project said when it was submitted; None for ever.
+    #: The total run time that its project allowed when it was submitted; None for no limit.
     time_limit: Millis | None = None
 
     desired_phase: DesiredPhase = DesiredPhase.RUNNING
@@ -120,41 +120,41 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     phase_message: str = ""
     #: NonPreemptibleOverQuota, OverLimit or nothing: the contract's enum.
     phase_reason: str | None = None
-    #: Why it waits, as data (`scheduling.Reason` in plain form): the answer to `why`.
+    #: Why it is pending, as data (`scheduling.Reason` in plain form): the answer to `why`.
     blocked_by: dict[str, Any] | None = None
     pending_messages: tuple[PendingMessage, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    #: Names that its project does not have (yet), which only the older dialect may wait for.
+    #: Names that do not exist in its project yet; only workloads in the older dialect may wait for them.
     waits_for: tuple[str, ...] = ()
     phase_updated_at: Millis = 0
     updated_at: Millis = 0
     started_at: Millis | None = None
     completed_at: Millis | None = None
-    #: When its deletion was asked for; it is gone when nothing of it is left, and purged some days later.
+    #: When its deletion was requested; it is gone when nothing of it is left, and purged some days later.
     deleted_at: Millis | None = None
     gone: bool = False
-    #: When a finished workload deletes itself.
+    #: When a finished workload is deleted automatically.
     delete_at: Millis | None = None
-    #: Time spent in the phases that wait and that run, up to `phase_updated_at`.
+    #: Time spent in pending and in running phases, up to `phase_updated_at`.
     pending_time: Millis = 0
     running_time: Millis = 0
 
-    #: Which run this is: 1, and one more with every resume. Pods of earlier runs are history.
+    #: The number of its run: 1, and one more with every resume. Pods of earlier runs are history.
     run: int = 1
-    #: What was counted in this run, by pod set.
+    #: The counts of this run, by pod set.
     tallies: dict[str, Tally] = {}
-    #: The groups that were made again, by number.
+    #: The groups that were recreated, by number.
     groups: dict[int, GroupTally] = {}
-    #: The revisions that still have pods, in their order; empty for kinds that have none.
+    #: The revisions that still have pods, in order; empty for kinds without revisions.
     revisions: tuple[Revision, ...] = ()
     #: Failed or lost pods that were replaced, and containers restarted in place, over all runs.
     restarts: int = 0
-    #: How often it lost pods to others, and how it did last.
+    #: How often it lost pods to other workloads, and the last such loss.
     preemptions: int = 0
     last_eviction: EvictionNote | None = None
     running_pods: int = 0
     allocated_gpu: float = 0.0
-    #: What its exposed URLs are called, in the order of its spec (`control/serving/urls.py` reads and writes these).
+    #: Its exposed URLs in the order of its spec (`control/serving/urls.py` reads and writes these).
     urls: tuple[str, ...] = ()
 
     def tally(self, role: str) -> Tally:
@@ -170,12 +170,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def retry_at(self) -> Millis | None:
-        """When the next pod or group may start again that waits for its time."""
+        """The next time at which a pod or group in backoff may start again."""
         return None if self.is_terminal else min(self.retries, default=None)
 
     @property
     def retries(self) -> list[Millis]:
-        """The times before which something does not start again, past ones included."""
+        """The times at which backoffs end, past ones included."""
         sets = [tally.retry_at for tally in self.tallies.values()]
         groups = [group.retry_at for group in self.groups.values()]
         return [time for time in (*sets, *groups) if time is not None]
@@ -186,31 +186,31 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_active(self) -> bool:
-        """Whether the loop has anything to do with it now: neither finished nor gone."""
+        """Whether the loop still has to reconcile it: it is neither finished nor gone."""
         return not self.gone and (self.deleted_at is not None or not self.is_terminal)
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One pod: made when it is given a node, kept until its workload is purged."""
+    """One pod: created when it gets a node, kept until its workload is purged."""
 
     id: str
     version: int
     workload_id: str
     project_id: str
     name: str
-    #: The pod set it belongs to, its group there, and its place in the group.
+    #: Its pod set, its group there, and its index in the group.
     role: str
     group: int = 0
     index: int
-    #: The workload's run that made it, and the revision that it belongs to.
+    #: The run of the workload that created it, and its revision.
     run: int
     revision_id: str = ""
-    #: How many times its process was started here: one more with every restart in place.
+    #: How often its process was started: one more with every restart in place.
     attempt: int = 1
     phase: PodPhase = PodPhase.STARTING
     node: str = ""
     node_pool: str = ""
-    #: Devices on the node, by index, and which part of each is this pod's (1000 = the whole device).
+    #: Its devices on the node, by index, and its share of each (1000 = the whole device).
     gpu_devices: tuple[int, ...] = ()
     gpu_groups: tuple[str, ...] = ()
     gpu_thousandths: int = 0
@@ -218,26 +218,26 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_bytes: int = 0
     created_at: Millis = 0
     started_at: Millis | None = None
-    #: Whether its readiness probe passes now, and since when it did for the first time.
+    #: Whether its readiness probe passes now, and when it passed for the first time.
     ready: bool = False
     ready_at: Millis | None = None
     #: Where its ports are reached from outside: (port of the container, port of the machine).
     ports: tuple[tuple[int, int], ...] = ()
     completed_at: Millis | None = None
-    #: A code word for how it ended or why it does not start (OOMKilled, StartError, SupervisorLost, Evicted …).
+    #: The reason why it ended or does not start (OOMKilled, StartError, SupervisorLost, Evicted …).
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
     signal: int | None = None
     restarts: int = 0
-    #: On a cluster, its own word for the pod's phase and its name for the container that runs the workload.
+    #: On a cluster: the cluster's phase of the pod, and the name of its main container.
     cluster_phase: str = ""
     container: str = ""
     #: Not restarted in place before this time.
     restart_at: Millis | None = None
-    #: Set when it was told to end, with the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).
+    #: Set when it is being stopped: the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).
     stopping_for: str = ""
-    #: It gets no new requests and ends when it has answered those that it has, at the latest at this time.
+    #: Draining: it gets no new requests and stops when it has answered its open ones, at the latest at this time.
     drain_until: Millis | None = None
 
     @property
@@ -245,7 +245,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.phase in ENDED
 
     def exists_at(self, at: Millis) -> bool:
-        """Whether it held its place at a time."""
+        """Whether it held its resources at that time."""
         return self.created_at <= at and (self.completed_at is None or at < self.completed_at)
 
 

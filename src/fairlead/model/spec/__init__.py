@@ -1,4 +1,4 @@
 """The declared fields of a spec, each declared once, and the rules between them.
 
-Read by `kinds`, `formats`, `admission` and the engines.
+Used by `kinds`, `formats`, `admission` and the engines.
 """

@@ -1,6 +1,6 @@
-"""The specs of assets: pieces of a workload's spec under names of their own, and credentials.
+"""The specs of assets: named parts of a workload's spec, and credentials.
 
-Members that a workload has too are taken from its declaration; what only assets have is declared here.
+Members that workloads have too use the workload's declaration. Members that only assets have are declared here.
 """
 
 from typing import Annotated, Any, Literal, get_type_hints
@@ -32,7 +32,7 @@ ToolType = Literal[
 
 
 def _pick(name: str, *sources: tuple[type, tuple[str, ...]], base: type = Spec) -> Any:
-    """A spec with members of others, declared as they are there."""
+    """A spec made of members of other specs, with the same declarations."""
     fields = []
     for source, members in sources:
         hints = get_type_hints(source, include_extras=True)
@@ -48,7 +48,7 @@ class CredentialKey(Spec, frozen=True, kw_only=True):
 
 
 class AssetVariable(Spec, frozen=True, kw_only=True):
-    """An environment variable; a secret value is named by the credential that holds it."""
+    """An environment variable. A secret value is given as the credential that holds it."""
 
     name: Annotated[Maybe[Text], FieldInfo(text="The variable's name.")] = UNSET
     value: Annotated[Maybe[str], FieldInfo(text="Its value.")] = UNSET
@@ -62,39 +62,45 @@ class AssetVariable(Spec, frozen=True, kw_only=True):
 
 
 class NodePortInfo(Spec, frozen=True, kw_only=True):
-    is_custom_port: Annotated[Given[bool], FieldInfo(text="The submitter chooses the port.")] = UNSET
+    is_custom_port: Annotated[Given[bool], FieldInfo(text="Whether the submitter chooses the port.")] = UNSET
 
 
 class ExternalUrlInfo(Spec, frozen=True, kw_only=True):
-    is_custom_url: Annotated[Given[bool], FieldInfo(text="The submitter chooses the URL.")] = UNSET
+    is_custom_url: Annotated[Given[bool], FieldInfo(text="Whether the submitter chooses the URL.")] = UNSET
     external_url: Annotated[Maybe[Text], FieldInfo(text="The URL.")] = UNSET
 
 
 class ServingPortInfo(Spec, frozen=True, kw_only=True):
-    protocol: Annotated[Maybe[Literal["grpc", "http"]], FieldInfo(text="What is spoken there.")] = UNSET
+    protocol: Annotated[Maybe[Literal["grpc", "http"]], FieldInfo(text="The protocol.")] = UNSET
 
 
 class InternalTool(Spec, frozen=True, kw_only=True):
     tool_type: Annotated[ToolType, FieldInfo(text="Which tool.")]
     connection_type: Annotated[
-        Literal["LoadBalancer", "NodePort", "ExternalUrl", "ServingPort"], FieldInfo(text="How it is reached.")
+        Literal["LoadBalancer", "NodePort", "ExternalUrl", "ServingPort"], FieldInfo(text="How the tool is reached.")
     ]
-    container_port: Annotated[PortNumber, FieldInfo(text="Where it listens inside the container.")]
-    node_port_info: Annotated[Maybe[NodePortInfo], FieldInfo(text="For NodePort.")] = UNSET
-    external_url_info: Annotated[Maybe[ExternalUrlInfo], FieldInfo(text="For ExternalUrl.")] = UNSET
-    serving_port_info: Annotated[Maybe[ServingPortInfo], FieldInfo(text="For ServingPort.")] = UNSET
+    container_port: Annotated[PortNumber, FieldInfo(text="The port that the tool listens on inside the container.")]
+    node_port_info: Annotated[Maybe[NodePortInfo], FieldInfo(text="Options for the connection type NodePort.")] = UNSET
+    external_url_info: Annotated[
+        Maybe[ExternalUrlInfo], FieldInfo(text="Options for the connection type ExternalUrl.")
+    ] = UNSET
+    serving_port_info: Annotated[
+        Maybe[ServingPortInfo], FieldInfo(text="Options for the connection type ServingPort.")
+    ] = UNSET
 
 
 class ExternalTool(Spec, frozen=True, kw_only=True):
     tool_type: Annotated[Literal["wandb", "comet"], FieldInfo(text="Which tool.")]
-    external_url: Annotated[Text, FieldInfo(text="Where it is.")]
+    external_url: Annotated[Text, FieldInfo(text="The tool's URL.")]
 
 
 class ToolConnection(Spec, frozen=True, kw_only=True):
     name: Annotated[Text, FieldInfo(text="The connection's name.")]
-    is_external: Annotated[Given[bool], FieldInfo(text="The tool runs elsewhere.")] = UNSET
-    internal_tool_info: Annotated[Maybe[InternalTool], FieldInfo(text="A tool in the container.")] = UNSET
-    external_tool_info: Annotated[Maybe[ExternalTool], FieldInfo(text="A tool elsewhere.")] = UNSET
+    is_external: Annotated[Given[bool], FieldInfo(text="Whether the tool runs outside the container.")] = UNSET
+    internal_tool_info: Annotated[Maybe[InternalTool], FieldInfo(text="A tool that runs in the container.")] = UNSET
+    external_tool_info: Annotated[Maybe[ExternalTool], FieldInfo(text="A tool that runs outside the container.")] = (
+        UNSET
+    )
 
 
 class _EnvironmentOwn(Spec, frozen=True, kw_only=True):
@@ -106,7 +112,7 @@ class _EnvironmentOwn(Spec, frozen=True, kw_only=True):
     stdin: Stdin = UNSET
     connections: Annotated[
         Maybe[Annotated[tuple[ToolConnection, ...], Meta(max_length=1000)]],
-        FieldInfo(text="The tools that people reach in it.", key="name"),
+        FieldInfo(text="The tools that users can open.", key="name"),
     ] = UNSET
     override_uid_gid_in_workspace: Annotated[
         Given[bool], FieldInfo(text="Whether the submitter may choose another user and group.")
@@ -145,17 +151,17 @@ ConfigMapAsset = _pick(
 class _GitOwn(Spec, frozen=True, kw_only=True):
     password_asset_id: Annotated[
         Maybe[Uuid],
-        FieldInfo(text="The password credential; credentialId is the newer way.", refers=Reference.CREDENTIAL),
+        FieldInfo(text="The password credential; prefer credentialId, which replaces it.", refers=Reference.CREDENTIAL),
     ] = UNSET
     credential_id: Annotated[
         Maybe[Uuid],
-        FieldInfo(text="The credential that opens a private repository.", refers=Reference.CREDENTIAL),
+        FieldInfo(text="The credential for a private repository.", refers=Reference.CREDENTIAL),
     ] = UNSET
 
 
 class _S3Own(Spec, frozen=True, kw_only=True):
     access_key_asset_id: Annotated[
-        Maybe[Uuid], FieldInfo(text="The credential that opens a private bucket.", refers=Reference.CREDENTIAL)
+        Maybe[Uuid], FieldInfo(text="The credential for a private bucket.", refers=Reference.CREDENTIAL)
     ] = UNSET
 
 
@@ -169,18 +175,18 @@ GitAsset = _pick("GitAssetSpec", (Git, ("repository", "branch", "revision", "pat
 S3Asset = _pick("S3AssetSpec", (S3, ("bucket", "path", "url")), base=_S3Own)
 SecretAsset = _pick("SecretAssetSpec", (ConfigMapVolume, ("mount_path", "default_mode")), base=_SecretOwn)
 
-_EXISTING = "A secret that is there already, instead of values."
+_EXISTING = "An existing secret to use instead of values."
 ExistingSecret = Annotated[Maybe[Text], FieldInfo(text=_EXISTING, refers=Reference.SECRET)]
 
 
 class AccessKeyCredential(Spec, frozen=True, kw_only=True):
-    access_key_id: Annotated[Maybe[Text], FieldInfo(text="The access key's id.")] = UNSET
-    secret_access_key: Annotated[Maybe[Text], FieldInfo(text="Its secret part.", secret=True)] = UNSET
+    access_key_id: Annotated[Maybe[Text], FieldInfo(text="The id of the access key.")] = UNSET
+    secret_access_key: Annotated[Maybe[Text], FieldInfo(text="The secret of the access key.", secret=True)] = UNSET
     existing_secret_name: ExistingSecret = UNSET
 
 
 class PasswordCredential(Spec, frozen=True, kw_only=True):
-    user: Annotated[Maybe[Text], FieldInfo(text="The user.")] = UNSET
+    user: Annotated[Maybe[Text], FieldInfo(text="The user name.")] = UNSET
     password: Annotated[Maybe[Text], FieldInfo(text="The password.", secret=True)] = UNSET
     existing_secret_name: ExistingSecret = UNSET
 
@@ -202,5 +208,5 @@ class GenericSecretCredential(Spec, frozen=True, kw_only=True):
 
 
 class NgcCredential(Spec, frozen=True, kw_only=True, rename={"ngc_api_key": "ngc_api_key"}):
-    # The pattern of the contract is checked where it is used: a message must not repeat the value.
-    ngc_api_key: Annotated[Text, FieldInfo(text="The key of NVIDIA's registry.", secret=True)]
+    # The contract's pattern is checked by the caller, because an error message must not repeat the value.
+    ngc_api_key: Annotated[Text, FieldInfo(text="The API key for NVIDIA's registry.", secret=True)]

@@ -1,6 +1,4 @@
-"""The members of a spec that say how many pods answer requests, by what their number follows, and how long things
-may take; from them to the `Scaling` that the loop follows, and the rules between them.
-"""
+"""The fields of a spec for autoscaling and request timeouts, the rules between them, and the `Scaling` they mean."""
 
 from typing import Annotated, Any
 
@@ -11,19 +9,19 @@ from fairlead.model.pods.scaling import INITIALIZATION, REQUEST_TIMEOUT, Measure
 from fairlead.model.spec.fields import Count32, FieldInfo, FlagDeclaration, Int32, Maybe, Positive32, Spec, value_or
 from fairlead.model.spec.rules import Violation
 
-#: From which part of the threshold on pods are added where nothing is said; latency has no such part.
+#: The default percentage of the threshold at which pods are added; latency has none.
 _PERCENT = {Measure.CONCURRENCY: 70.0, Measure.THROUGHPUT: 70.0, Measure.LATENCY: 100.0}
 Hour = Annotated[int, Meta(ge=0, le=3600, extra_json_schema={"format": "int32"})]
 _METRIC = r"^[a-zA-Z_:][a-zA-Z0-9_:]*"
 
 
 class Autoscaling(Spec, frozen=True, kw_only=True):
-    """Between how many pods, and by what, the service grows and shrinks."""
+    """The bounds on the number of pods, and the metric by which it changes."""
 
     min_replicas: Annotated[
         Maybe[Count32],
         FieldInfo(
-            text="The fewest pods; with 0, none runs while nobody asks.",
+            text="The minimum number of pods. With 0, no pod runs while there are no requests.",
             default_text="1",
             yaml="minScale",
             yaml_kinds="I",
@@ -33,7 +31,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     max_replicas: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="The most pods.",
+            text="The maximum number of pods.",
             default_text="minReplicas, at least 1",
             yaml="maxScale",
             yaml_kinds="I",
@@ -43,7 +41,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     initial_replicas: Annotated[
         Maybe[Count32],
         FieldInfo(
-            text="With how many it begins.",
+            text="The number of pods to begin with.",
             default_text="minReplicas, at least 1",
             flags=(FlagDeclaration(name="--initial-replicas"),),
         ),
@@ -51,7 +49,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     activation_replicas: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="With how many it wakes from none.",
+            text="The number of pods to start when a request arrives and no pod runs.",
             default_text="1",
             flags=(FlagDeclaration(name="--activation-replicas"),),
         ),
@@ -59,7 +57,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     metric: Annotated[
         Maybe[Annotated[str, Meta(pattern=_METRIC + r"\Z", extra_json_schema={"pattern": _METRIC + "$"})]],
         FieldInfo(
-            text="What the load is measured by: concurrency, throughput or latency.",
+            text="The metric by which the number of pods changes: concurrency, throughput or latency.",
             yaml="metric",
             yaml_kinds="I",
             flags=(FlagDeclaration(name="--metric"),),
@@ -68,7 +66,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     metric_threshold: Annotated[
         Maybe[Int32],
         FieldInfo(
-            text="How much of it one pod is to bear: requests at once, requests per second, or milliseconds.",
+            text="The target value of the metric per pod: concurrent requests, requests per second, or milliseconds.",
             yaml="target",
             yaml_kinds="I",
             flags=(FlagDeclaration(name="--metric-threshold"),),
@@ -77,7 +75,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     metric_threshold_percentage: Annotated[
         Maybe[Annotated[float, Meta(ge=1, le=100, extra_json_schema={"format": "float"})]],
         FieldInfo(
-            text="From which part of the threshold on pods are added.",
+            text="The percentage of the threshold at which pods are added.",
             unit="percent",
             default_text="70; 100 for latency",
             flags=(FlagDeclaration(name="--metric-threshold-percentage"),),
@@ -86,7 +84,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     concurrency_hard_limit: Annotated[
         Maybe[Count32],
         FieldInfo(
-            text="The most requests at once per pod; further ones wait. 0 for no limit.",
+            text="The maximum number of concurrent requests per pod; further requests wait. 0 means no limit.",
             default_text="0",
             flags=(FlagDeclaration(name="--concurrency-hard-limit"),),
         ),
@@ -94,7 +92,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     scale_to_zero_retention_seconds: Annotated[
         Maybe[Hour],
         FieldInfo(
-            text="How long the last pod is kept when nobody asks any more.",
+            text="How long the last pod is kept after the last request.",
             unit="seconds",
             default_text="0",
             flags=(FlagDeclaration(name="--scale-to-zero-retention-seconds"),),
@@ -103,24 +101,24 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
     scale_down_delay_seconds: Annotated[
         Maybe[Hour],
         FieldInfo(
-            text="How long a lower load must last before pods go.",
+            text="How long the load must stay lower before pods are removed.",
             unit="seconds",
             default_text="0",
             flags=(FlagDeclaration(name="--scale-down-delay-seconds"),),
         ),
     ] = UNSET
     initialization_timeout_seconds: Annotated[
-        Maybe[Positive32], FieldInfo(text="As in servingConfiguration, which is the newer place.", unit="seconds")
+        Maybe[Positive32], FieldInfo(text="The same as in servingConfiguration; prefer that one.", unit="seconds")
     ] = UNSET
 
 
 class ServingConfiguration(Spec, frozen=True, kw_only=True):
-    """How long things may take."""
+    """Timeouts."""
 
     initialization_timeout_seconds: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="How long a revision's first pods may take to be ready; then it has failed.",
+            text="How long the first pods of a revision may take to become ready before the revision has failed.",
             unit="seconds",
             default_text="600",
             flags=(FlagDeclaration(name="--initialization-timeout-seconds"),),
@@ -129,7 +127,7 @@ class ServingConfiguration(Spec, frozen=True, kw_only=True):
     request_timeout_seconds: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="How long a request may wait for the beginning of its answer.",
+            text="How long a request may wait for the first byte of its response.",
             unit="seconds",
             default_text="300",
             flags=(FlagDeclaration(name="--request-timeout-seconds"),),
@@ -143,7 +141,7 @@ def _bounds(scaling: Autoscaling) -> tuple[int, int]:
 
 
 def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
-    """With how many pods it begins, and how their number goes on from there."""
+    """The number of pods to begin with, and how that number changes."""
     given = autoscaling if isinstance(autoscaling, Autoscaling) else Autoscaling()
     times = serving if isinstance(serving, ServingConfiguration) else ServingConfiguration()
     least, most = _bounds(given)
@@ -170,7 +168,7 @@ def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
 
 
 def autoscaling_violations(scaling: Any, path: str) -> list[Violation]:
-    """Bounds that contradict each other, and a load that cannot be measured."""
+    """Bounds that contradict each other, and metrics that are not supported."""
     if not isinstance(scaling, Autoscaling):
         return []
     least, most = _bounds(scaling)
@@ -195,13 +193,15 @@ def _metric_violations(scaling: Autoscaling, path: str, least: int, most: int) -
             found.append(Violation(f"{path}.metric", details))
         return found
     if metric not in set(Measure):
-        details = f"is {metric}; what is measured here is {', '.join(Measure)}"
+        details = f"is {metric}; supported metrics are {', '.join(Measure)}"
         found.append(Violation(f"{path}.metric", details))
     elif metric == Measure.LATENCY and least == 0:
-        details = "is latency, which says nothing while no pod runs; with minReplicas 0 use concurrency or throughput"
+        details = (
+            "is latency, which cannot be measured while no pod runs; with minReplicas 0 use concurrency or throughput"
+        )
         found.append(Violation(f"{path}.metric", details))
     if threshold is None:
         found.append(Violation(f"{path}.metricThreshold", "is missing; metric needs it"))
     elif threshold < 1:
-        found.append(Violation(f"{path}.metricThreshold", f"is {threshold}; a pod bears at least 1"))
+        found.append(Violation(f"{path}.metricThreshold", f"is {threshold}; it must be at least 1"))
     return found

@@ -1,7 +1,7 @@
-"""A spec in one plain form: only what counts, defaults of its objects filled in, keyed by REST names.
+"""A spec in canonical plain form: only members that count, with the defaults of its objects, keyed by REST names.
 
-Kinds make the pods' remaining fields with it; engines read the result. Nulls, null items, excluded items and items
-that lack a mandatory member are left out: admission has refused the last, except where an older dialect is forgiven.
+Kinds build the remaining fields of pods with it. Nulls, excluded items and items without a mandatory member are left
+out; admission refuses the latter in every dialect but the older one.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ _SCALAR, _STRUCT, _SCALARS, _STRUCTS = range(4)
 
 @cache
 def _plan(struct: type, without: frozenset[str] = frozenset()) -> tuple[tuple[str, str, int, Any, bool], ...]:
-    """Per member: attribute, REST name, how to treat it, default, mandatory. `exclude` has done its work already."""
+    """Per member but `exclude`: attribute, REST name, how to treat it, default, mandatory."""
     return tuple(
         (field.attribute, field.rest, _treatment(field), field.about.default, field.about.mandatory)
         for field in fields_of(struct)
@@ -50,7 +50,7 @@ def canonical(spec: Any, without: frozenset[str] = frozenset()) -> dict[str, Any
 
 
 def counts(item: Any) -> bool:
-    """Whether an item of a list takes part: not excluded, and nothing mandatory is missing."""
+    """Whether an item of a list counts: it is not excluded, and no mandatory member is missing."""
     if getattr(item, "exclude", UNSET) is True:
         return False
     for attribute, _, _, _, mandatory in _plan(item.__class__):
@@ -60,7 +60,7 @@ def counts(item: Any) -> bool:
 
 
 def items(value: Any) -> list[Any]:
-    """The items of a list member that take part; none when it was left out or null."""
+    """The items of a list that count; none if the list was left out or null."""
     if value is UNSET or value is None:
         return []
     return [item for item in value if item is not None and counts(item)]

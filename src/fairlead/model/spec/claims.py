@@ -1,4 +1,4 @@
-"""Persistent volume claims: those that exist, and what a new one is to be."""
+"""Persistent volume claims: existing ones, and the properties of new ones."""
 
 from typing import Annotated, Literal
 
@@ -21,9 +21,9 @@ from fairlead.model.spec.fields import (
 
 VolumeMode = Literal["Filesystem", "Block"]
 
-_TELLS_APART = "Tells this item apart where lists are merged and where policies lock items."
+_TELLS_APART = "Identifies this item when lists are merged and when policies lock items."
 InstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="name")]
-#: The same where the command line says `name` for what is mounted.
+#: The same, for items whose `name` on the command line is the mounted object.
 MountedInstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="instance")]
 
 
@@ -31,7 +31,7 @@ class AccessModes(Spec, frozen=True, kw_only=True):
     read_write_once: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="One node mounts it for reading and writing.",
+            text="One node can mount it read-write.",
             default=True,
             origin="contract",
             yaml="readWriteOnce",
@@ -41,7 +41,7 @@ class AccessModes(Spec, frozen=True, kw_only=True):
     read_only_many: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Many nodes mount it for reading.",
+            text="Many nodes can mount it read-only.",
             default=False,
             origin="contract",
             yaml="readOnlyMany",
@@ -51,7 +51,7 @@ class AccessModes(Spec, frozen=True, kw_only=True):
     read_write_many: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Many nodes mount it for reading and writing.",
+            text="Many nodes can mount it read-write.",
             default=False,
             origin="contract",
             yaml="readWriteMany",
@@ -80,7 +80,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     size: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="How large the new claim is. Must be given unless the claim exists.",
+            text="The size of the new claim. Mandatory unless the claim exists.",
             unit="bytes, as a quantity such as 1G",
             yaml="size",
             part="size",
@@ -89,7 +89,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     storage_class: Annotated[
         Maybe[ObjectName63],
         FieldInfo(
-            text="Which class of storage provides it.",
+            text="The storage class that provides it.",
             default_text="the installation's default class",
             yaml="storageClass",
             part="storageclass",
@@ -97,11 +97,11 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
             older=NO_SUCH_NAME,
         ),
     ] = UNSET
-    access_modes: Annotated[Maybe[AccessModes], FieldInfo(text="Who may mount the new claim, and how.")] = UNSET
+    access_modes: Annotated[Maybe[AccessModes], FieldInfo(text="How nodes can mount the new claim.")] = UNSET
     volume_mode: Annotated[
         Maybe[VolumeMode],
         FieldInfo(
-            text="A file system or a raw device.",
+            text="Whether the claim is a file system or a raw block device.",
             default="Filesystem",
             origin="prose",
             part="volume-mode",
@@ -109,7 +109,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     ] = UNSET
     added_attr_values: Annotated[
         Given[Annotated[tuple[AddedAttribute, ...], Meta(max_length=1000)]],
-        FieldInfo(text="Annotations for the new claim, as its storage class understands them.", part="attributes"),
+        FieldInfo(text="Annotations of the new claim, for its storage class.", part="attributes"),
     ] = UNSET
 
 
@@ -117,12 +117,12 @@ class Pvc(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="Where the claim appears inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="path", part="path"),
     ] = UNSET
     existing_pvc: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="True mounts a claim that must exist; otherwise it is made if there is none of that name.",
+            text="True mounts an existing claim. Otherwise the claim is created if there is none of that name.",
             default=False,
             origin="contract",
             yaml="existingPvc",
@@ -132,7 +132,7 @@ class Pvc(Spec, frozen=True, kw_only=True):
     claim_name: Annotated[
         Maybe[Text63],
         FieldInfo(
-            text="The claim's name, by which other workloads can mount it too.",
+            text="The claim's name. Other workloads can mount the claim by this name.",
             default_text="made from the workload's name",
             yaml="claimName",
             part="claimname",
@@ -142,12 +142,12 @@ class Pvc(Spec, frozen=True, kw_only=True):
     ] = UNSET
     read_only: Annotated[
         Maybe[bool],
-        FieldInfo(text="Mounts it for reading only.", default=False, origin="contract", yaml="readOnly", part="ro"),
+        FieldInfo(text="Mounts it read-only.", default=False, origin="contract", yaml="readOnly", part="ro"),
     ] = UNSET
     ephemeral: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="The claim is removed whenever the workload stops.",
+            text="Deletes the claim whenever the workload stops.",
             default=False,
             origin="contract",
             yaml="ephemeral",
@@ -165,6 +165,6 @@ class Pvc(Spec, frozen=True, kw_only=True):
     ] = UNSET
     claim_info: Annotated[
         Maybe[ClaimInfo],
-        FieldInfo(text="What a new claim is to be; not given for a claim that exists.", ignored_if="existing_pvc"),
+        FieldInfo(text="The properties of a new claim; not allowed for an existing claim.", ignored_if="existing_pvc"),
     ] = UNSET
     exclude: ExcludeItem = UNSET

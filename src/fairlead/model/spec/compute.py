@@ -1,4 +1,4 @@
-"""What a pod asks of its node: CPU, memory, GPUs, extended resources. Read by kinds; counted by scheduling."""
+"""What a pod requests of its node: CPU, memory, GPUs, extended resources. Read by kinds, counted by scheduling."""
 
 from typing import Annotated, Literal
 
@@ -32,11 +32,11 @@ _EXTENDED_QUANTITY = Annotated[
 class ExtendedResource(Spec, frozen=True, kw_only=True):
     resource: Annotated[
         Maybe[Text253],
-        FieldInfo(text="The resource's name, as its nodes declare it.", mandatory=True, yaml="name", part="resource"),
+        FieldInfo(text="The name of the resource, as nodes declare it.", mandatory=True, yaml="name", part="resource"),
     ] = UNSET
     quantity: Annotated[
         Maybe[_EXTENDED_QUANTITY],
-        FieldInfo(text="How much of it, a whole number.", default="1", origin="ours", yaml="quantity", part="quantity"),
+        FieldInfo(text="The amount, a whole number.", default="1", origin="ours", yaml="quantity", part="quantity"),
     ] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
@@ -45,9 +45,9 @@ class Compute(Spec, frozen=True, kw_only=True):
     cpu_core_request: Annotated[
         Maybe[Number],
         FieldInfo(
-            text="CPU cores that the pod is sure to get; it waits until a node has them free.",
+            text="CPU cores that are guaranteed to the pod; it waits until a node has them free.",
             unit="cores",
-            default_text="a tenth of the limit; 0.1 per GPU device where GPUs are asked for; otherwise none",
+            default_text="a tenth of the limit; 0.1 per GPU device if GPUs are requested; otherwise none",
             yaml="cpu",
             flags=(FlagDeclaration(name="--cpu-core-request", aliases=("--cpu",)),),
         ),
@@ -55,7 +55,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     cpu_core_limit: Annotated[
         Maybe[Number],
         FieldInfo(
-            text="CPU cores that the pod cannot go beyond; at least the request.",
+            text="The maximum number of CPU cores that the pod can use; at least the request.",
             unit="cores",
             default_text="no limit",
             yaml="cpuLimit",
@@ -65,9 +65,9 @@ class Compute(Spec, frozen=True, kw_only=True):
     cpu_memory_request: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="Memory that the pod is sure to get; it waits until a node has it free.",
+            text="Memory that is guaranteed to the pod; it waits until a node has it free.",
             unit="bytes, as a quantity such as 20M or 1Gi",
-            default_text="a tenth of the limit; 100Mi per GPU device where GPUs are asked for; otherwise none",
+            default_text="a tenth of the limit; 100Mi per GPU device if GPUs are requested; otherwise none",
             yaml="memory",
             flags=(FlagDeclaration(name="--cpu-memory-request", aliases=("--memory",)),),
         ),
@@ -75,7 +75,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     cpu_memory_limit: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="Memory that the pod cannot go beyond: a process that does is killed. At least the request.",
+            text="The maximum memory that the pod can use: a process that exceeds it is killed. At least the request.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="no limit",
             yaml="memoryLimit",
@@ -85,7 +85,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_devices_request: Annotated[
         Maybe[Count32],
         FieldInfo(
-            text="How many GPU devices; with a portion or memory request, that share of each of them, on one node.",
+            text="The number of GPU devices on one node; with a portion or memory request, that share of each device.",
             default_text="1 with a portion or memory request, otherwise none",
             yaml="gpuDevices",
             flags=(FlagDeclaration(name="--gpu-devices-request", short="-g", aliases=("--gpu",)),),
@@ -94,7 +94,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_request_type: Annotated[
         Maybe[GpuRequestType],
         FieldInfo(
-            text="Whether a share of a GPU is given as a portion of the device or as memory.",
+            text="Whether a share of a GPU is requested as a portion of the device or as memory.",
             default_text="whole devices",
             flags=(FlagDeclaration(name="--gpu-request-type"),),
         ),
@@ -102,7 +102,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_portion_request: Annotated[
         Maybe[Number],
         FieldInfo(
-            text="The part of each device, above 0 and at most 1; given exactly when the request type is portion.",
+            text="The portion of each device, above 0 and at most 1. Given if and only if the request type is portion.",
             unit="devices",
             yaml="gpu",
             flags=(FlagDeclaration(name="--gpu-portion-request"),),
@@ -111,7 +111,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_portion_limit: Annotated[
         Maybe[Number],
         FieldInfo(
-            text="The part of each device up to which the pod may go while others leave it free; at least the request.",
+            text="The portion of each device that the pod may use while it is free; at least the request.",
             unit="devices",
             default_text="the request",
             yaml="gpuLimit",
@@ -121,7 +121,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_memory_request: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="Memory of each device; given exactly when the request type is memory.",
+            text="The memory of each device. Given if and only if the request type is memory.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             yaml="gpuMemory",
             flags=(FlagDeclaration(name="--gpu-memory-request"),),
@@ -130,7 +130,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     gpu_memory_limit: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="Memory of each device up to which the pod may go while others leave it free; at least the request.",
+            text="The memory of each device that the pod may use while it is free; at least the request.",
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="the request",
             yaml="gpuMemoryLimit",
@@ -140,7 +140,7 @@ class Compute(Spec, frozen=True, kw_only=True):
     mig_profile: Annotated[
         Maybe[Text253],
         FieldInfo(
-            text="A MIG slice such as 1g.5gb: asks for one of the extended resource nvidia.com/mig-<profile>.",
+            text="A MIG slice such as 1g.5gb: requests one extended resource nvidia.com/mig-<profile>.",
             yaml="migProfile",
             flags=(FlagDeclaration(name="--mig-profile"),),
             surface="older",
@@ -150,7 +150,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         Maybe[bool],
         FieldInfo(
             text="Mounts a large shared-memory file system at /dev/shm.",
-            default_text="64 MB, as container runtimes give",
+            default_text="64 MB, the default of container runtimes",
             yaml="largeShm",
             flags=(FlagDeclaration(name="--large-shm"),),
         ),

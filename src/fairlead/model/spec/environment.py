@@ -28,7 +28,7 @@ class SecretKey(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[ObjectName253], FieldInfo(text="The secret's name.", mandatory=True, part="secret", older=NO_SUCH_NAME)
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
 
 
 class ConfigMapKey(Spec, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class ConfigMapKey(Spec, frozen=True, kw_only=True):
         Maybe[ObjectName253],
         FieldInfo(text="The config map's name.", mandatory=True, part="config-map", older=NO_SUCH_NAME),
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
 
 
 class UserCredentialKey(Spec, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class UserCredentialKey(Spec, frozen=True, kw_only=True):
         Maybe[Text253],
         FieldInfo(text="The credential's name; only its creator can use it.", mandatory=True, part="credential"),
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in it.", mandatory=True, part="key")] = UNSET
+    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
 
 
 class PodFieldRef(Spec, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class PodFieldRef(Spec, frozen=True, kw_only=True):
 
 
 class Variable(Spec, frozen=True, kw_only=True):
-    """An environment variable; exactly one of its five sources is given."""
+    """An environment variable with exactly one of five sources."""
 
     name: Annotated[Maybe[Text63], FieldInfo(text="The variable's name.", mandatory=True, part="name")] = UNSET
     value: Annotated[Maybe[UpTo10000], FieldInfo(text="Its value.", part="value", source=1)] = UNSET
@@ -72,7 +72,7 @@ class Variable(Spec, frozen=True, kw_only=True):
     user_credential: Annotated[
         Maybe[UserCredentialKey],
         FieldInfo(
-            text="Takes the value from a credential of the caller's own.", refers=Reference.USER_CREDENTIAL, source=4
+            text="Takes the value from a user credential of the caller.", refers=Reference.USER_CREDENTIAL, source=4
         ),
     ] = UNSET
     description: Annotated[Maybe[UpTo250], FieldInfo(text="What it is for.", part="description")] = UNSET
@@ -103,7 +103,7 @@ class ImagePullSecret(Spec, frozen=True, kw_only=True):
     user_credential: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="The secret is a credential of the caller's own.",
+            text="True if the secret is a user credential of the caller.",
             default=False,
             origin="ours",
             part="user-credential",

@@ -1,7 +1,7 @@
-"""How a field of a spec is declared once: its type and bounds for msgspec, and a `FieldInfo` with everything else.
+"""How a field of a spec is declared: its type and bounds for msgspec, and a `FieldInfo` with everything else.
 
-The spec structs of `model/` and `kinds/` are written with this; `formats/` and `admission/` walk what `fields_of`
-gives and know no field by name. It reads declarations only, never a request's bytes.
+The spec structs of `model/` and `kinds/` are declared with this. `formats/` and `admission/` walk the result of
+`fields_of` and know no field by name. It reads declarations only, never a request.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from msgspec import UNSET, Meta, UnsetType
 from fairlead.model.records.assets import Reference
 
 T = TypeVar("T")
-#: Left out, null or a value: three different facts.
+#: Left out, null, or a value: these three differ.
 Maybe = Union[T, None, UnsetType]  # noqa: UP007 - a generic alias; `T | None` cannot be subscripted at run time here
-#: Left out or a value; the contract has no null here.
+#: Left out or a value; the contract allows no null here.
 Given = Union[T, UnsetType]  # noqa: UP007 - as above
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
@@ -69,7 +69,7 @@ Uuid = Annotated[
     ),
 ]
 
-NO_SUCH_NAME = "nothing of that name can exist, so the workload waits for it"
+NO_SUCH_NAME = "no object of that name can exist, so the workload waits for it"
 
 
 class FlagDeclaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -78,21 +78,21 @@ class FlagDeclaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     name: str
     short: str = ""
     aliases: tuple[str, ...] = ()
-    #: Further names that it has only with the word of a role before them.
+    #: Further names, which exist only behind the prefix of a role.
     role_aliases: tuple[str, ...] = ()
-    #: value: one word; list: words by comma, repeatable; pair: A=B, repeatable; item: parts by comma, repeatable;
-    #: switch: no word; duration: 90s, 5m, 2h; words: what follows `--`; members: one flag for each member of the
-    #: object, their names behind this one's; object: its parts by comma, the first one's value may stand alone.
-    #: Empty: as the field's type says.
+    #: value: one word; list: words separated by commas, repeatable; pair: A=B, repeatable; item: parts separated by
+    #: commas, repeatable; switch: no word; duration: 90s, 5m, 2h; words: everything after `--`; members: one flag for
+    #: each member of the object, named FLAG-MEMBER; object: parts separated by commas, the first may be a bare value.
+    #: Empty: derived from the field's type.
     form: str = ""
-    #: What a switch sets; nothing for true.
+    #: The value that a switch sets; None for true.
     constant: Any = None
-    #: Members set besides, by path inside the item (or inside the spec where the field is no list).
+    #: Further members to set, by path inside the item (or inside the spec if the field is not a list).
     preset: dict[str, Any] = {}
-    #: For a pair: the paths inside the item of what stands left and right of the equals sign; a third one follows
-    #: after a comma by its part's name.
+    #: For a pair: the paths inside the item of the left and the right side of the equals sign; a third part follows
+    #: after a comma, by its name.
     pair: tuple[str, ...] = ()
-    #: The parts it takes, by path inside the item; nothing for all of them.
+    #: The parts that it accepts, by path inside the item; empty for all of them.
     parts: tuple[str, ...] = ()
     help: str = ""
 
@@ -102,26 +102,26 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     text: str
     unit: str = ""
-    #: What holds when it is not given, if that is one value; where that comes from: `contract` (its schema),
-    #: `prose` (its text), `kubernetes`, `ours`; and in words where it is no one value.
+    #: The default, if it is a single value; its origin: `contract` (the schema), `prose` (the contract's text),
+    #: `kubernetes` or `ours`; and the default in words if it is not a single value.
     default: Any = None
     origin: str = ""
     default_text: str = ""
-    #: Must be given, though the contract says so in prose only.
+    #: Whether it must be given, even if only the contract's prose says so.
     mandatory: bool = False
-    #: The member by which the items of a list are told apart when lists are merged.
+    #: The member that identifies the items of a list when lists are merged.
     key: str = ""
-    #: Its name in workload YAML, and the kinds there that have it (letters of W T D I J); other accepted spellings.
+    #: Its name in workload YAML, the kinds that have it there (letters of W T D I J), and other accepted spellings.
     yaml: str = ""
     yaml_kinds: str = "WTDIJ"
     yaml_also: tuple[str, ...] = ()
     flags: tuple[FlagDeclaration, ...] = ()
-    #: As a member of an item on the command line: the part's name, and what the bare name sets.
+    #: For a member of an item on the command line: the part's name, and the value that the bare name sets.
     part: str = ""
     part_constant: Any = None
-    #: It describes pods of another role: that role's name stands before its flags, and YAML has it nowhere.
+    #: For a field that describes pods of another role: the role's name, which prefixes its flags. YAML lacks it.
     role: str = ""
-    #: Its value is a secret: never shown, logged or indexed.
+    #: Whether its value is a secret, which is never shown, logged or indexed.
     secret: bool = False
     #: The kind of object that it names. `model/spec/references.py` walks these.
     refers: Reference | None = None
@@ -135,14 +135,14 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_live: bool = False
     #: For the alternative sources of one value: their order; the first one given counts. 0 for other fields.
     source: int = 0
-    #: What is done instead where the older page's dialect breaks its pattern; nothing where that is refused.
+    #: What happens if a value in the older dialect breaks its pattern; empty if that is refused.
     older: str = ""
-    #: Which surface has it: `contract`, or `older` for what only the older page and workload YAML know.
+    #: `contract`, or `older` for fields that only the older dialect and workload YAML have.
     surface: str = "contract"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One member of a spec struct, as the walkers see it."""
+    """One declared member of a spec struct."""
 
     attribute: str
     rest: str
@@ -151,10 +151,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     nullable: bool
     #: The type without null: one of msgspec.inspect's types; a number is its FloatType.
     shape: msgspec.inspect.Type
-    #: Its schema's own words (format, pattern as the contract writes it).
+    #: Further keywords of its schema (format, pattern as the contract writes it).
     schema: dict[str, Any] = {}
     is_quantity: bool = False
-    #: For a struct, or a list of structs: which.
+    #: The struct, for a struct or a list of structs.
     struct: Any = None
     is_list: bool = False
     #: For a list: whether an item may be null, and the item's type.
@@ -163,7 +163,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def type_word(self) -> str:
-        """Its type in one word, of a list that of its items: boolean, integer, number, string or object."""
+        """Its type in one word (for a list, the type of its items): boolean, integer, number, string or object."""
         word = _TYPE_WORDS.get(type(self.item if self.is_list else self.shape), "string")
         return "object" if self.struct is not None else word
 
@@ -176,7 +176,7 @@ _TYPE_WORDS: dict[Any, str] = {
 
 
 def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
-    """The type without null and metadata: (type, nullable, schema words, is a quantity)."""
+    """The type without null and metadata: (type, nullable, schema keywords, is a quantity)."""
     origin = get_origin(hint)
     if origin is Annotated:
         shape, nullable, words, quantity = _bare(hint.__origin__)
@@ -189,7 +189,7 @@ def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
     if origin is Union or origin is UnionType:
         given = [member for member in get_args(hint) if member not in (NoneType, UnsetType)]
         members = [_bare(member) for member in given]
-        # The only union of the declarations is that of whole and broken numbers.
+        # The only union in the declarations is int | float.
         chosen = next((m for m in members if isinstance(m[0], msgspec.inspect.FloatType)), members[0])
         words = {key: value for member in members for key, value in member[2].items()}
         return chosen[0], NoneType in get_args(hint), words, any(member[3] for member in members)
@@ -209,7 +209,7 @@ def _shape(hint: Any, origin: Any) -> msgspec.inspect.Type:
     if hint in _SIMPLE:
         return _SIMPLE[hint]()
     if origin is tuple and get_args(hint)[1:] == (...,):
-        # What the items are is worked out where it is asked for.
+        # `_field` works out the type of the items.
         return msgspec.inspect.VarTupleType(msgspec.inspect.AnyType())
     if isinstance(origin or hint, type) and issubclass(origin or hint, msgspec.Struct):
         return msgspec.inspect.StructType(hint, ())
@@ -233,8 +233,8 @@ def _about_of(hint: Any) -> FieldInfo:
 
 
 def _hints(struct: Any) -> dict[str, Any]:
-    """What the members are declared as. The annotations themselves, which are no texts here: to have them evaluated,
-    and all below them with each, was half of what a short command took."""
+    """The annotations of the members. They are read as they are, because evaluating them with everything below took
+    half the time of a short command."""
     plain = get_origin(struct) or struct
     found: dict[str, Any] = {}
     for parent in reversed(plain.__mro__):
@@ -246,7 +246,7 @@ def _hints(struct: Any) -> dict[str, Any]:
 
 
 def _filled(hint: Any, known: dict[Any, Any]) -> Any:
-    """The hint with the types that a generic struct was made for."""
+    """The hint with the type arguments of a generic struct filled in."""
     if isinstance(hint, TypeVar):
         return known.get(hint, hint)
     open_ones = getattr(hint, "__parameters__", ())
@@ -255,7 +255,7 @@ def _filled(hint: Any, known: dict[Any, Any]) -> Any:
 
 @cache
 def fields_of(struct: Any) -> tuple[Field, ...]:
-    """The declared members of a spec struct, in their order."""
+    """The declared members of a spec struct, in order."""
     plain = get_origin(struct) or struct
     hints = _hints(struct)
     names, defaults = plain.__struct_fields__, plain.__struct_defaults__
@@ -306,25 +306,25 @@ def sources_of(struct: Any) -> tuple[Field, ...]:
 
 
 def struct_members(struct: Any) -> tuple[str, ...]:
-    """The REST names of a spec struct's members, where nothing else of them is asked for."""
+    """The REST names of a spec struct's members, without building their declarations."""
     names: tuple[str, ...] = struct.__struct_encode_fields__
     return names
 
 
 def is_given(value: Any) -> bool:
-    """Whether a member carries a value: neither left out nor null."""
+    """Whether a member has a value: it is neither left out nor null."""
     return value is not UNSET and value is not None
 
 
 def value_or(value: Any, default: Any) -> Any:
-    """The member's value, or what holds when it was left out or null."""
+    """The member's value, or the default if it was left out or null."""
     return default if value is UNSET or value is None else value
 
 
 def build(struct: type, plain: dict[str, Any]) -> Any:
-    """A spec from plain data without looking at bounds, for specs that were accepted with a remark.
+    """A spec from plain data without checking bounds, for specs that were accepted with a remark.
 
-    Members that are unknown, or of another shape than declared, are left out.
+    Unknown members, and members of another type than declared, are left out.
     """
     values: dict[str, Any] = {}
     for field in fields_of(struct):
@@ -351,13 +351,13 @@ def _build_item(field: Field, item: Any) -> Any:
 
 
 class Spec(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The root of all spec structs: what is not declared is refused, what was not sent stays unset."""
+    """The base of all spec structs: undeclared members are refused, members that were not sent stay unset."""
 
 
 ExcludeItem = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="True leaves out an item that the policy's defaults would add.",
+        text="True leaves out an item that the defaults of the policy would add.",
         default=False,
         origin="contract",
         part="exclude",
@@ -366,5 +366,5 @@ ExcludeItem = Annotated[
 #: As `ExcludeItem`, where the contract's schema names no default.
 ExcludeItemUnset = Annotated[
     Maybe[bool],
-    FieldInfo(text="True leaves out an item that the policy's defaults would add.", part="exclude"),
+    FieldInfo(text="True leaves out an item that the defaults of the policy would add.", part="exclude"),
 ]

@@ -1,4 +1,4 @@
-"""How pods are run rather than what is in them: terminal, retries, grace, auto-deletion. Shared by kinds that end."""
+"""How pods are run: terminal, retries, grace period, auto-deletion. Shared by the kinds that run to completion."""
 
 from typing import Annotated, Literal
 
@@ -25,7 +25,7 @@ Tty = Annotated[
 Stdin = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="Keeps the process's standard input open; otherwise it reads an end at once.",
+        text="Keeps the standard input of the process open; otherwise it is at end of file.",
         default=False,
         origin="kubernetes",
         yaml="stdin",
@@ -46,7 +46,7 @@ BackoffLimit = Annotated[
 RestartPolicyField = Annotated[
     Maybe[RestartPolicyName],
     FieldInfo(
-        text="What happens to a container that ends: restarted in place always, after a failure, or never.",
+        text="Whether a container that exits is restarted in place: always, after a failure, or never.",
         default_text="Never: a failed pod is replaced by a new one",
         flags=(FlagDeclaration(name="--restart-policy"),),
     ),
@@ -54,7 +54,7 @@ RestartPolicyField = Annotated[
 TerminationGracePeriod = Annotated[
     Maybe[Annotated[int, Meta(ge=0, le=2**63 - 1, extra_json_schema={"format": "int64"})]],
     FieldInfo(
-        text="The time between the request to end and the end by force; 0 ends at once.",
+        text="The time between the termination signal and the forced kill; 0 kills at once.",
         unit="seconds",
         default=GRACE_SECONDS,
         origin="kubernetes",
@@ -64,7 +64,7 @@ TerminationGracePeriod = Annotated[
 TerminateAfterPreemption = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="A preempted workload ends instead of waiting for its next turn.",
+        text="A preempted workload ends instead of returning to the queue.",
         default=False,
         origin="prose",
         yaml="terminateAfterPreemption",
@@ -75,7 +75,7 @@ TerminateAfterPreemption = Annotated[
 PreemptionLimit = Annotated[
     Maybe[Annotated[int, Meta(ge=0, le=2**31 - 1, extra_json_schema={"format": "int32"})]],
     FieldInfo(
-        text="How many times the workload may be preempted; after one more it is Failed.",
+        text="How often the workload may be preempted. One more preemption makes it Failed.",
         default_text="no limit",
         yaml="preemptionLimit",
         yaml_kinds="T",
@@ -86,7 +86,7 @@ PreemptionLimit = Annotated[
 AutoDeletionTime = Annotated[
     Maybe[Int64],
     FieldInfo(
-        text="How long after its end the workload is deleted by itself; 0 deletes it at once.",
+        text="How long after its end the workload is deleted automatically; 0 deletes it at once.",
         unit="seconds",
         default=AUTO_DELETION_SECONDS,
         origin="prose",

@@ -1,4 +1,4 @@
-"""Labels and annotations of a workload's pods, and the owner's name for people."""
+"""Labels and annotations of a workload's pods, and the display name of its owner."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ class Annotation(Spec, frozen=True, kw_only=True):
 Username = Annotated[
     Maybe[UpTo253],
     FieldInfo(
-        text="The owner's name for people; it decides nothing about access.",
+        text="The display name of the owner; it has no effect on access.",
         yaml="username",
         flags=(FlagDeclaration(name="--username"),),
         surface="older",

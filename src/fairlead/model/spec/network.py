@@ -1,4 +1,4 @@
-"""How a pod is reached from outside, and how its readiness is asked for."""
+"""How a pod is reached from outside, and how its readiness is probed."""
 
 from typing import Annotated, Literal
 
@@ -31,7 +31,7 @@ ProbeScheme = Literal["HTTP", "HTTPS"]
 class Port(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text63],
-        FieldInfo(text="Tells this port apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Identifies this port when lists are merged and when policies lock items.", part="name"),
     ] = UNSET
     container: Annotated[
         Maybe[PortNumber],
@@ -39,17 +39,17 @@ class Port(Spec, frozen=True, kw_only=True):
     ] = UNSET
     service_type: Annotated[
         Maybe[ServiceType],
-        FieldInfo(text="How it is offered.", mandatory=True, yaml="serviceType", part="service-type"),
+        FieldInfo(text="How the port is exposed.", mandatory=True, yaml="serviceType", part="service-type"),
     ] = UNSET
     external: Annotated[
         Maybe[Int32],
-        FieldInfo(text="The port outside.", default_text="chosen by the system", yaml="external", part="external"),
+        FieldInfo(text="The external port.", default_text="chosen automatically", yaml="external", part="external"),
     ] = UNSET
     tool_type: Annotated[
-        Maybe[UpTo63], FieldInfo(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+        Maybe[UpTo63], FieldInfo(text="The type of the tool that serves it.", yaml="toolType", part="tool-type")
     ] = UNSET
     tool_name: Annotated[
-        Maybe[UpTo253], FieldInfo(text="The tool's name for people.", yaml="toolName", part="tool-name")
+        Maybe[UpTo253], FieldInfo(text="The display name of the tool.", yaml="toolName", part="tool-name")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -57,20 +57,20 @@ class Port(Spec, frozen=True, kw_only=True):
 class ExposedUrl(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text253],
-        FieldInfo(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Identifies this URL when lists are merged and when policies lock items.", part="name"),
     ] = UNSET
     container: Annotated[
         Maybe[Int32],
         FieldInfo(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
     ] = UNSET
-    url: Annotated[
-        Maybe[UpTo2048], FieldInfo(text="The URL.", default_text="made by the system", yaml="url", part="url")
-    ] = UNSET
+    url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", default_text="generated", yaml="url", part="url")] = (
+        UNSET
+    )
     authorization_type: Annotated[
         Maybe[UrlAuthorization],
         FieldInfo(
-            text="Who may open it: everybody who is signed in, the users listed, or the groups listed.",
-            default_text="by the list that is given; with none, everybody who is signed in",
+            text="Who may open it: every signed-in user, the listed users, or the listed groups.",
+            default_text="by the given list; without one, every signed-in user",
             part="authorization-type",
         ),
     ] = UNSET
@@ -83,10 +83,10 @@ class ExposedUrl(Spec, frozen=True, kw_only=True):
         FieldInfo(text="Groups whose members may open it.", yaml="authorizedGroups", part="authgroups"),
     ] = UNSET
     tool_type: Annotated[
-        Maybe[str], FieldInfo(text="What kind of tool answers there.", yaml="toolType", part="tool-type")
+        Maybe[str], FieldInfo(text="The type of the tool that serves it.", yaml="toolType", part="tool-type")
     ] = UNSET
     tool_name: Annotated[
-        Maybe[UpTo253], FieldInfo(text="The tool's name for people.", yaml="toolName", part="tool-name")
+        Maybe[UpTo253], FieldInfo(text="The display name of the tool.", yaml="toolName", part="tool-name")
     ] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
@@ -94,11 +94,11 @@ class ExposedUrl(Spec, frozen=True, kw_only=True):
 class RelatedUrl(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[UpTo63],
-        FieldInfo(text="Tells this URL apart where lists are merged and where policies lock items.", part="name"),
+        FieldInfo(text="Identifies this URL when lists are merged and when policies lock items.", part="name"),
     ] = UNSET
     url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", mandatory=True, part="url")] = UNSET
     type: Annotated[
-        Maybe[UpTo63], FieldInfo(text="What service stands there, such as wandb.", mandatory=True, part="type")
+        Maybe[UpTo63], FieldInfo(text="The service at this URL, such as wandb.", mandatory=True, part="type")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -116,10 +116,10 @@ class HttpGet(Spec, frozen=True, kw_only=True):
             ]
         ],
         FieldInfo(
-            text="The path to ask for.", default="/", origin="prose", part="path", older="it is read from the root"
+            text="The path of the request.", default="/", origin="prose", part="path", older="it is read from the root"
         ),
     ] = UNSET
-    port: Annotated[Maybe[PortNumber], FieldInfo(text="The container's port to ask.", mandatory=True, part="port")] = (
+    port: Annotated[Maybe[PortNumber], FieldInfo(text="The port of the container.", mandatory=True, part="port")] = (
         UNSET
     )
     host: Annotated[
@@ -134,7 +134,7 @@ class HttpGet(Spec, frozen=True, kw_only=True):
             ]
         ],
         FieldInfo(
-            text="The Host header of the question; it always goes to the pod itself.",
+            text="The Host header of the request; the request always goes to the pod itself.",
             default_text="the pod's address",
             part="host",
         ),
@@ -145,14 +145,14 @@ class HttpGet(Spec, frozen=True, kw_only=True):
 
 
 class ProbeHandler(Spec, frozen=True, kw_only=True):
-    http_get: Annotated[Given[HttpGet], FieldInfo(text="Asks by HTTP GET.", mandatory=True)] = UNSET
+    http_get: Annotated[Given[HttpGet], FieldInfo(text="Probes with HTTP GET.", mandatory=True)] = UNSET
 
 
 class Probe(Spec, frozen=True, kw_only=True):
     initial_delay_seconds: Annotated[
         Maybe[Count32],
         FieldInfo(
-            text="How long after the start the first question is asked.",
+            text="The time between the start and the first probe.",
             unit="seconds",
             default=0,
             origin="kubernetes",
@@ -161,16 +161,16 @@ class Probe(Spec, frozen=True, kw_only=True):
     ] = UNSET
     period_seconds: Annotated[
         Maybe[Positive32],
-        FieldInfo(text="The time between questions.", unit="seconds", default=10, origin="kubernetes", part="period"),
+        FieldInfo(text="The time between probes.", unit="seconds", default=10, origin="kubernetes", part="period"),
     ] = UNSET
     timeout_seconds: Annotated[
         Maybe[Positive32],
-        FieldInfo(text="How long an answer may take.", unit="seconds", default=1, origin="kubernetes", part="timeout"),
+        FieldInfo(text="How long a response may take.", unit="seconds", default=1, origin="kubernetes", part="timeout"),
     ] = UNSET
     success_threshold: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="How many good answers in a row make it ready.",
+            text="How many successful probes in a row make it ready.",
             default=1,
             origin="kubernetes",
             part="success-threshold",
@@ -179,20 +179,20 @@ class Probe(Spec, frozen=True, kw_only=True):
     failure_threshold: Annotated[
         Maybe[Positive32],
         FieldInfo(
-            text="How many bad answers in a row end its readiness.",
+            text="How many failed probes in a row make it unready.",
             default=3,
             origin="kubernetes",
             part="failure-threshold",
         ),
     ] = UNSET
-    handler: Annotated[Maybe[ProbeHandler], FieldInfo(text="What is asked.", mandatory=True)] = UNSET
+    handler: Annotated[Maybe[ProbeHandler], FieldInfo(text="The request to make.", mandatory=True)] = UNSET
 
 
 class Probes(Spec, frozen=True, kw_only=True):
     readiness: Annotated[
         Maybe[Probe],
         FieldInfo(
-            text="When the container counts as ready for traffic.",
+            text="When the container is ready for traffic.",
             yaml="readinessProbe",
             flags=(FlagDeclaration(name="--readiness-probe", form="members"),),
         ),
@@ -202,13 +202,16 @@ class Probes(Spec, frozen=True, kw_only=True):
 Ports = Annotated[
     Maybe[Annotated[tuple[Port | None, ...], Meta(max_length=1000)]],
     FieldInfo(
-        text="Ports by which the pods are reached.", key="name", yaml="ports", flags=(FlagDeclaration(name="--port"),)
+        text="Ports through which the pods are reached.",
+        key="name",
+        yaml="ports",
+        flags=(FlagDeclaration(name="--port"),),
     ),
 ]
 ExposedUrls = Annotated[
     Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
     FieldInfo(
-        text="URLs by which the pods are reached.",
+        text="URLs through which the pods are reached.",
         key="name",
         yaml="exposedUrls",
         yaml_kinds="WTDIJ",
@@ -218,7 +221,7 @@ ExposedUrls = Annotated[
 RelatedUrls = Annotated[
     Maybe[Annotated[tuple[RelatedUrl | None, ...], Meta(max_length=1000)]],
     FieldInfo(
-        text="Pages elsewhere that belong to the workload, shown beside it.",
+        text="External pages that belong to the workload and are shown with it.",
         key="name",
         flags=(FlagDeclaration(name="--related-url"),),
     ),

@@ -1,4 +1,4 @@
-"""Which nodes may take a pod, and how the workload stands in the queue."""
+"""Which nodes may run a pod, and the priority of the workload in the queue."""
 
 from typing import Annotated, Literal
 
@@ -41,7 +41,7 @@ class MatchExpression(Spec, frozen=True, kw_only=True):
 class NodeSelectorTerm(Spec, frozen=True, kw_only=True):
     match_expressions: Annotated[
         Given[Annotated[tuple[MatchExpression | None, ...], Meta(max_length=1000)]],
-        FieldInfo(text="All of these must hold for the node."),
+        FieldInfo(text="All of these expressions must match the node."),
     ] = UNSET
 
 
@@ -60,7 +60,7 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
     type: Annotated[
         Maybe[PodAffinityType],
         FieldInfo(
-            text="Whether the rule must hold or is only preferred.",
+            text="Whether the rule is required or preferred.",
             mandatory=True,
             yaml="podAffinitySchedulingRule",
             yaml_kinds="WTIJ",
@@ -69,7 +69,7 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
     key: Annotated[
         Maybe[UpTo63],
         FieldInfo(
-            text="The node label whose value the workload's pods share.",
+            text="The node label whose value all pods of the workload share.",
             mandatory=True,
             yaml="podAffinityTopology",
             yaml_kinds="WTIJ",
@@ -77,12 +77,12 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
                 FlagDeclaration(
                     name="--required-pod-topology-key",
                     preset={"podAffinity.type": "Required"},
-                    help="Place all pods where this node label has one value, or not at all.",
+                    help="Place all pods on nodes with the same value of this label, or not at all.",
                 ),
                 FlagDeclaration(
                     name="--preferred-pod-topology-key",
                     preset={"podAffinity.type": "Preferred"},
-                    help="Place all pods where this node label has one value, if possible.",
+                    help="Place all pods on nodes with the same value of this label, if possible.",
                 ),
             ),
         ),
@@ -92,12 +92,15 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
 class Toleration(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[Text253],
-        FieldInfo(text="Tells this toleration apart where lists are merged and policies lock items.", part="name"),
+        FieldInfo(text="Identifies this toleration when lists are merged and when policies lock items.", part="name"),
     ] = UNSET
     operator: Annotated[
         Maybe[TolerationOperator],
         FieldInfo(
-            text="Equal compares the taint's value, Exists takes any.", mandatory=True, yaml="operator", part="operator"
+            text="Equal compares the taint's value, Exists matches any value.",
+            mandatory=True,
+            yaml="operator",
+            part="operator",
         ),
     ] = UNSET
     key: Annotated[Maybe[UpTo253], FieldInfo(text="The taint's key.", mandatory=True, yaml="key", part="key")] = UNSET
@@ -106,14 +109,14 @@ class Toleration(Spec, frozen=True, kw_only=True):
     ] = UNSET
     effect: Annotated[
         Maybe[TolerationEffect],
-        FieldInfo(text="The taint's effect; Any for all.", mandatory=True, yaml="effect", part="effect"),
+        FieldInfo(text="The taint's effect; Any matches all effects.", mandatory=True, yaml="effect", part="effect"),
     ] = UNSET
     seconds: Annotated[
         Maybe[Annotated[int, Meta(ge=1)]],
         FieldInfo(
             text="How long the taint is tolerated; only with NoExecute.",
             unit="seconds",
-            default_text="for ever",
+            default_text="forever",
             yaml="seconds",
             part="seconds",
         ),
@@ -124,7 +127,7 @@ class Toleration(Spec, frozen=True, kw_only=True):
 NodePools = Annotated[
     Maybe[Annotated[tuple[UpTo63, ...], Meta(max_length=1000)]],
     FieldInfo(
-        text="Node pools to try, the first one first.",
+        text="The node pools to try, in order.",
         default_text="the project's default pools",
         yaml="nodePools",
         flags=(FlagDeclaration(name="--node-pools", aliases=("--node-pool",)),),
@@ -142,11 +145,14 @@ Preemptibility = Annotated[
     Maybe[Preemptible],
     FieldInfo(
         text="Whether the workload may be preempted.",
-        default_text="by its priority: below 100 it may",
+        default_text="by its priority: below 100 it may be preempted",
         flags=(
             FlagDeclaration(name="--preemptibility"),
             FlagDeclaration(
-                name="--preemptible", form="switch", constant="preemptible", help="The older word: it may be preempted."
+                name="--preemptible",
+                form="switch",
+                constant="preemptible",
+                help="Older spelling: the workload may be preempted.",
             ),
         ),
     ),
@@ -154,7 +160,7 @@ Preemptibility = Annotated[
 Category = Annotated[
     Maybe[str],
     FieldInfo(
-        text="The category under which it is counted.",
+        text="The category of the workload in summaries.",
         default_text="the kind's own",
         flags=(FlagDeclaration(name="--category"),),
     ),

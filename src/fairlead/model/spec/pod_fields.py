@@ -1,6 +1,6 @@
-"""The members that the pods of every kind have in common; a kind adds its own beside them, or nests this per role.
+"""The fields that the pods of every kind have. A kind adds its own fields, or nests this once per role.
 
-Storage and security come in two widths, so they are members of what inherits from here.
+Storage and security are not here, because they differ between kinds.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
     image_pull_policy: Annotated[
         Maybe[ImagePullPolicy],
         FieldInfo(
-            text="When the image is fetched anew.",
+            text="When the image is pulled.",
             default_text="Always with the tag latest or none, otherwise IfNotPresent",
             yaml="imagePullPolicy",
             flags=(FlagDeclaration(name="--image-pull-policy"),),
@@ -48,7 +48,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
     image_pull_secrets: Annotated[
         Maybe[Annotated[tuple[ImagePullSecret | None, ...], Meta(max_length=1000)]],
         FieldInfo(
-            text="Secrets that open the image's registry.",
+            text="Secrets for the registry of the image.",
             key="name",
             flags=(FlagDeclaration(name="--image-pull-secret"),),
         ),
@@ -56,7 +56,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
     command: Annotated[
         Maybe[Text10000],
         FieldInfo(
-            text="The program to start instead of the image's own, one text that is split as a shell splits it.",
+            text="The command to run instead of the image's entry point: one string, split as a shell splits it.",
             default_text="the image's entry point",
             yaml="command",
             flags=(
@@ -64,7 +64,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
                     name="--command",
                     short="-c",
                     form="words",
-                    help="The words after -- replace the image's entry point; without this they are arguments.",
+                    help="Use the words after -- as the command; without this flag they are arguments.",
                 ),
             ),
         ),
@@ -72,18 +72,20 @@ class PodFields(Spec, frozen=True, kw_only=True):
     args: Annotated[
         Maybe[Text10000],
         FieldInfo(
-            text="The program's arguments, one text that is split as a shell splits it.",
+            text="The arguments of the command: one string, split as a shell splits it.",
             yaml="arguments",
             yaml_also=("args",),
             flags=(
-                FlagDeclaration(name="--args", form="words", help="Arguments as one text; or write them after --."),
+                FlagDeclaration(
+                    name="--args", form="words", help="The arguments as one string; or write them after --."
+                ),
             ),
         ),
     ] = UNSET
     working_dir: Annotated[
         Maybe[Text4096],
         FieldInfo(
-            text="The folder in which the program starts.",
+            text="The working directory of the command.",
             default_text="the image's",
             yaml="workingDir",
             flags=(FlagDeclaration(name="--working-dir"),),
@@ -92,8 +94,8 @@ class PodFields(Spec, frozen=True, kw_only=True):
     create_home_dir: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Gives the process a home folder of its own.",
-            default_text="true when the user comes from the identity token, otherwise false",
+            text="Creates a home directory for the process.",
+            default_text="true if the user comes from the identity token, otherwise false",
             yaml="createHomeDir",
             flags=(FlagDeclaration(name="--create-home-dir"),),
         ),
@@ -101,7 +103,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
     environment_variables: Annotated[
         Maybe[Annotated[tuple[Variable | None, ...], Meta(max_length=1000)]],
         FieldInfo(
-            text="Environment variables, each from one source.",
+            text="Environment variables, each with one source.",
             key="name",
             yaml="environment",
             flags=(
@@ -135,13 +137,13 @@ class PodFields(Spec, frozen=True, kw_only=True):
                     name="--env-my-credentials",
                     form="pair",
                     pair=("name", "userCredential.name", "userCredential.key"),
-                    help="A variable from a credential of yours: NAME=CREDENTIAL,key=KEY.",
+                    help="A variable from one of your credentials: NAME=CREDENTIAL,key=KEY.",
                 ),
                 FlagDeclaration(name="--env-item", form="item", parts=("name", "value", "description", "exclude")),
             ),
         ),
     ] = UNSET
-    compute: Annotated[Maybe[Compute], FieldInfo(text="What each pod asks of its node.")] = UNSET
+    compute: Annotated[Maybe[Compute], FieldInfo(text="The resources that each pod requests.")] = UNSET
     labels: Annotated[
         Maybe[Annotated[tuple[Label | None, ...], Meta(max_length=1000)]],
         FieldInfo(
@@ -169,31 +171,31 @@ class PodFields(Spec, frozen=True, kw_only=True):
     node_type: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The group of nodes, as administrators label them, that may take the pods.",
+            text="The type of nodes that may run the pods, as administrators label them.",
             yaml="nodeType",
             flags=(FlagDeclaration(name="--node-type"),),
         ),
     ] = UNSET
     node_affinity_required: Annotated[
-        Maybe[NodeAffinityRequired], FieldInfo(text="Which nodes may take the pods, by their labels.")
+        Maybe[NodeAffinityRequired], FieldInfo(text="The nodes that may run the pods, by label.")
     ] = UNSET
     pod_affinity: Annotated[
-        Maybe[PodAffinity], FieldInfo(text="Places the workload's pods near each other.", yaml="podAffinity")
+        Maybe[PodAffinity], FieldInfo(text="Places the pods of the workload near each other.", yaml="podAffinity")
     ] = UNSET
     tolerations: Annotated[
         Maybe[Annotated[tuple[Toleration | None, ...], Meta(max_length=1000)]],
         FieldInfo(
-            text="Taints of nodes that the pods put up with.",
+            text="The node taints that the pods tolerate.",
             key="name",
             yaml="tolerations",
             flags=(FlagDeclaration(name="--toleration"),),
         ),
     ] = UNSET
-    probes: Annotated[Maybe[Probes], FieldInfo(text="How the container's health is asked for.")] = UNSET
+    probes: Annotated[Maybe[Probes], FieldInfo(text="Health probes of the container.")] = UNSET
 
 
 def pods_of(spec: Any, path: str = "") -> Iterator[tuple[PodFields, str]]:
-    """Every description of pods in a spec, with its path: the spec itself, and those of its roles."""
+    """Every description of pods in a spec, with its path: the spec itself, and each of its roles."""
     if isinstance(spec, PodFields):
         yield spec, path
     for field in fields_of(spec.__class__):

@@ -1,7 +1,7 @@
-"""Rules between the members of a spec: those that its contract has in prose only, and no single bound can say.
+"""Rules between the members of a spec, which the contract states in prose and no bound on one member can express.
 
-`admission` holds every spec to them, and `formats` adds them to what it finds wrong in a request, so that a caller
-hears of everything at once. They look at given members of the nouns of `model/` and know no kind.
+`admission` checks every spec against them, and `formats` adds the violations to its own, so that a caller gets all of
+them at once. They know no kind.
 """
 
 import re
@@ -25,11 +25,11 @@ from fairlead.model.spec.placement import MatchExpression, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
 from fairlead.model.spec.storage import DataStorage, EmptyDir, Git, HostPath, Storage
 
-#: More cores than any machine has; also keeps thousandths countable.
+#: More cores than any machine has; in thousandths it still fits into 64 bits.
 MAX_CORES = 1_000_000_000
-#: The ports that nodes offer to the outside, as Kubernetes has them.
+#: The ports that Kubernetes allows for services of type NodePort.
 NODE_PORTS = range(30_000, 32_768)
-#: What variables can take from the pod that they are in, as Kubernetes names it; labels and annotations by their key.
+#: The fields of its pod that a variable can take its value from, as Kubernetes names them.
 POD_FIELDS = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
     *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
@@ -38,15 +38,15 @@ _KEYED_POD_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
 
 
 class Violation(msgspec.Struct, frozen=True):
-    #: The dotted path from where the check began, list items by position.
+    #: The dotted path from where the check began; items of a list by position.
     path: str
     details: str
-    #: What is done instead where the older page's dialect is forgiven; nothing where it is not.
+    #: What happens instead if the submission is in the older dialect; empty if it is refused in every dialect.
     instead: str = ""
 
 
 class SubmissionLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What this installation allows at most."""
+    """The limits of this installation."""
 
     completions: int = 100_000
 
@@ -55,7 +55,7 @@ Violations = Iterator[tuple[str, str, str]]
 
 
 def violations(spec: Any, path: str) -> list[Violation]:
-    """Every broken rule in the struct and below it; excluded items are not looked at."""
+    """Every broken rule in the struct and below it; excluded items are not checked."""
     found: list[Violation] = []
     _check(spec, path, found, is_item=False)
     return found
@@ -63,7 +63,7 @@ def violations(spec: Any, path: str) -> list[Violation]:
 
 @cache
 def _plan(struct: type) -> tuple[tuple[str, str, bool, bool, bool, bool], ...]:
-    """Per member: attribute, REST name, mandatory, quantity, a struct, a list of structs; only those to look at."""
+    """Per member: attribute, REST name, mandatory, quantity, a struct, a list of structs; only those to check."""
     return tuple(
         (f.attribute, f.rest, f.about.mandatory, f.is_quantity, f.struct is not None and not f.is_list, f.is_list)
         for f in fields_of(struct)
@@ -119,7 +119,7 @@ def _variable(item: Variable) -> Violations:
     elif len(sources) > 1:
         yield "", f"has {len(sources)} sources ({', '.join(sources)}); exactly one is allowed", f"{sources[0]} is used"
     if isinstance(item.name, str) and "=" in item.name:
-        yield "name", "contains '='; a variable's name cannot", ""
+        yield "name", "contains '=', which the name of a variable cannot", ""
     path = getattr(item.pod_field_ref, "path", None)
     if isinstance(path, str) and path not in POD_FIELDS and not _KEYED_POD_FIELD.fullmatch(path):
         fields = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
@@ -131,7 +131,7 @@ def _compute(item: Compute) -> Violations:
         yield from _gpus(item)
     for rest, value in (("cpuCoreRequest", item.cpu_core_request), ("cpuCoreLimit", item.cpu_core_limit)):
         if isinstance(value, int | float) and value > MAX_CORES:
-            yield rest, f"is {value}; at most {MAX_CORES} cores can be asked for", ""
+            yield rest, f"is {value}; at most {MAX_CORES} cores can be requested", ""
     yield from _limits(item)
 
 
@@ -148,18 +148,22 @@ def _gpus(item: Compute) -> Violations:
         if isinstance(value, int | float) and value > 1:
             yield rest, f"is {value}; a portion of a device is at most 1", ""
     if item.gpu_request_type == "memory" and isinstance(item.gpu_devices_request, int) and item.gpu_devices_request > 1:
-        yield "gpuDevicesRequest", "is above 1; several devices can be shared by portion only, not by memory", ""
+        yield "gpuDevicesRequest", "is above 1; with gpuRequestType memory only one device can be requested", ""
 
 
 def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) -> Violations:
-    """The request and limit of one way to share a device are there exactly when that way is chosen."""
+    """The request and limit of one way to share a device are given if and only if that way is chosen."""
     title = f"gpu{kind.capitalize()}"
-    instead = "it is not used, migProfile is" if mig else "it is not used, gpuRequestType decides"
+    instead = "it is ignored, migProfile is used" if mig else "it is ignored, gpuRequestType decides"
     if item.gpu_request_type == kind:
         if not is_given(request):
             yield f"{title}Request", f"is missing; it must be given when gpuRequestType is {kind}", ""
         elif mig:
-            yield f"{title}Request", "is given beside migProfile; only one way to ask for GPUs is allowed", instead
+            yield (
+                f"{title}Request",
+                "is given together with migProfile; only one way to request GPUs is allowed",
+                instead,
+            )
         return
     for rest, value in ((f"{title}Request", request), (f"{title}Limit", limit)):
         if is_given(value):
@@ -183,22 +187,22 @@ def _limits(item: Compute) -> Violations:
 
 def _extended_resource(item: ExtendedResource) -> Violations:
     if _is_quantity(item.quantity) and parse(str(item.quantity)).denominator != 1:
-        yield "quantity", f"is {item.quantity}; extended resources are counted in whole numbers", ""
+        yield "quantity", f"is {item.quantity}; extended resources must be whole numbers", ""
 
 
 def _pvc(item: Pvc) -> Violations:
     if item.existing_pvc is True:
         if is_given(item.claim_info):
-            yield "claimInfo", "is given, but the claim exists already (existingPvc); leave one of them out", ""
+            yield "claimInfo", "is given, but existingPvc is true; leave one of them out", ""
         if not is_given(item.claim_name):
-            yield "claimName", "is missing; a claim that exists must be named", ""
+            yield "claimName", "is missing; an existing claim must be named", ""
     elif not is_given(getattr(item.claim_info, "size", None)):
         yield "claimInfo.size", "is missing; a new claim must have a size (or set existingPvc)", ""
 
 
 def _empty_dir(item: EmptyDir) -> Violations:
     if is_given(item.medium) and item.medium != "Memory":
-        yield "medium", f"is '{item.medium}'; write Memory, or leave it out for the node's disk", ""
+        yield "medium", f"is '{item.medium}'; give Memory, or leave it out to use the node's disk", ""
 
 
 def _git(item: Git) -> Violations:
@@ -208,14 +212,14 @@ def _git(item: Git) -> Violations:
 
 def _host_path(item: HostPath) -> Violations:
     if isinstance(item.path, str) and ".." in item.path.split("/"):
-        yield "path", f"is '{item.path}'; a path of a node has no '..'", ""
+        yield "path", f"is '{item.path}'; a host path must not contain '..'", ""
 
 
 def _storage(item: DataStorage) -> Violations:
     paths = [path for path in item.host_path or () if path is not None and path.exclude is not True]
     kinds = {path.mount_propagation if is_given(path.mount_propagation) else "None" for path in paths}
     if len(kinds) > 1:
-        yield "hostPath", "has items of different mountPropagation; it must be the same for all of them", ""
+        yield "hostPath", "has items with different mountPropagation; it must be the same for all of them", ""
 
 
 def _security(item: BasicSecurity) -> Violations:
@@ -223,17 +227,17 @@ def _security(item: BasicSecurity) -> Violations:
         yield "seccompProfileType", "is Localhost, which is not supported; use RuntimeDefault or Unconfined", ""
     for rest, value in (("runAsUid", item.run_as_uid), ("runAsGid", item.run_as_gid)):
         if isinstance(value, int) and value < 0:
-            yield rest, f"is {value}; an id is 0 or more", ""
+            yield rest, f"is {value}; an id must be 0 or more", ""
     if isinstance(item.supplemental_groups, str):
         words = item.supplemental_groups.replace(";", ",").split(",") if item.supplemental_groups else []
         if any(not (word.strip().isascii() and word.strip().isdigit()) for word in words):
-            yield "supplementalGroups", "must be group numbers separated by commas, such as 2,3,5", ""
+            yield "supplementalGroups", "must be group ids separated by commas, such as 2,3,5", ""
 
 
 def _exposed_url(item: ExposedUrl) -> Violations:
     if not is_given(item.authorization_type) and item.authorized_users and item.authorized_groups:
-        details = "has authorizedUsers and authorizedGroups; give one of them, or an authorizationType"
-        yield "", details, "authorizedUsers count, authorizedGroups do not"
+        details = "has authorizedUsers and authorizedGroups; give only one of them, or an authorizationType"
+        yield "", details, "authorizedUsers is used, authorizedGroups is ignored"
     yield from _port_number("container", item.container)
 
 
@@ -241,17 +245,17 @@ def _port(item: Port) -> Violations:
     yield from _port_number("external", item.external)
     is_port = isinstance(item.external, int) and 1 <= item.external <= 65535
     if item.service_type == "NodePort" and is_port and item.external not in NODE_PORTS:
-        yield "external", f"is {item.external}; a NodePort is between {NODE_PORTS[0]} and {NODE_PORTS[-1]}", ""
+        yield "external", f"is {item.external}; a NodePort must be between {NODE_PORTS[0]} and {NODE_PORTS[-1]}", ""
 
 
 def _port_number(rest: str, value: Any) -> Violations:
     if isinstance(value, int) and not 1 <= value <= 65535:
-        yield rest, f"is {value}; a port is between 1 and 65535", ""
+        yield rest, f"is {value}; a port must be between 1 and 65535", ""
 
 
 def _toleration(item: Toleration) -> Violations:
     if is_given(item.seconds) and item.effect != "NoExecute":
-        yield "seconds", "is given, but only the effect NoExecute has a time", "it has no effect"
+        yield "seconds", "is given, but only the effect NoExecute takes seconds", "it has no effect"
     if item.operator == "Exists" and is_given(item.value) and item.value != "":
         yield "value", "is given, but the operator Exists takes none", ""
     if item.operator == "Equal" and not is_given(item.value):
@@ -288,7 +292,7 @@ _RULES: dict[type, Callable[[Any], Violations]] = {
 
 
 def command_violations(spec: Any, path: str) -> list[Violation]:
-    """Texts that cannot be split into words."""
+    """Commands that cannot be split into words."""
     found = []
     for rest in ("command", "args"):
         text = getattr(spec, rest)
@@ -296,7 +300,7 @@ def command_violations(spec: Any, path: str) -> list[Violation]:
             try:
                 split_words(text)
             except ValueError:
-                found.append(Violation(f"{path}.{rest}", "has a quote that is not closed; quote it as for a shell"))
+                found.append(Violation(f"{path}.{rest}", "has an unclosed quote; quote it as for a shell"))
     return found
 
 
@@ -307,4 +311,4 @@ def priority_violations(spec: Any, path: str) -> list[Violation]:
         return []
     near = get_close_matches(name, PRIORITIES, 1)
     hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(PRIORITIES)}"
-    return [Violation(f"{path}.priorityClass", f"is '{name}', which is no priority class{hint}")]
+    return [Violation(f"{path}.priorityClass", f"is '{name}', which is not a priority class{hint}")]

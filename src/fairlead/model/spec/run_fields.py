@@ -1,6 +1,6 @@
-"""The members that the kinds which compute have in common: workspaces, trainings, and each side of distributed ones.
+"""The fields that workspaces, trainings and the roles of distributed trainings have in common.
 
-Beside them stand the members that say how pods are run rather than what is in them, for `kinds/pods.py` to leave out.
+`AROUND` names those that say how pods are run, which `kinds/pods.py` leaves out of the container.
 """
 
 from typing import Annotated
@@ -25,13 +25,13 @@ from fairlead.model.spec.rules import Violation, command_violations, priority_vi
 from fairlead.model.spec.security import Security
 from fairlead.model.spec.storage import Storage
 
-#: A century in seconds, and more failed pods than anybody waits for.
+#: A century in seconds; also the maximum backoff limit.
 MAX_SECONDS = 3_155_760_000
 
 
 class RunFields(PodFields, frozen=True, kw_only=True):
-    storage: Annotated[Maybe[Storage], FieldInfo(text="What is mounted into each pod.")] = UNSET
-    security: Annotated[Maybe[Security], FieldInfo(text="Under which identity and with which rights pods run.")] = UNSET
+    storage: Annotated[Maybe[Storage], FieldInfo(text="The volumes of each pod.")] = UNSET
+    security: Annotated[Maybe[Security], FieldInfo(text="The user and the privileges of the pods.")] = UNSET
     node_pools: NodePools = UNSET
     priority_class: PriorityClass = UNSET
     preemptibility: Preemptibility = UNSET
@@ -76,7 +76,7 @@ def run_violations(spec: RunFields, path: str) -> list[Violation]:
         ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
     ):
         if isinstance(value, int) and not 0 <= value <= MAX_SECONDS:
-            found.append(Violation(f"{path}.{rest}", f"is {value}; between 0 and {MAX_SECONDS} are allowed"))
+            found.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {MAX_SECONDS}"))
     if spec.tty is True and spec.stdin is not True:
         found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
     return found

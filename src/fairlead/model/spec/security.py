@@ -1,4 +1,4 @@
-"""Under which identity and with which rights a pod runs. `BasicSecurity` holds for every kind."""
+"""The user and the privileges of a pod. Every kind has `BasicSecurity`."""
 
 from typing import Annotated, Literal
 
@@ -71,7 +71,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     run_as_uid: Annotated[
         Maybe[Int64],
         FieldInfo(
-            text="The user id, with the source custom.",
+            text="The user id, if the source is custom.",
             yaml="runAsUid",
             flags=(FlagDeclaration(name="--run-as-uid"),),
         ),
@@ -79,7 +79,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     run_as_gid: Annotated[
         Maybe[Int64],
         FieldInfo(
-            text="The group id, with the source custom.",
+            text="The group id, if the source is custom.",
             yaml="runAsGid",
             flags=(FlagDeclaration(name="--run-as-gid"),),
         ),
@@ -87,7 +87,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     supplemental_groups: Annotated[
         Maybe[str],
         FieldInfo(
-            text="Further group ids, separated by commas; an empty text takes the image's away.",
+            text="Supplemental group ids, separated by commas; an empty string removes those of the image.",
             yaml="supplementalGroups",
             flags=(FlagDeclaration(name="--supplemental-groups"),),
         ),
@@ -105,7 +105,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     read_only_root_filesystem: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Makes the container's own file system read-only.",
+            text="Makes the root file system of the container read-only.",
             default=False,
             origin="kubernetes",
             yaml="readOnlyRootFilesystem",
@@ -115,7 +115,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     capabilities: Annotated[
         Maybe[tuple[Capability, ...]],
         FieldInfo(
-            text="POSIX capabilities that the process gets beyond the runtime's own set.",
+            text="Capabilities that the process gets in addition to the default ones of the container runtime.",
             yaml="capabilities",
             flags=(FlagDeclaration(name="--capability"),),
         ),
@@ -123,7 +123,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     seccomp_profile_type: Annotated[
         Maybe[SeccompProfileType],
         FieldInfo(
-            text="The filter on system calls: the runtime's own or none. Localhost is not supported.",
+            text="The seccomp profile: the default of the container runtime, or none. Localhost is not supported.",
             yaml="seccompProfileType",
             flags=(FlagDeclaration(name="--seccomp-profile"),),
         ),
@@ -133,7 +133,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
 DropAllCapabilities = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="Takes away every capability of the runtime's own set; those named in capabilities stay.",
+        text="Drops all default capabilities of the container runtime; those in capabilities are still added.",
         default_text="false",
         yaml="dropAllCapabilities",
         flags=(FlagDeclaration(name="--drop-all-capabilities"),),
@@ -147,7 +147,7 @@ class Security(BasicSecurity, frozen=True, kw_only=True):
     allow_privilege_escalation: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Whether a process may gain rights that its parent lacks, as setuid programs do.",
+            text="Whether a process may gain more privileges than its parent, as setuid programs do.",
             default_text="true; on a shared server of the local engine false",
             yaml="allowPrivilegeEscalation",
             yaml_kinds="WTDJ",
@@ -157,7 +157,7 @@ class Security(BasicSecurity, frozen=True, kw_only=True):
     host_ipc: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Shares the node's inter-process communication.",
+            text="Shares the IPC namespace of the node.",
             default=False,
             origin="prose",
             yaml="hostIpc",
@@ -168,7 +168,7 @@ class Security(BasicSecurity, frozen=True, kw_only=True):
     host_network: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Shares the node's network.",
+            text="Shares the network namespace of the node.",
             default=False,
             origin="prose",
             yaml="hostNetwork",

@@ -1,4 +1,4 @@
-"""Members that the contract's inference lacks and workload YAML has; their surface is `older`."""
+"""Fields of inference that workload YAML has and the REST contract lacks; their surface is `older`."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ ServiceTty = Annotated[
 ServiceStdin = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="Keeps the process's standard input open; otherwise it reads an end at once.",
+        text="Keeps the standard input of the process open; otherwise it is at end of file.",
         default_text="false",
         yaml="stdin",
         flags=(FlagDeclaration(name="--stdin"),),
@@ -31,7 +31,7 @@ ServiceStdin = Annotated[
 
 
 class InferenceStorage(DataStorage, frozen=True, kw_only=True):
-    """What pods of an inference can mount; buckets are known from workload YAML."""
+    """What pods of an inference can mount; buckets only through workload YAML."""
 
     s3: Annotated[
         Maybe[tuple[S3 | None, ...]],
@@ -46,13 +46,13 @@ class InferenceStorage(DataStorage, frozen=True, kw_only=True):
 
 
 class InferenceSecurity(BasicSecurity, frozen=True, kw_only=True):
-    """Beside what holds for every kind, what is known from workload YAML."""
+    """The security fields of every kind, and those that only workload YAML has."""
 
     drop_all_capabilities: DropAllCapabilities = UNSET
     host_ipc: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Shares the node's inter-process communication.",
+            text="Shares the IPC namespace of the node.",
             default_text="false",
             yaml="hostIpc",
             yaml_also=("hostipc",),
@@ -63,7 +63,7 @@ class InferenceSecurity(BasicSecurity, frozen=True, kw_only=True):
     host_network: Annotated[
         Maybe[bool],
         FieldInfo(
-            text="Shares the node's network.",
+            text="Shares the network namespace of the node.",
             default_text="false",
             yaml="hostNetwork",
             flags=(FlagDeclaration(name="--host-network"),),

@@ -1,7 +1,7 @@
 """What is mounted into a pod: claims, repositories, buckets, host paths, config maps, secrets, scratch space.
 
 `BasicStorage` is what every kind can mount, `DataStorage` adds what inference can, `Storage` what trainings and
-workspaces can. Items are told apart by `name`, data volumes by `id`.
+workspaces can. Items are identified by `name`, data volumes by `id`.
 """
 
 from typing import Annotated, Literal
@@ -35,12 +35,12 @@ GitAuthentication = Literal["password", "ssh-key"]
 
 MountPath = Annotated[
     Maybe[Text4096],
-    FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="path"),
+    FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="mountPath", part="path"),
 ]
 FileMode = Annotated[
     Maybe[Annotated[str, Meta(min_length=4, max_length=4, pattern="0[0-7]{3}")]],
     FieldInfo(
-        text="Permissions of the files, four octal digits.",
+        text="The permissions of the files, four octal digits.",
         default="0644",
         origin="kubernetes",
         part="default-mode",
@@ -65,7 +65,7 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
     mount_path: MountPath = UNSET
     sub_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The one entry to mount instead of the whole volume.", yaml="subPath", part="subpath"),
+        FieldInfo(text="The single key to mount instead of all keys.", yaml="subPath", part="subpath"),
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -78,7 +78,8 @@ class SecretVolume(Spec, frozen=True, kw_only=True):
         FieldInfo(text="The secret's name.", mandatory=True, part="name", refers=Reference.SECRET, is_live=True),
     ] = UNSET
     mount_path: Annotated[
-        Maybe[Text], FieldInfo(text="Where the secret's keys appear as files.", mandatory=True, part="path")
+        Maybe[Text],
+        FieldInfo(text="The directory in which the keys of the secret appear as files.", mandatory=True, part="path"),
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -88,16 +89,16 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="Where the scratch space appears inside the container.", mandatory=True, part="path"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path"),
     ] = UNSET
     medium: Annotated[
         Maybe[Text63],
-        FieldInfo(text="Memory for space in memory.", default_text="the node's disk", part="medium"),
+        FieldInfo(text="Memory to keep the files in memory.", default_text="the node's disk", part="medium"),
     ] = UNSET
     size_limit: Annotated[
         Maybe[QuantityText],
         FieldInfo(
-            text="How much may be written to it.",
+            text="The maximum size.",
             unit="bytes, as a quantity such as 500Mi",
             default_text="no limit",
             part="size-limit",
@@ -112,7 +113,7 @@ class DataVolumeMount(Spec, frozen=True, kw_only=True):
         FieldInfo(text="The data volume's id.", mandatory=True, part="id", refers=Reference.DATA_VOLUME),
     ] = UNSET
     mount_path: Annotated[
-        Maybe[UpTo4096], FieldInfo(text="Where it appears inside the container.", mandatory=True, part="path")
+        Maybe[UpTo4096], FieldInfo(text="The mount path inside the container.", mandatory=True, part="path")
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -136,13 +137,17 @@ class GitSecretRef(Spec, frozen=True, kw_only=True):
     secret_key_of_user: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The secret's key with the user.", default="User", origin="prose", yaml="username", part="user-key"
+            text="The key in the secret that holds the user name.",
+            default="User",
+            origin="prose",
+            yaml="username",
+            part="user-key",
         ),
     ] = UNSET
     secret_key_of_password: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The secret's key with the password.",
+            text="The key in the secret that holds the password.",
             default="Password",
             origin="prose",
             yaml="password",
@@ -159,13 +164,15 @@ class Git(Spec, frozen=True, kw_only=True):
     ] = UNSET
     branch: Annotated[
         Maybe[Text63],
-        FieldInfo(text="The branch.", default_text="the repository's own", yaml="branch", part="branch"),
+        FieldInfo(
+            text="The branch.", default_text="the default branch of the repository", yaml="branch", part="branch"
+        ),
     ] = UNSET
     revision: Annotated[
         Maybe[Text63],
         FieldInfo(
-            text="The revision.",
-            default_text="the branch's newest",
+            text="The revision to check out.",
+            default_text="the newest revision of the branch",
             yaml="rev",
             yaml_also=("revision",),
             part="rev",
@@ -174,7 +181,7 @@ class Git(Spec, frozen=True, kw_only=True):
     path: Annotated[
         Maybe[Text4096],
         FieldInfo(
-            text="Where the working copy appears inside the container.",
+            text="The path of the working copy inside the container.",
             mandatory=True,
             yaml="directory",
             yaml_also=("path",),
@@ -184,7 +191,7 @@ class Git(Spec, frozen=True, kw_only=True):
     password_secret: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The secret that holds user and password; secretRef is the newer way.",
+            text="The secret that holds the user name and password; prefer secretRef, which replaces it.",
             part="password-secret",
             refers=Reference.SECRET,
         ),
@@ -192,27 +199,30 @@ class Git(Spec, frozen=True, kw_only=True):
     secret_key_of_user: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The key of passwordSecret with the user.", default="User", origin="prose", part="password-secret-user"
+            text="The key in passwordSecret that holds the user name.",
+            default="User",
+            origin="prose",
+            part="password-secret-user",
         ),
     ] = UNSET
     secret_key_of_password: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The key of passwordSecret with the password.",
+            text="The key in passwordSecret that holds the password.",
             default="Password",
             origin="prose",
             part="password-secret-password",
         ),
     ] = UNSET
-    secret_ref: Annotated[Maybe[GitSecretRef], FieldInfo(text="The secret that opens a private repository.")] = UNSET
+    secret_ref: Annotated[Maybe[GitSecretRef], FieldInfo(text="The secret for a private repository.")] = UNSET
     exclude: ExcludeItem = UNSET
 
 
-#: Of storage that outlives every workload: written to only where that is said.
+#: For storage that outlives every workload: read-only unless the spec says otherwise.
 ReadOnlyUnlessSaid = Annotated[
     Maybe[bool],
     FieldInfo(
-        text="Mounts it for reading only.",
+        text="Mounts it read-only.",
         default=True,
         origin="contract",
         yaml="readOnly",
@@ -229,7 +239,7 @@ class HostPath(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="mountPath", part="mount"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="mountPath", part="mount"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     mount_propagation: Annotated[
@@ -255,7 +265,7 @@ class Nfs(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="Where it appears inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     exclude: ExcludeItem = UNSET
@@ -266,16 +276,16 @@ class S3(Spec, frozen=True, kw_only=True):
     bucket: Annotated[Maybe[Text], FieldInfo(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
     path: Annotated[
         Maybe[Text],
-        FieldInfo(text="Where the bucket appears inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="path", part="path"),
     ] = UNSET
     url: Annotated[
         Maybe[Text],
-        FieldInfo(text="The service's address.", default_text="Amazon's", yaml="url", part="url"),
+        FieldInfo(text="The address of the S3 service.", default_text="Amazon's", yaml="url", part="url"),
     ] = UNSET
     access_key_secret: Annotated[
         Maybe[ObjectName],
         FieldInfo(
-            text="The secret that opens a private bucket.",
+            text="The secret for a private bucket.",
             yaml="secretName",
             part="accesskey",
             refers=Reference.SECRET,
@@ -285,7 +295,7 @@ class S3(Spec, frozen=True, kw_only=True):
     secret_key_of_access_key_id: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The secret's key with the access key's id.",
+            text="The key in the secret that holds the access key id.",
             default="AccessKeyId",
             origin="prose",
             yaml="key",
@@ -295,7 +305,7 @@ class S3(Spec, frozen=True, kw_only=True):
     secret_key_of_secret_key: Annotated[
         Maybe[Text],
         FieldInfo(
-            text="The secret's key with the secret key.",
+            text="The key in the secret that holds the secret access key.",
             default="SecretKey",
             origin="prose",
             yaml="secret",
@@ -362,7 +372,7 @@ class DataStorage(BasicStorage, frozen=True, kw_only=True):
     git: Annotated[
         Maybe[Annotated[tuple[Git | None, ...], Meta(max_length=1000)]],
         FieldInfo(
-            text="Repositories cloned before the start.",
+            text="Git repositories that are cloned before the start.",
             key="name",
             yaml="gitSync",
             flags=(FlagDeclaration(name="--git-sync"),),
@@ -371,7 +381,7 @@ class DataStorage(BasicStorage, frozen=True, kw_only=True):
     host_path: Annotated[
         Maybe[Annotated[tuple[HostPath | None, ...], Meta(max_length=1000)]],
         FieldInfo(
-            text="Folders of the node.", key="name", yaml="volumes", flags=(FlagDeclaration(name="--host-path"),)
+            text="Directories of the node.", key="name", yaml="volumes", flags=(FlagDeclaration(name="--host-path"),)
         ),
     ] = UNSET
     nfs: Annotated[
@@ -381,7 +391,7 @@ class DataStorage(BasicStorage, frozen=True, kw_only=True):
 
 
 class Storage(DataStorage, frozen=True, kw_only=True):
-    """What pods that compute can mount beyond that."""
+    """What pods of trainings and workspaces can mount beyond `DataStorage`."""
 
     s3: Annotated[
         Maybe[tuple[S3 | None, ...]],
