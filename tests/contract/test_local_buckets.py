@@ -110,7 +110,7 @@ async def test_s3_key_that_is_no_path_below_the_volume(data: Path, service: Serv
     service.make("climbing")
     assert service.call("PUT", "/climbing/a/..%2F..%2F..%2Fetc%2Fx", b"no")[0] == 200
     async with opened(engine_maker(data)) as room:
-        assert "no path below the volume" in await fail(room, storage=bucket(service, "climbing"))
+        assert "not a path below the volume" in await fail(room, storage=bucket(service, "climbing"))
 
 
 @scenario

@@ -111,7 +111,7 @@ print(link.recv(1000)[4:].decode())
     async with opened(make) as room:
         await room.start(msgspec.structs.replace(worker(), **other))
         await room.start(spec := member(pod(sys.executable, "-c", script), "l-0", "launcher", may_exec_in="worker"))
-        assert "no pod 'job-worker-0' that may be asked runs beside this one" in await said(room, spec)
+        assert "no pod 'job-worker-0' runs that this pod may run commands in" in await said(room, spec)
 
 
 @scenario

@@ -169,7 +169,7 @@ class TestGit:
             words = await fail(room, storage=git(silent))
             assert "storage.git[0]: git: fatal: unable to access" in words
         async with opened(engine_maker(data, **settings(mode, fetch_seconds=1))) as room:
-            assert "git did not come to an end within 1 s" in await fail(room, storage=git(silent))
+            assert "git did not finish within 1 s" in await fail(room, storage=git(silent))
 
     @scenario
     async def test_a_stop_while_it_is_fetched(self, data: Path, mode: dict[str, Any], silent: str) -> None:

@@ -425,7 +425,7 @@ class TestPorts:
             fields = ports({"container": 8080, "serviceType": "ClusterIP", "external": port})
             await room.start(named(shell("sleep 600", fields=fields), "first"))
             report = await room.run(named(shell("sleep 600", fields=fields), "second"))
-            assert "held by workload first of project research" in report.message
+            assert "in use by workload first of project research" in report.message
 
     @scenario
     async def test_a_node_port_outside_its_range_is_refused(self, make: Make) -> None:
@@ -441,7 +441,7 @@ class TestPorts:
             fields = ports({"container": port}) | {"security": {"hostNetwork": True}}
             await room.start(named(shell("sleep 600", fields=fields), "first"))
             report = await room.run(named(shell("sleep 600", fields=fields), "second"))
-            assert f"port {port} is held by workload first of project research" in report.message
+            assert f"port {port} is in use by workload first of project research" in report.message
 
     @scenario
     async def test_so_do_two_of_one_workload_until_the_first_has_ended(self, make: Make, port: int) -> None:
@@ -453,7 +453,7 @@ class TestPorts:
             await room.reopen()
             second = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-next", pod_name="one-next")
             report = await room.run(second)
-            assert f"port {port} is held by" in report.message
+            assert f"port {port} is in use by" in report.message
             assert "a server of root" in report.message
             await room.stop(first)
             third = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-last", pod_name="one-last")

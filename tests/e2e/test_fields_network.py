@@ -104,7 +104,9 @@ def test_ports_external(server: Server, folder: Path) -> None:
     assert reach(server, workload, "LoadBalancer")["url"] == f"localhost:{port}"
     second = server.run("external-too", "/bin/true", ports=asked)
     failed = server.until_phase(second, "Failed")
-    assert f"port {port} cannot be opened: it is held by workload external of project default" in failed["phaseMessage"]
+    assert (
+        f"port {port} cannot be opened: it is in use by workload external of project default" in failed["phaseMessage"]
+    )
     assert "Running" not in server.history(second)
 
 

@@ -1,31 +1,39 @@
 """Fills a pod's volume from a bucket, or waits for the pod's end and writes changes back; run in containers beside it.
 
 `python3 -m fairlead.engines.buckets.beside in` or `… back`, with these few files alone: only the standard library. The
-Kubernetes engine makes such containers (`render_s3.py`); everything comes by variables.
+Kubernetes engine makes such containers (`render/buckets.py`); all settings come as environment variables.
 """
 
 import os
 import shutil
 import signal
 import sys
+from typing import NamedTuple
 
 from fairlead.engines.buckets import copying
 
-#: A bucket that takes longer to copy, or a service that is silent for so long, is given up.
+#: Copying a bucket fails after this time, or if its service is silent for so long.
 _SECONDS, _SILENCE = 6 * 3600.0, 60.0
+
+
+class _Source(NamedTuple):
+    url: str
+    bucket: str
+    access: str
+    secret: str
+    seconds: float = _SECONDS
+    silence: float = _SILENCE
 
 
 def main(verb: str) -> int:
     place = os.environ["BUCKET_FOLDER"]
     data, notes = os.path.join(place, "data"), os.path.join(place, "notes")
-    fetch = {
-        "bucket": os.environ["BUCKET"],
-        "url": os.environ["BUCKET_URL"],
-        "access": os.environ.get("BUCKET_ACCESS", ""),
-        "secret": os.environ.get("BUCKET_SECRET", ""),
-        "seconds": _SECONDS,
-        "silence": _SILENCE,
-    }
+    fetch = _Source(
+        url=os.environ["BUCKET_URL"],
+        bucket=os.environ["BUCKET"],
+        access=os.environ.get("BUCKET_ACCESS", ""),
+        secret=os.environ.get("BUCKET_SECRET", ""),
+    )
     try:
         return _copy_in(fetch, data, notes) if verb == "in" else _wait_and_bring_back(fetch, data, notes)
     except (OSError, ValueError) as error:
@@ -33,9 +41,9 @@ def main(verb: str) -> int:
         return 1
 
 
-def _copy_in(fetch: copying.Fetch, data: str, notes: str) -> int:
+def _copy_in(fetch: _Source, data: str, notes: str) -> int:
     if os.path.exists(notes) and os.path.getsize(notes):
-        return 0  # the pod is made up again, with its volume as it left it
+        return 0  # the pod is restarted, with its volume as it left it
     shutil.rmtree(data, ignore_errors=True)
     os.makedirs(data)
     # The pod's own user may be another.
@@ -44,12 +52,12 @@ def _copy_in(fetch: copying.Fetch, data: str, notes: str) -> int:
     return 0
 
 
-def _wait_and_bring_back(fetch: copying.Fetch, data: str, notes: str) -> int:
-    """The cluster tells containers that stand beside a pod's own to end when that one has ended."""
+def _wait_and_bring_back(fetch: _Source, data: str, notes: str) -> int:
+    """The cluster sends TERM to containers beside a pod's own when that one has ended."""
     signal.sigwait({signal.SIGTERM})
-    words = copying.bring_back(fetch, _folder(data), _notes(notes))
-    sys.stderr.write(f"{words}\n" if words else "")
-    return 1 if words else 0
+    failure = copying.bring_back(fetch, _folder(data), _notes(notes))
+    sys.stderr.write(f"{failure}\n" if failure else "")
+    return 1 if failure else 0
 
 
 def _folder(path: str) -> int:

@@ -1,7 +1,9 @@
 """A small client of the S3 interface: list, read, write, remove, signed with version 4 of Amazon's signatures.
 
 Used by `copying.py` alone. It speaks HTTP over one connection that is made again when it breaks; buckets are addressed
-by path, which every service understands.
+by path, which every service understands. It is not a library's, because it runs where there is only Python itself: in
+containers of a stock Python image, into which a ConfigMap puts these files, and in pods' processes on this machine,
+which have no site packages. Libraries would bring 15 MB with a compiled part (obstore) or nine packages (minio).
 """
 
 import encodings.idna  # noqa: F401 - loaded by name when a host is looked up, which may be too late then
@@ -13,7 +15,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
 
@@ -23,7 +25,24 @@ _UNESCAPED = "-._~"
 _RETRIES = 3
 
 
-class Thing(NamedTuple):
+class BucketSource(Protocol):
+    """A bucket, the credentials for it, and how long copying it and silence of its service may last, in seconds."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def bucket(self) -> str: ...
+    @property
+    def access(self) -> str: ...
+    @property
+    def secret(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def silence(self) -> float: ...
+
+
+class BucketObject(NamedTuple):
     """An object of a bucket."""
 
     key: str
@@ -31,16 +50,16 @@ class Thing(NamedTuple):
 
 
 class Bucket:
-    """One bucket, with the credentials of one fetch; raises OSError with the service's own words."""
+    """One bucket, with the credentials for it; raises OSError with the service's own message."""
 
-    def __init__(self, fetch: dict[str, Any]) -> None:
-        self._bucket: str = fetch["bucket"]
-        self._access: str = fetch["access"]
-        self._secret: str = fetch["secret"]
+    def __init__(self, source: BucketSource) -> None:
+        self._bucket = source.bucket
+        self._access = source.access
+        self._secret = source.secret
         self._region = "us-east-1"
-        self._silence: float = fetch["silence"]
-        self._deadline = time.monotonic() + fetch["seconds"]
-        parts = urlsplit(fetch["url"])
+        self._silence = source.silence
+        self._deadline = time.monotonic() + source.seconds
+        parts = urlsplit(source.url)
         self._is_secure = parts.scheme == "https"
         self._host = parts.netloc.rpartition("@")[2]
         self._prefix = parts.path.rstrip("/")
@@ -52,7 +71,7 @@ class Bucket:
     def __exit__(self, *failure: object) -> None:
         self._disconnect()
 
-    def list(self) -> Iterator[Thing]:
+    def list(self) -> Iterator[BucketObject]:
         token = ""
         while True:
             query = {"list-type": "2", **({"continuation-token": token} if token else {})}
@@ -62,7 +81,7 @@ class Bucket:
             for item in root.iter(f"{space}Contents"):
                 key, size = item.findtext(f"{space}Key"), item.findtext(f"{space}Size")
                 if key:
-                    yield Thing(key, int(size or 0))
+                    yield BucketObject(key, int(size or 0))
             token = root.findtext(f"{space}NextContinuationToken") or ""
             if not token:
                 return
@@ -94,18 +113,18 @@ class Bucket:
     def _check(self, response: http.client.HTTPResponse, key: str) -> None:
         if response.status < 300:
             return
-        words = _service_words(response.read(65_536)) or response.reason
+        message = _error_message(response.read(65_536)) or response.reason
         subject = f"bucket '{self._bucket}'" + (f", object '{key}'" if key else "")
-        raise OSError(errno.EIO, f"{subject}: the S3 service answers {response.status}: {words}")
+        raise OSError(errno.EIO, f"{subject}: the S3 service answers {response.status}: {message}")
 
     def _check_time(self) -> None:
         if time.monotonic() > self._deadline:
-            raise OSError(errno.ETIMEDOUT, f"bucket '{self._bucket}' could not be copied in the time it is given")
+            raise OSError(errno.ETIMEDOUT, f"bucket '{self._bucket}' could not be copied in time")
 
     def _request(
         self, method: str, key: str, query: dict[str, str], body: bytes | int, digest: str, size: int = 0
     ) -> http.client.HTTPResponse:
-        """One request, again over a new connection where the old one broke, and where another region is named."""
+        """One request; repeated over a new connection if the old one broke, or if the service names another region."""
         for attempt in range(_RETRIES):
             self._check_time()
             path = f"{self._prefix}/{quote(self._bucket)}" + (f"/{quote(key, safe=f'/{_UNESCAPED}')}" if key else "/")
@@ -178,8 +197,8 @@ def sign(secret: str, scope: str, now: str, request: str) -> str:
     """The signature of a canonical request, as Amazon describes it (AWS Signature Version 4)."""
     date, region, service, end = scope.split("/")
     key = f"AWS4{secret}".encode()
-    for word in (date, region, service, end):
-        key = hmac.digest(key, word.encode(), "sha256")
+    for part in (date, region, service, end):
+        key = hmac.digest(key, part.encode(), "sha256")
     text = "\n".join(["AWS4-HMAC-SHA256", now, scope, hashlib.sha256(request.encode()).hexdigest()])
     return hmac.new(key, text.encode(), "sha256").hexdigest()
 
@@ -189,12 +208,12 @@ def _pieces(file: int, size: int) -> Iterator[bytes]:
     while offset < size:
         piece = os.pread(file, min(_CHUNK, size - offset), offset)
         if not piece:
-            raise OSError(errno.EIO, "a file became shorter while it was written back")
+            raise OSError(errno.EIO, "a file became shorter while it was uploaded")
         offset += len(piece)
         yield piece
 
 
-def _service_words(body: bytes) -> str:
+def _error_message(body: bytes) -> str:
     try:
         root = ElementTree.fromstring(body)
     except ElementTree.ParseError:

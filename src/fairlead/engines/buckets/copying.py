@@ -1,9 +1,9 @@
-"""Copies a bucket's objects into a volume and changed files back. Called in the pod's process (`local/fetching.py`)
-or in a container beside it (`beside.py`).
+"""Copies a bucket's objects into a volume, and changed files back. Called in the pod's process on the local engine
+(`local/storage/fetching.py`), or in a container beside it (`beside.py`).
 
 Only the standard library, and loaded only by pods that mount a bucket. Objects are files by their keys; a key that is
-no path below the volume is refused. After the end, new and changed files are written, and objects whose files are gone
-are removed; what others wrote meanwhile to other keys stays.
+not a path below the volume is refused. After the end, new and changed files are uploaded, and objects whose files were
+deleted are removed; what others wrote meanwhile to other keys stays.
 """
 
 import contextlib
@@ -11,27 +11,25 @@ import errno
 import json
 import os
 import stat
-from typing import Any
 
-from fairlead.engines.buckets.client import Bucket, Thing
+from fairlead.engines.buckets.client import Bucket, BucketObject, BucketSource
 
-Fetch = dict[str, Any]
 #: What was fetched: per key its size and the time of its file's last change.
 Manifest = dict[str, tuple[int, int]]
 
 _CHUNK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 #: What one request can carry to a bucket.
-MOST_BYTES = 5 * 1024**3
+MAX_BYTES = 5 * 1024**3
 
 
-def copy_in(fetch: Fetch, folder: int, manifest: int) -> None:
+def copy_in(fetch: BucketSource, folder: int, manifest: int) -> None:
     with Bucket(fetch) as bucket:
-        things = list(bucket.list())
-        _check_room(folder, sum(thing.size for thing in things), fetch["bucket"])
+        objects = list(bucket.list())
+        _check_room(folder, sum(stored.size for stored in objects), fetch.bucket)
         noted: Manifest = {}
-        for thing in things:
-            noted[thing.key] = _copy_one(bucket, thing, folder)
+        for stored in objects:
+            noted[stored.key] = _copy_one(bucket, stored, folder)
     _save(manifest, noted)
 
 
@@ -39,12 +37,11 @@ def _check_room(folder: int, needed: int, bucket: str) -> None:
     disk = os.fstatvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     if needed > free:
-        words = f"bucket '{bucket}' holds {needed} bytes and this machine's disk has {free} left"
-        raise OSError(errno.ENOSPC, words)
+        raise OSError(errno.ENOSPC, f"bucket '{bucket}' holds {needed} bytes and this machine's disk has {free} left")
 
 
-def _copy_one(bucket: Bucket, thing: Thing, folder: int) -> tuple[int, int]:
-    *parents, name = _names(thing.key)
+def _copy_one(bucket: Bucket, stored: BucketObject, folder: int) -> tuple[int, int]:
+    *parents, name = _names(stored.key)
     here = os.dup(folder)
     try:
         for parent in parents:
@@ -54,7 +51,7 @@ def _copy_one(bucket: Bucket, thing: Thing, folder: int) -> tuple[int, int]:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         file = os.open(name, flags, 0o644, dir_fd=here)
         try:
-            for piece in bucket.read(thing.key):
+            for piece in bucket.read(stored.key):
                 os.write(file, piece)
             found = os.fstat(file)
             return found.st_size, found.st_mtime_ns
@@ -67,7 +64,7 @@ def _copy_one(bucket: Bucket, thing: Thing, folder: int) -> tuple[int, int]:
 def _names(key: str) -> list[str]:
     names = key.split("/")
     if any(name in ("", ".", "..") for name in names[:-1]) or names[-1] in (".", "..") or "\0" in key:
-        raise ValueError(f"the object '{key[:200]}' has a key that is no path below the volume")
+        raise ValueError(f"the object '{key[:200]}' has a key that is not a path below the volume")
     return names
 
 
@@ -92,15 +89,15 @@ def _load(manifest: int) -> Manifest | None:
     return {key: (size, at) for key, (size, at) in json.loads(data).items()} if data else None
 
 
-def bring_back(fetch: Fetch, folder: int, manifest: int) -> str:
-    """Write what changed; the words of what could not be, or nothing."""
+def bring_back(fetch: BucketSource, folder: int, manifest: int) -> str:
+    """Write what changed; the words of what could not be, or nostored."""
     before = _load(manifest)
     if before is None:
-        return ""  # it was never fetched whole, so nothing of it was changed
+        return ""  # it was never fetched whole, so nostored of it was changed
     present = dict(_walk(folder, ""))
     changed = [key for key, (size, at) in present.items() if before.get(key) != (size, at)]
     removed = [key for key in before if key not in present and not key.endswith("/")]
-    too_large = [key for key in changed if present[key][0] > MOST_BYTES]
+    too_large = [key for key in changed if present[key][0] > MAX_BYTES]
     with Bucket(fetch) as bucket:
         for key in changed:
             if key not in too_large:
@@ -113,7 +110,7 @@ def bring_back(fetch: Fetch, folder: int, manifest: int) -> str:
                 _save(manifest, before)
         for key in removed:
             bucket.remove(key)
-    return f"not written back, each is larger than {MOST_BYTES} bytes: {', '.join(too_large)}" if too_large else ""
+    return f"not uploaded, each is larger than {MAX_BYTES} bytes: {', '.join(too_large)}" if too_large else ""
 
 
 def _open(folder: int, key: str) -> int:
@@ -130,7 +127,7 @@ def _open(folder: int, key: str) -> int:
 
 
 def _walk(folder: int, prefix: str) -> list[tuple[str, tuple[int, int]]]:
-    """Every regular file below a folder as (key, (size, time)); links and the like are no objects."""
+    """Every regular file below a folder as (key, (size, time)); links and the like are left out."""
     found = []
     for name in os.listdir(folder):
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)

@@ -1,7 +1,7 @@
-"""The local engine's face: orders in, reports out. Its pods are supervised by processes that outlive it.
+"""The local engine: orders in, reports out. Its pods are supervised by processes that outlive it.
 
 Made by `app`, called by the loop of `control` through the seam. It keeps in memory what the attempts' files say, and
-hears of changes over one connection per supervisor; it decides nothing.
+gets changes over one connection per supervisor; it decides nothing.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from fairlead.engines.base import (
     Stop,
 )
 from fairlead.engines.local import attempts, journal, nodes, wire
+from fairlead.engines.local import order as launch
 from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs import reader
@@ -56,7 +57,7 @@ from fairlead.model.pods.supplies import LoadSupplies, no_supplies
 from fairlead.model.records.organization import Node
 
 ENDED = frozenset({PodState.EXITED, PodState.LOST})
-#: How often an order is handed out anew when its fork never came to claim it.
+#: How often an order is sent if its fork ends before it claims the attempt.
 TRIES = 3
 #: Between two attempts to reach a supervisor that lives and does not listen yet.
 RECONNECT_SECONDS = 0.05
@@ -74,11 +75,11 @@ class PodAttempt:
     def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None) -> None:
         self.key = key
         self.report = report
-        #: The spec, as long as it may have to be handed out again.
+        #: The spec, as long as it may have to be launched again.
         self.pod = pod
         self.link: Link | None = None
         self.tries = 0
-        #: The last stop, told again to whoever supervises it next.
+        #: The last stop, sent again to the next supervisor.
         self.stop: Stop | None = None
         #: Set when it should be forgotten as soon as it ends: whether its logs go too.
         self.forget: bool | None = None
@@ -207,21 +208,21 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         if address:
             with contextlib.suppress(ConnectionRefusedError):
                 return await connect(socket.socket(), address, port)
-        # It, or its network, is reached from inside only.
+        # It listens at its loopback only, or its network is reached from inside only.
         return await connect(await open_socket(self._folders.control(key)), LOOPBACK, port)
 
     def _running(self, pod_id: str) -> Key:
         """The attempt of a pod that runs now."""
         key = max((key for key in self._attempts if key[0] == pod_id), default=None)
         if key is None or self._attempts[key].report.state is not PodState.RUNNING:
-            raise Refused("The pod does not run now; wait until it does")
+            raise Refused("The pod is not running; wait until it is")
         return key
 
     def _joins_networks(self, container: PodContainer) -> bool:
         return plan_container.can_stage(plan_container.choose(container, self._settings))
 
     def _ready_pods(self, workload_id: str, port: int) -> list[str]:
-        """Those that listen there: the leaders of a group, and not its workers."""
+        """Ready pods that listen on a port: the leaders of a group, and not its workers."""
         reports = [attempt.report for attempt in self._attempts.values() if attempt.report.workload_id == workload_id]
         ready = [report for report in reports if report.state is PodState.RUNNING and report.ready]
         return [report.pod_id for report in ready if port in dict(report.ports)]
@@ -248,65 +249,60 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         self._folders.write_record(key, record)
         report = PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=pod.attempt, state=PodState.STARTING)
         attempt = self._attempts[key] = PodAttempt(key, report, pod)
-        self._mark(attempt, report)
-        await self._hand_out(attempt, pod)
+        self._set_report(attempt, report)
+        await self._launch(attempt, pod)
 
-    async def _hand_out_later(self, attempt: PodAttempt, pod: PodSpec) -> None:
+    async def _launch_later(self, attempt: PodAttempt, pod: PodSpec) -> None:
         await asyncio.sleep(RETRY_SECONDS)
         if attempt.stop is not None and not attempt.has_ended:
-            self._refuse(attempt, "it was stopped before it could start")
+            self._fail_start(attempt, "it was stopped before it could start")
         if not attempt.has_ended:
-            await self._hand_out(attempt, pod)
+            await self._launch(attempt, pod)
 
-    async def _hand_out(self, attempt: PodAttempt, pod: PodSpec) -> None:
+    async def _launch(self, attempt: PodAttempt, pod: PodSpec) -> None:
         attempt.tries += 1
         try:
             pod = fill_in(pod, self._network.is_own(pod))
-            memory = self._device_memory(pod)
+            memory = nodes.device_memory(self._nodes, pod.node)
             resolve = await self._references(pod)
             volumes = await self._storage.plan(pod)
             obstacle = self._holds.find_obstacle(pod.node, volumes.claims)
             if obstacle:
-                self._mark(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
+                self._set_report(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
                 raise Unavailable(obstacle)
             plan = self._network.plan(pod)
-            rights = self._rights if plan is None else self._rights.located(plan["address"], plan["gateway"])
+            rights = self._rights if plan is None else self._rights.located(plan.address, plan.gateway)
             order = render_order(pod, rights, self._folders, memory, resolve, volumes)
-            order["network"] = plan
-            order["holds"] = self._holds.take(attempt.key, pod.node, volumes.claims)
+            order = order._replace(network=plan, holds=self._holds.add(attempt.key, pod.node, volumes.claims))
             if is_serving(pod):
-                order["ports"] = await self._ports.open(pod, shares_machine=plan is None)
-                order["listens"] = inside_ports(pod) if plan is None else []
+                ports = await self._ports.open(pod, shares_machine=plan is None)
+                order = order._replace(ports=ports, listens=inside_ports(pod) if plan is None else [])
             ours, theirs = socket.socketpair()
         except Unavailable:
-            # What it needs cannot be read now: no fault of the pod, so it is tried again.
+            # What it needs cannot be read now, which is not the pod's fault: try again.
             attempt.tries -= 1
-            self._spawn(self._hand_out_later(attempt, pod))
+            self._spawn(self._launch_later(attempt, pod))
             return
         except (FairleadError, OSError) as error:
-            self._refuse(attempt, str(error))
+            self._fail_start(attempt, str(error))
             return
         ours.setblocking(False)
-        self._connect(attempt, ours, order)
+        self._connect(attempt, ours, launch.encode(order))
         with theirs:
             try:
                 await self._forking.fork(theirs)
             except OSError as error:
-                self._refuse(attempt, f"no supervisor could be started: {error}")
+                self._fail_start(attempt, f"its supervisor could not be started: {error}")
 
-    def _leave(self, attempt: PodAttempt) -> None:
-        """An attempt has ended: its address and, with the last of its workload, its ports are free again."""
+    def _release(self, attempt: PodAttempt) -> None:
+        """Free the address of an attempt that has ended and, with the last of its workload, its ports."""
         self._network.release(attempt.key[0])
         self._holds.release(attempt.key)
-        self._ports.leave(attempt.key[0])
+        self._ports.release(attempt.key[0])
         workload_id = attempt.report.workload_id
         others = (other.report for other in self._attempts.values() if other is not attempt)
         if not any(report.workload_id == workload_id and report.state not in ENDED for report in others):
             self._ports.close(workload_id)
-
-    def _device_memory(self, pod: PodSpec) -> int:
-        devices = next((node.gpus for node in self._nodes if node.name == pod.node), ())
-        return min((device.memory_mib for device in devices), default=0) * 1024 * 1024
 
     def _stop(self, order: Stop) -> None:
         attempt = self._attempts.get((order.pod_id, order.attempt))
@@ -317,14 +313,14 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             attempt.link.send(_render_stop(order))
 
     async def _refresh(self, pod: PodSpec) -> None:
-        """Its supervisor shows the files as they are now; where they cannot be had, the pod keeps what it has."""
+        """Its supervisor shows the files as they are now; if they cannot be loaded, the pod keeps what it has."""
         attempt = self._attempts.get((pod.pod_id, pod.attempt))
         if attempt is None or attempt.has_ended or attempt.link is None:
             return
         try:
             files = await self._storage.load_files(pod)
         except FairleadError as error:
-            log.warning("pod %s keeps the files that it has: %s", pod.pod_name, error)
+            log.warning("pod %s keeps its present files: %s", pod.pod_name, error)
             return
         attempt.link.send({"op": "refresh", "files": files})
 
@@ -335,15 +331,15 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                 del self._attempts[key]
                 if self._rights.means.groups is not None:
                     cgroups.sweep(self._rights.means.groups, f"{key[0]}.{key[1]}")
-                self._discard(self._folders.private(key))
+                self._move_to_trash(self._folders.private(key))
                 self._folders.forget(key)
             else:
                 attempt.forget = logs_too
         if logs_too and not any(key[0] == pod_id for key in self._attempts):
-            self._discard(self._folders.pod_logs(pod_id))
+            self._move_to_trash(self._folders.pod_logs(pod_id))
 
-    def _discard(self, folder: str) -> None:
-        """It can hold much: it is out of sight at once, and nobody waits for its end."""
+    def _move_to_trash(self, folder: str) -> None:
+        """Rename a folder at once and remove it in the background, because it can hold much."""
         aside = self._folders.move_to_trash(folder)
         if aside is not None:
             self._remove(aside)
@@ -353,81 +349,81 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
 
-    # What supervisors say
+    # Messages of supervisors
 
     def _connect(self, attempt: PodAttempt, connection: socket.socket, greeting: wire.Message) -> None:
-        def heard(message: wire.Message) -> None:
-            self._hear(attempt, message)
+        def on_message(message: wire.Message) -> None:
+            self._on_message(attempt, message)
 
-        def ended() -> None:
-            self._lose_link(attempt)
+        def on_disconnect() -> None:
+            self._on_disconnect(attempt)
 
-        attempt.link = Link(connection, heard, ended)
+        attempt.link = Link(connection, on_message, on_disconnect)
         attempt.link.send(greeting)
         if attempt.stop is not None:
             attempt.link.send(_render_stop(attempt.stop))
 
-    def _hear(self, attempt: PodAttempt, message: wire.Message) -> None:
+    def _on_message(self, attempt: PodAttempt, message: wire.Message) -> None:
         if message.get("exists") and attempt.link is not None:
-            # Another supervisor has it: a start of before a crash that the files do not show yet.
+            # Another supervisor has it: started before a crash, and its files were not there yet.
             attempt.link.close()
             attempt.link = None
             self._adopt(attempt.key)
         elif "state" in message:
             report = attempts.render_report(message["state"])
             if report.state not in ENDED:
-                self._mark(attempt, report)
+                self._set_report(attempt, report)
 
-    def _lose_link(self, attempt: PodAttempt) -> None:
+    def _on_disconnect(self, attempt: PodAttempt) -> None:
         attempt.link = None
         if attempt.has_ended:
             return
         unclaimed = self._folders.drop_unclaimed(attempt.key)
         if unclaimed and attempt.pod is not None and attempt.tries < TRIES:
             # The fork ended before it claimed the attempt, so nothing ran.
-            self._spawn(self._hand_out(attempt, attempt.pod))
+            self._spawn(self._launch(attempt, attempt.pod))
         elif unclaimed:
-            self._refuse(attempt, "no supervisor could be started; the fork server's log says more")
+            self._fail_start(attempt, "its supervisor could not be started; see the fork server's log")
         else:
-            self._conclude(attempt)
+            self._read_end(attempt)
 
     def _adopt(self, key: Key) -> None:
-        """Take up an attempt that was found on disk."""
+        """Continue an attempt that was found on disk."""
         record = journal.load(self._folders.journal(key))
         if record is None:
             return
         report = attempts.render_report(record)
         attempt = self._attempts.setdefault(key, PodAttempt(key, report))
-        self._mark(attempt, report)
+        self._set_report(attempt, report)
         if report.state not in ENDED:
             self._holds.restore(key, record.get("holds", ()))
             if record.get("network"):
-                self._network.take(key[0], record["network"])
-            self._ports.hold(key[0], record.get("listens", ()))
+                self._network.register(key[0], launch.decode_network(record["network"]))
+            self._ports.add_listening(key[0], record.get("listens", ()))
             self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))
-            self._reach(attempt)
+            self._reconnect(attempt)
 
-    def _reach(self, attempt: PodAttempt) -> None:
+    def _reconnect(self, attempt: PodAttempt) -> None:
         try:
             connection = wire.connect(self._folders.control(attempt.key))
         except OSError:
-            self._conclude(attempt)
+            self._read_end(attempt)
             return
         self._connect(attempt, connection, {"op": "watch"})
 
-    def _conclude(self, attempt: PodAttempt) -> None:
-        """The supervisor does not answer (any more): read how it ended, or see to it that it has."""
+    def _read_end(self, attempt: PodAttempt) -> None:
+        """The supervisor does not answer: read how the pod ended, or clean up after a lost supervisor."""
         path = self._folders.journal(attempt.key)
         record = journal.load(path)
         if record is None:
             return
         report = attempts.render_report(record)
         if report.state in ENDED:
-            self._mark(attempt, report)
+            self._set_report(attempt, report)
         else:
-            self._spawn(self._end_lost(attempt))
+            self._spawn(self._clean_up_lost(attempt))
 
-    async def _end_lost(self, attempt: PodAttempt) -> None:
+    async def _clean_up_lost(self, attempt: PodAttempt) -> None:
         path = self._folders.journal(attempt.key)
         while True:
             record = journal.load(path)
@@ -440,27 +436,27 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                 )
                 if record.get("container"):
                     surroundings = plan_container.render_surroundings(self._rights)
-                    await asyncio.to_thread(supervisor_container.ask, record["container"], surroundings)
+                    await asyncio.to_thread(supervisor_container.run, record["container"], surroundings)
                 record = attempts.record_loss(path, record, self._clock(), ended)
                 self._network.release(attempt.key[0])
                 try:
                     await asyncio.to_thread(self._network.sweep)
                 except OSError:
-                    # What is left of its network goes with the next start; that the pod is lost is told now.
-                    log.warning("what a lost pod left of its network could not be removed", exc_info=True)
+                    # It is removed at the next start; that the pod is lost is reported now.
+                    log.warning("could not remove the network of a lost pod", exc_info=True)
                 break
-            # It lives and does not listen yet, or no more.
+            # It lives and does not listen yet, or not any more.
             await asyncio.sleep(RECONNECT_SECONDS)
             if self._folders.has_control(attempt.key):
-                self._reach(attempt)
+                self._reconnect(attempt)
                 return
         if record is not None:
-            self._mark(attempt, attempts.render_report(record))
+            self._set_report(attempt, attempts.render_report(record))
 
-    def _refuse(self, attempt: PodAttempt, why: str) -> None:
-        """It could not be started: an end like others, of which no supervisor knows."""
+    def _fail_start(self, attempt: PodAttempt, why: str) -> None:
+        """It could not be started: it has exited without a supervisor."""
         now = self._clock()
-        self._mark(
+        self._set_report(
             attempt,
             PodReport(
                 pod_id=attempt.key[0],
@@ -475,13 +471,13 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             ),
         )
 
-    def _mark(self, attempt: PodAttempt, report: PodReport) -> None:
+    def _set_report(self, attempt: PodAttempt, report: PodReport) -> None:
         attempt.report = report
         if attempt.key not in self._attempts:
             return
         if attempt.has_ended:
             attempt.pod = None
-            self._leave(attempt)
+            self._release(attempt)
         if attempt.has_ended and attempt.forget is not None:
             self._forget(attempt.key[0], logs_too=attempt.forget)
         self._changed[attempt.key] = None
@@ -490,9 +486,9 @@ class LocalEngine(PodEngine, Sessions, LogStore):
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._finish)
+        task.add_done_callback(self._on_task_done)
 
-    def _finish(self, task: asyncio.Task[None]) -> None:
+    def _on_task_done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the engine failed", exc_info=task.exception())
@@ -503,4 +499,4 @@ def _render_stop(order: Stop) -> wire.Message:
 
 
 def _nothing() -> None:
-    """Before `start`, nobody wants to hear of changes."""
+    """Before `start`, nobody is notified of changes."""

@@ -1,12 +1,12 @@
 """The nodes of this machine: as it is found (cores, memory, GPUs), or as the operator declares them.
 
-`observe_machine` reads the machine; parsing a declaration is pure and takes what it does not say from the machine.
+`observe_machine` reads the machine; what a declaration leaves out is as on the machine.
 """
 
 import contextlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,12 @@ def observe_machine(now: Millis) -> Node:
         gpus=observe_devices(),
         created_at=now,
     )
+
+
+def device_memory(nodes: Iterable[Node], name: str) -> int:
+    """The bytes of the smallest GPU of a node; 0 without GPUs."""
+    devices = next((node.gpus for node in nodes if node.name == name), ())
+    return min((device.memory_mib for device in devices), default=0) * MEBIBYTE
 
 
 def _cgroups(controller: str) -> list[Path]:
@@ -93,10 +99,10 @@ def parse_nodes(document: str, machine: Node) -> tuple[Node, ...]:
     try:
         content = yaml.safe_load(document)
     except yaml.YAMLError as error:
-        raise Invalid(f"the nodes file is no YAML: {error}") from error
+        raise Invalid(f"the nodes file is not valid YAML: {error}") from error
     listed = content.get("nodes") if isinstance(content, Mapping) else content
     if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
-        raise Invalid("the nodes file holds no list of nodes; write a list of mappings with name, cpu, memory, gpus …")
+        raise Invalid("the nodes file is not a list of nodes; write a list of mappings with name, cpu, memory, gpus …")
     nodes = []
     for each in listed:
         values = {_dashed(str(key)): value for key, value in each.items() if key not in ("name", "resources")}
@@ -112,7 +118,7 @@ def _dashed(key: str) -> str:
 
 def _node(name: str, values: Mapping[str, Any], machine: Node) -> Node:
     if not _NAME.fullmatch(name) or len(name) > 253:
-        raise Invalid(f"'{name}' is no name for a node; letters, digits, dots and dashes make one")
+        raise Invalid(f"'{name}' is not a valid node name; use letters, digits, dots and dashes")
     unknown = [key for key in values if key not in _KEYS and "/" not in key]
     if unknown:
         raise Invalid(f"node {name}: '{unknown[0]}' is not known; the form is {_FORM}")

@@ -1,7 +1,7 @@
-"""The server's half of what people open into a pod: bytes between their connection and the ends from its supervisor.
+"""The server's half of a session in a pod: bytes between a user's connection and the files from the supervisor.
 
-Used by the engine. Every session has a connection of its own to the supervisor, over which it hears of the exit code;
-closing it hangs up.
+Used by the engine. Every session has a connection of its own to the supervisor, over which the exit code comes; closing
+it ends the command.
 """
 
 import asyncio
@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator
 
 from fairlead.engines.base import ExecRequest
 from fairlead.engines.local import wire
-from fairlead.engines.local.supervisor.commands import resize
 from fairlead.model.errors import Refused, Unavailable
 
 _PIECE = 65_536
@@ -42,7 +41,7 @@ class Line:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._receive()
         except TimeoutError:
-            raise Unavailable("the process that watches over the pod does not answer") from None
+            raise Unavailable("the pod's supervisor does not answer") from None
 
     async def _receive(self) -> tuple[wire.Message, list[int]]:
         files: list[int] = []
@@ -213,7 +212,7 @@ class ProcessSession:
     def resize(self, columns: int, rows: int) -> None:
         if self._is_terminal and self._input >= 0:
             with contextlib.suppress(OSError):
-                resize(self._input, columns, rows)
+                wire.resize(self._input, columns, rows)
 
     async def close(self) -> None:
         for task in self._tasks:

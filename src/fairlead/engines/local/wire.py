@@ -1,21 +1,25 @@
-"""How server, fork server and supervisors speak over Unix sockets: a length and JSON; addresses of any length.
+"""What server, fork server and supervisors share: messages over Unix sockets (a length and JSON), and a few constants.
 
 Loaded by the fork server too, so it imports little.
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
 import struct
+import termios
 from collections.abc import Iterator
 from typing import Any
 
 Message = dict[str, Any]
 
 HEADER = struct.Struct("!I")
-#: Above this a peer is no peer of ours; arguments and environment of one process end at some megabytes.
+#: No peer of ours sends more; arguments and environment of one process are limited to some megabytes.
 MAX_MESSAGE = 64 * 1024 * 1024
+#: The option of a container runtime for the machine's network; the supervisor replaces it if the pod has its own.
+HOST_NETWORK = "--network=host"
 
 
 def encode(message: Message) -> bytes:
@@ -24,7 +28,7 @@ def encode(message: Message) -> bytes:
 
 
 class Inbox:
-    """Puts messages together from whatever pieces arrive."""
+    """Assembles messages from the pieces that arrive."""
 
     __slots__ = ("_pieces",)
 
@@ -32,7 +36,7 @@ class Inbox:
         self._pieces = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Every message that is complete with these bytes; raises ValueError for what cannot be one."""
+        """Every message that is complete with these bytes; raises ValueError for what is not a message."""
         self._pieces += data
         while len(self._pieces) >= HEADER.size:
             (length,) = HEADER.unpack_from(self._pieces)
@@ -60,7 +64,7 @@ def connect(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
 
 
 def listen(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-    """A non-blocking listener at `path`, for its owner only; a socket left there by the dead is replaced."""
+    """A non-blocking listener at `path`, for its owner only; a socket that a dead process left there is replaced."""
     listener = socket.socket(socket.AF_UNIX, kind)
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
@@ -75,8 +79,12 @@ def listen(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
     return listener
 
 
+def resize(terminal: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 class Folder:
-    """The address of a socket file by way of its open folder: a Unix address itself ends at 107 bytes."""
+    """The address of a socket file through its open folder: a Unix address itself ends at 107 bytes."""
 
     __slots__ = ("_folder", "_name")
 

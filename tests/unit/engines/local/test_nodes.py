@@ -48,7 +48,7 @@ def test_a_node_without_capacity_can_be_declared() -> None:
         ("a:cpu", "no value"),
         ("a:cpus=4", "'cpus' is not known"),
         ("a:memory=lots", "lots"),
-        ("-a:cpu=1", "no name for a node"),
+        ("-a:cpu=1", "not a valid node name"),
         ("a:cpu=-1", "negative"),
     ],
 )

@@ -5,7 +5,7 @@ Loaded by the fork server too, so it imports little.
 """
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fairlead.engines.local.linux import syscalls
 
@@ -36,7 +36,7 @@ def numbers(names: Iterable[str]) -> list[int]:
     return sorted(NUMBERS[name] for name in names)
 
 
-def limit(bounding: list[int]) -> None:
+def limit(bounding: Sequence[int]) -> None:
     """Give up for good whatever is not named, before the change of user; raises OSError where that is not ours."""
     for number in range(64):
         if number not in bounding:
@@ -52,7 +52,7 @@ def keep_over_change_of_user() -> None:
     syscalls.prctl(_PR_SET_KEEPCAPS, 1)
 
 
-def grant(ambient: list[int]) -> None:
+def grant(ambient: Sequence[int]) -> None:
     """Hold exactly these, in every set, so that exec keeps them for a user who is not root."""
     held = sum(1 << number for number in ambient)
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)

@@ -1,12 +1,13 @@
 """Control groups in both layouts: found by the server, made and entered on a pod's way to its command, removed after.
 
-`observe` says which controllers this server can hand on; `plan` is pure; the rest acts, in the supervisor and its fork.
-Loaded by the fork server too, so it imports little. It must never touch a group that is not of its own making.
+`observe` says which controllers this server can delegate; `plan` computes; the rest acts, in the supervisor and its
+fork. Loaded by the fork server too, so it imports little. It must never touch a group that it did not make itself.
 """
 
 import contextlib
 import os
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 ROOT = "/sys/fs/cgroup"
 CONTROLLERS = ("cpu", "memory", "pids")
@@ -18,8 +19,13 @@ _YOUNG_SECONDS = 60
 #: The kernel takes no shorter share of a period.
 _LEAST_QUOTA = 1_000
 
-#: What the supervisor is told: the layout, a folder per controller, and what is written where.
-Plan = dict[str, Any]
+
+class CgroupPlan(NamedTuple):
+    """The groups of one pod: the layout, a folder per controller, and (file, text, whether it must succeed)."""
+
+    version: int
+    folders: dict[str, str]
+    writes: Sequence[tuple[str, str, bool]]
 
 
 class Groups(NamedTuple):
@@ -40,7 +46,7 @@ class CgroupLimits(NamedTuple):
 def observe(
     root: str = ROOT, membership: str = "/proc/self/cgroup", controllers: tuple[str, ...] = CONTROLLERS
 ) -> Groups | None:
-    """The groups that this process can make, or None. In the newer layout it may have to make room for them first."""
+    """The groups that this process can make, or None. In version 2 it may have to make room for them first."""
     try:
         with open(membership) as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
@@ -119,8 +125,8 @@ def _is_ours(pid: int) -> bool:
     return False
 
 
-def plan(groups: Groups, name: str, limits: CgroupLimits) -> Plan | None:
-    """What is made for one pod; None when nothing is limited that these groups can."""
+def plan(groups: Groups, name: str, limits: CgroupLimits) -> CgroupPlan | None:
+    """The groups of one pod; None if they can enforce none of its limits."""
     wanted = {"cpu": limits.cpu_milli, "memory": limits.memory_bytes, "pids": limits.pids}
     writes: list[tuple[str, str, bool]] = []
     folders = {}
@@ -131,7 +137,7 @@ def plan(groups: Groups, name: str, limits: CgroupLimits) -> Plan | None:
             writes += [(f"{folder}/{file}", text, must) for file, text, must in render(controller, value)]
     if not folders:
         return None
-    return {"version": groups.version, "folders": folders, "writes": writes}
+    return CgroupPlan(groups.version, folders, writes)
 
 
 def _quota(milli: int) -> int:
@@ -166,11 +172,11 @@ def _newer(controller: str, value: int) -> list[tuple[str, str, bool]]:
 # In the supervisor, and in the fork that becomes the command
 
 
-def make(made: Plan) -> None:
+def make(groups: CgroupPlan) -> None:
     """Raises OSError with the file at which the kernel refused."""
-    for folder in dict.fromkeys(made["folders"].values()):
+    for folder in dict.fromkeys(groups.folders.values()):
         os.makedirs(folder, exist_ok=True)
-    for path, text, must in made["writes"]:
+    for path, text, must in groups.writes:
         try:
             _write(path, text)
         except OSError:
@@ -178,18 +184,18 @@ def make(made: Plan) -> None:
                 raise
 
 
-def enter(made: Plan) -> None:
+def enter(groups: CgroupPlan) -> None:
     """Put this process in, and with it everything that it starts."""
-    for folder in dict.fromkeys(made["folders"].values()):
+    for folder in dict.fromkeys(groups.folders.values()):
         _write(f"{folder}/cgroup.procs", "0")
 
 
-def has_run_out(made: Plan) -> bool:
-    """Whether the kernel killed a process of the pod for its memory."""
-    folder = made["folders"].get("memory")
+def is_out_of_memory(groups: CgroupPlan) -> bool:
+    """Whether the kernel killed a process of the pod because of its memory limit."""
+    folder = groups.folders.get("memory")
     if folder is None:
         return False
-    name = "memory.oom_control" if made["version"] == 1 else "memory.events"
+    name = "memory.oom_control" if groups.version == 1 else "memory.events"
     with contextlib.suppress(OSError), open(f"{folder}/{name}") as file:
         for line in file:
             key, _, count = line.partition(" ")
@@ -198,21 +204,21 @@ def has_run_out(made: Plan) -> bool:
     return False
 
 
-def remove(made: Plan) -> None:
-    for folder in dict.fromkeys(made["folders"].values()):
+def remove(groups: CgroupPlan) -> None:
+    for folder in dict.fromkeys(groups.folders.values()):
         with contextlib.suppress(OSError):
             os.rmdir(folder)
 
 
 def sweep(groups: Groups, name: str) -> None:
-    """Remove what a lost supervisor left of a pod; a group that somebody still lives in stays."""
+    """Remove what a lost supervisor left of a pod; a group that still has processes stays."""
     for folder in dict.fromkeys(groups.parents.values()):
         with contextlib.suppress(OSError):
             os.rmdir(f"{folder}/{PREFIX}{name}")
 
 
 def sweep_all(groups: Groups, now: float) -> None:
-    """Remove what servers left whose data folder is gone; young ones may be about to be entered, those in use stay."""
+    """Remove groups of servers whose data folder is gone. Groups in use stay, and young ones, which may soon be."""
     for parent in dict.fromkeys(groups.parents.values()):
         for name in os.listdir(parent):
             folder = f"{parent}/{name}"

@@ -106,7 +106,7 @@ def _make(path: str, size: int, durable: bool) -> None:
     command = [MAKER, "-q", "-F", "-t", "ext4", *journal, *options, unfinished]
     ended = programs.run(command, {"PATH": programs.PATH}, seconds=_MAKE_SECONDS)
     if ended.code != 0:
-        raise OSError(errno.EIO, f"{MAKER}: {ended.words}", path)
+        raise OSError(errno.EIO, f"{MAKER}: {ended.output}", path)
     os.rename(unfinished, path)
 
 

@@ -1,6 +1,7 @@
-"""Runs a program of this machine to its end, within a time, and keeps its last words. No shell, no inherited files.
+"""Runs a program of this machine to its end, within a time, and keeps the end of its output.
 
-Used in pods' processes on their way to the command; small, because the fork server carries it.
+No shell, no inherited files. Used in pods' processes on their way to the command; small, because every supervisor
+carries it.
 """
 
 import os
@@ -19,7 +20,7 @@ KEPT = 2000
 class Ended(NamedTuple):
     #: The exit code; below zero the signal that ended it.
     code: int
-    words: str
+    output: str
     out_of_time: bool = False
 
 
@@ -35,7 +36,7 @@ def find(name: str) -> str | None:
 
 
 def run(command: list[str], environment: dict[str, str], *, seconds: float, folder: str = "/") -> Ended:
-    """Run it with nothing to read; output and error are its words. Raises FileNotFoundError where there is none."""
+    """Run it with nothing to read; output and error are kept together. Raises FileNotFoundError."""
     path = find(command[0])
     if path is None:
         raise FileNotFoundError(2, f"{command[0]} is not installed on this machine", command[0])
@@ -45,13 +46,13 @@ def run(command: list[str], environment: dict[str, str], *, seconds: float, fold
         _become(path, command, environment, writing, folder)
     os.close(writing)
     try:
-        words, out_of_time = _listen(reading, time.monotonic() + seconds)
+        output, out_of_time = _listen(reading, time.monotonic() + seconds)
     finally:
         os.close(reading)
     if out_of_time:
         os.killpg(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
-    return Ended(os.waitstatus_to_exitcode(status), words, out_of_time)
+    return Ended(os.waitstatus_to_exitcode(status), output, out_of_time)
 
 
 def _become(path: str, command: list[str], environment: dict[str, str], output: int, folder: str) -> None:

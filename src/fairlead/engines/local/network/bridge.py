@@ -1,7 +1,7 @@
-"""The bridge between pods' networks and the way out: made by the first pod that needs it, removed after the last.
+"""The bridge between pods' networks and the outside: made by the first pod that needs it, removed after the last.
 
-Used by supervisors and, to clean up after killed ones, by the server; always under one lock of the machine. With the
-bridge come the rules (by `nft`) that let pods out under this machine's address and keep others from reaching in.
+Used by supervisors and, to clean up after killed ones, by the server; always under one lock of the machine. The bridge
+has rules (by `nft`) that let pods out under this machine's address and keep others from reaching in.
 """
 
 import contextlib
@@ -9,21 +9,21 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead.engines.local.linux.netlink import Links
+from fairlead.engines.local.order import NetworkPlan
 
-#: Every bridge of ours begins with this, whichever server's it is.
+#: The names of all servers' bridges begin with this.
 PREFIX = "fl-"
 FOLDER = "/run/fairlead"
 _FORWARDING = "/proc/sys/net/ipv4/ip_forward"
-#: There while it was we who let this machine forward packets.
+#: Exists while Fairlead is the one that made this machine forward packets.
 _OURS = f"{FOLDER}/forwarding"
 
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """One at a time on this machine: bridges come and go with whoever is first or last."""
+    """One at a time on this machine: the first pod makes the bridge and the last one removes it."""
     descriptor = _open("network.lock")
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -42,26 +42,26 @@ def _open(name: str) -> int:
     return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def make(links: Links, plan: dict[str, Any]) -> None:
-    """The bridge of a plan, with its rules; nothing when it is there."""
-    name: str = plan["bridge"]
+def make(links: Links, plan: NetworkPlan) -> None:
+    """Make the bridge of a plan with its rules, unless it exists."""
+    name = plan.bridge
     if has_device(name):
         return
     links.add_bridge(name)
     index = socket.if_nametoindex(name)
-    links.add_address(index, name, plan["gateway"], plan["prefix"])
+    links.add_address(index, name, plan.gateway, plan.prefix)
     links.set_up(index, name)
-    if plan["nft"]:
+    if plan.nft:
         _forward()
-        _write(_rules(name), plan["nft"])
-        if not run(plan["nft"], render_rules(plan, closed=os.path.exists(_OURS))):
-            raise OSError(1, "the rules for outbound connections were refused by nft", name)
+        _write(_rules(name), plan.nft)
+        if not run(plan.nft, render_rules(plan, closed=os.path.exists(_OURS))):
+            raise OSError(1, "nft refused the rules for outbound connections", name)
 
 
 def unused() -> list[str]:
-    """Bridges of ours into which nothing is plugged, or of which only the rules are left, whoever made them.
+    """Fairlead's bridges that nothing is attached to, or of which only the rules are left, of all servers.
 
-    Under the lock none is about to be used: its maker plugs its cable in before it lets go.
+    Under the lock none is about to be used: a supervisor attaches its cable before it releases the lock.
     """
     known = {name for name in os.listdir("/sys/class/net") if name.startswith(PREFIX)}
     with contextlib.suppress(FileNotFoundError):
@@ -70,7 +70,7 @@ def unused() -> list[str]:
 
 
 def remove_unused(links: Links) -> None:
-    """Remove every bridge that nobody uses, with its rules; also those of servers that never came back."""
+    """Remove every bridge that is not used, with its rules, of all servers."""
     for name in unused():
         links.remove(name)
         _remove_rules(name)
@@ -103,9 +103,9 @@ def table(bridge: str) -> str:
     return bridge.replace("-", "_")
 
 
-def render_rules(plan: dict[str, Any], *, closed: bool) -> str:
+def render_rules(plan: NetworkPlan, *, closed: bool) -> str:
     """Pods go out under this machine's address; only answers come in. `closed`: the machine forwards nothing else."""
-    bridge = plan["bridge"]
+    bridge = plan.bridge
     shut = f'iifname != "{PREFIX}*" oifname != "{PREFIX}*" drop' if closed else ""
     return f"""
 add table ip {table(bridge)}
@@ -113,7 +113,7 @@ delete table ip {table(bridge)}
 table ip {table(bridge)} {{
   chain outward {{
     type nat hook postrouting priority 100; policy accept;
-    ip saddr {plan["subnet"]} oifname != "{bridge}" masquerade
+    ip saddr {plan.subnet} oifname != "{bridge}" masquerade
   }}
   chain through {{
     type filter hook forward priority 0; policy accept;
@@ -126,7 +126,7 @@ table ip {table(bridge)} {{
 
 
 def run(program: str, script: str) -> bool:
-    """Hand a script to `nft`; whether it was taken."""
+    """Run a script with `nft`; whether it succeeded."""
     source, sink = os.pipe2(os.O_CLOEXEC)
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     actions = [(os.POSIX_SPAWN_DUP2, source, 0), (os.POSIX_SPAWN_DUP2, null, 1), (os.POSIX_SPAWN_DUP2, null, 2)]

@@ -1,19 +1,19 @@
 """A pod's own network as its supervisor makes it: a namespace joined to the server's bridge, and sockets inside it.
 
-The plan comes from the server (`network.Network.plan`, as JSON). The namespace lives as long as a process or an open
-file of it does, and its cable with it: when the pod and its supervisor are gone, however they went, so is the network.
+The plan comes from the server (`PodNetworks.plan`). The namespace exists as long as a process or an open file of it
+does, and its cable with it: when the pod and its supervisor have ended, however they did, the network is gone.
 """
 
 import contextlib
 import os
 import socket
-from typing import Any
+from collections.abc import Iterator
 
 from fairlead.engines.local.linux import mount_syscalls, syscalls
 from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge
+from fairlead.engines.local.order import NetworkPlan
 
-Plan = dict[str, Any]
 #: The loopback device has this number in every network namespace.
 _LOOPBACK = 1
 INSIDE_NAME = "eth0"
@@ -23,9 +23,9 @@ _OWN = "/proc/self/ns/net"
 class PodNetwork:
     """The namespace of one pod, held open by its supervisor."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: NetworkPlan) -> None:
         self._plan = plan
-        self.address: str = plan["address"]
+        self.address = plan.address
         self._host = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         self.namespace = -1
         #: It needs no user namespace and no further process.
@@ -37,26 +37,26 @@ class PodNetwork:
         syscalls.unshare(syscalls.CLONE_NEWNET)
         try:
             self.namespace = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
-            # Begun here, this conversation stays about the devices in here.
+            # Opened here, so it stays about the devices in here.
             inside = Links()
         finally:
             syscalls.setns(self._host, syscalls.CLONE_NEWNET)
         with inside, bridge.locked(), Links() as outside:
             bridge.make(outside, plan)
-            outside.remove(plan["link"])
-            outside.add_pair(plan["link"], INSIDE_NAME, self.namespace, plan["bridge"])
+            outside.remove(plan.link)
+            outside.add_pair(plan.link, INSIDE_NAME, self.namespace, plan.bridge)
             index = self._index_inside()
             inside.set_up(_LOOPBACK, "lo")
-            inside.add_address(index, INSIDE_NAME, plan["address"], plan["prefix"])
+            inside.add_address(index, INSIDE_NAME, plan.address, plan.prefix)
             inside.set_up(index, INSIDE_NAME)
-            inside.add_default_route(index, INSIDE_NAME, plan["gateway"])
+            inside.add_default_route(index, INSIDE_NAME, plan.gateway)
 
     def _index_inside(self) -> int:
         with self._entered():
             return socket.if_nametoindex(INSIDE_NAME)
 
     @contextlib.contextmanager
-    def _entered(self) -> Any:
+    def _entered(self) -> Iterator[None]:
         syscalls.setns(self.namespace, syscalls.CLONE_NEWNET)
         try:
             yield
@@ -76,11 +76,11 @@ class PodNetwork:
         os.close(self.namespace)
         os.close(self._host)
         with bridge.locked(), Links() as outside:
-            outside.remove(self._plan["link"])
+            outside.remove(self._plan.link)
             bridge.remove_unused(outside)
 
 
-def enter(plan: Plan, namespace: int, user: int = -1) -> None:
+def enter(plan: NetworkPlan, namespace: int, user: int = -1) -> None:
     """Leave the host's network and name for the pod's own; called in the pod's process before anything else.
 
     Its `/etc/hosts` (and, where the host's would not work, `/etc/resolv.conf`) lie over the host's from here on; an
@@ -90,10 +90,10 @@ def enter(plan: Plan, namespace: int, user: int = -1) -> None:
         syscalls.setns(user, syscalls.CLONE_NEWUSER)
     syscalls.setns(namespace, syscalls.CLONE_NEWNET)
     syscalls.unshare(syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWNS)
-    socket.sethostname(plan["hostname"])
+    socket.sethostname(plan.hostname)
     # What the host mounts later is still seen; what is mounted here stays here.
     mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_SLAVE)
-    for target, source in plan["files"]:
+    for target, source in plan.files:
         place = os.path.realpath(target)
         if os.path.isfile(place):
             mount_syscalls.mount(source, place, flags=mount_syscalls.MS_BIND)

@@ -1,8 +1,8 @@
 """A pod's own network without root: a namespace of the server's own user, and pasta as its way out of the machine.
 
-Made by the supervisor in place of `network_inside.PodNetwork`, with the same face. Nobody reaches into it but through
-sockets that are opened inside; so pods that must find each other by address do not get one. It goes with the last
-process or open file of it, and pasta with its supervisor.
+The supervisor makes it in place of `namespace.PodNetwork`, with the same methods. It is reached only through sockets
+that are opened inside, so pods that must find each other by address do not get one. It ends with its last process or
+open file, and pasta with its supervisor.
 """
 
 import contextlib
@@ -10,12 +10,12 @@ import os
 import signal
 import socket
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fairlead.engines.local.linux import syscalls
 from fairlead.engines.local.linux.netlink import Links
+from fairlead.engines.local.order import NetworkPlan
 
-Plan = dict[str, Any]
 _LOOPBACK = 1
 _KINDS = syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET
 
@@ -25,7 +25,7 @@ class UserNetwork:
 
     address = "127.0.0.1"
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: NetworkPlan) -> None:
         self._plan = plan
         self.user, self.namespace = _make()
         #: The process that carries what leaves the machine; 0 for none.
@@ -38,7 +38,7 @@ class UserNetwork:
             return
         self.helper = os.fork()
         if self.helper == 0:
-            _become_pasta(self._plan["pasta"], self.user, self.namespace)
+            _become_pasta(self._plan.pasta, self.user, self.namespace)
 
     def open_socket(self) -> socket.socket:
         """A socket that belongs to the pod's network, made by a process that goes there and comes to its end."""

@@ -1,7 +1,7 @@
 """Which network a pod gets, as the server decides it: its address, its names, and what is cleaned up after it.
 
 Used by the engine. Pods that serve get a namespace of their own where this server may make one; the supervisor makes
-it by the plan written here (`network_inside.py`). Others share the machine's network, and their ports are checked.
+it by the plan written here (`namespace.py`). Others share the machine's network, and their ports are checked.
 """
 
 import contextlib
@@ -10,11 +10,11 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
-from typing import Any
 
 from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge as network_bridge
 from fairlead.engines.local.network import hosts
+from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec
 
@@ -29,8 +29,6 @@ _UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
 #: What pods with networks of their own call this machine.
 MACHINE = "host.fairlead.internal"
 LOOPBACK = "127.0.0.1"
-
-Plan = dict[str, Any]
 
 
 def is_serving(pod: PodSpec) -> bool:
@@ -64,7 +62,7 @@ class PodNetworks:
         self._claims = -1
         self._next = _FIRST
         #: Plans of pods that have not ended, by pod id.
-        self._plans: dict[str, Plan] = {}
+        self._plans: dict[str, NetworkPlan] = {}
 
     def prepare(self) -> None:
         """Before anything runs: choose the range, or the one that pods from before still use."""
@@ -109,35 +107,35 @@ class PodNetworks:
         can = self.is_able or (bool(self._pasta) and not pod.addressed)
         return is_serving(pod) and not has_host_network(pod) and can and self._joins(pod.container)
 
-    def plan(self, pod: PodSpec) -> Plan | None:
+    def plan(self, pod: PodSpec) -> NetworkPlan | None:
         """The plan for a pod's own network; None where it shares the machine's."""
         if not self.is_own(pod):
             return None
         if not self.is_able:
             return self._plan_of_user(pod)
         known = self._plans.get(pod.pod_id)
-        number = self._numbered(known["address"]) if known else self._free_number()
+        number = self._numbered(known.address) if known else self._free_number()
         address = self._address(number)
         files = [[_HOSTS, self._hosts_file(pod.workload_id)]]
         if hosts.has_local_resolver(_read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
             files.append([_RESOLV, _UPSTREAM_RESOLV])
-        plan = {
-            "bridge": self.bridge,
-            "link": f"fv{self._id[:6]}{number:04x}",
-            "address": address,
-            "prefix": _PREFIX,
-            "subnet": f"10.{self._range}.0.0/{_PREFIX}",
-            "gateway": self._address(1),
-            "nft": self._nft,
-            "hostname": pod.pod_name[:64],
-            "names": hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace),
-            "workload": pod.workload_id,
-            "files": files,
-        }
-        self.take(pod.pod_id, plan)
+        plan = NetworkPlan(
+            bridge=self.bridge,
+            link=f"fv{self._id[:6]}{number:04x}",
+            address=address,
+            prefix=_PREFIX,
+            subnet=f"10.{self._range}.0.0/{_PREFIX}",
+            gateway=self._address(1),
+            nft=self._nft,
+            hostname=pod.pod_name[:64],
+            names=hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace),
+            workload=pod.workload_id,
+            files=files,
+        )
+        self.register(pod.pod_id, plan)
         return plan
 
-    def _plan_of_user(self, pod: PodSpec) -> Plan:
+    def _plan_of_user(self, pod: PodSpec) -> NetworkPlan:
         """A network without root: nobody's address is known in it but its own."""
         names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
         own = self._hosts_file(pod.pod_id)
@@ -145,36 +143,36 @@ class PodNetworks:
         machine = _default_gateway()
         members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
         self._write(own, hosts.render_hosts(members, _read(_HOSTS)))
-        plan = {
-            "pasta": self._pasta,
-            "address": LOOPBACK,
-            "gateway": LOOPBACK,
-            "hostname": pod.pod_name[:64],
-            "workload": pod.workload_id,
-            "files": [[_HOSTS, own]],
-        }
-        self.take(pod.pod_id, plan)
+        plan = NetworkPlan(
+            pasta=self._pasta,
+            address=LOOPBACK,
+            gateway=LOOPBACK,
+            hostname=pod.pod_name[:64],
+            workload=pod.workload_id,
+            files=[[_HOSTS, own]],
+        )
+        self.register(pod.pod_id, plan)
         return plan
 
-    def take(self, pod_id: str, plan: Plan) -> None:
-        """Count a pod in: one that is being started, or one from before that still runs."""
+    def register(self, pod_id: str, plan: NetworkPlan) -> None:
+        """Reserve a pod's address and publish its names: of a new pod, or of one that a previous server started."""
         self._plans[pod_id] = plan
-        if "pasta" not in plan:
-            self._write_hosts(plan["workload"])
+        if not plan.pasta:
+            self._write_hosts(plan.workload)
 
     def release(self, pod_id: str) -> None:
         """A pod has ended: its address is free, its names are gone."""
         plan = self._plans.pop(pod_id, None)
         if plan is None:
             return
-        if "pasta" in plan:
+        if plan.pasta:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._hosts_file(pod_id))
-        elif any(other["workload"] == plan["workload"] for other in self._plans.values()):
-            self._write_hosts(plan["workload"])
+        elif any(other.workload == plan.workload for other in self._plans.values()):
+            self._write_hosts(plan.workload)
         else:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._hosts_file(plan["workload"]))
+                os.unlink(self._hosts_file(plan.workload))
 
     @property
     def gateway(self) -> str:
@@ -184,11 +182,12 @@ class PodNetworks:
     def address_of(self, pod_id: str) -> str:
         """Where this machine reaches a pod that has a network of its own; empty where it does not."""
         plan = self._plans.get(pod_id)
-        return plan["address"] if plan and "pasta" not in plan else ""
+        return plan.address if plan is not None and not plan.pasta else ""
 
     def is_closed(self, pod_id: str) -> bool:
         """Whether a pod's own network is reached from inside only."""
-        return "pasta" in self._plans.get(pod_id, ())
+        plan = self._plans.get(pod_id)
+        return plan is not None and bool(plan.pasta)
 
     def sweep(self) -> None:
         """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
@@ -196,7 +195,7 @@ class PodNetworks:
             return
         # The links first: a plan is there before its link, so one that is made meanwhile is not taken for stale.
         ours = [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{self._id[:6]}")]
-        kept = {plan["link"] for plan in tuple(self._plans.values())}
+        kept = {plan.link for plan in tuple(self._plans.values())}
         stale = [name for name in ours if name not in kept]
         if not stale and not network_bridge.unused():
             return
@@ -221,7 +220,7 @@ class PodNetworks:
         return []
 
     def _free_number(self) -> int:
-        used = {plan["address"] for plan in self._plans.values()}
+        used = {plan.address for plan in self._plans.values()}
         for _ in range(_FIRST, _LAST + 1):
             number = self._next
             self._next = number + 1 if number < _LAST else _FIRST
@@ -241,8 +240,8 @@ class PodNetworks:
 
     def _write_hosts(self, workload_id: str) -> None:
         """Written in place: pods hold the very file, and see names of their group come and go."""
-        plans = [plan for plan in self._plans.values() if plan["workload"] == workload_id]
-        members = [(self.gateway, [MACHINE]), *((plan["address"], plan["names"]) for plan in plans)]
+        plans = [plan for plan in self._plans.values() if plan.workload == workload_id]
+        members = [(self.gateway, [MACHINE]), *((plan.address, plan.names) for plan in plans)]
         self._write(self._hosts_file(workload_id), hosts.render_hosts(members, _read(_HOSTS)))
 
     def _write(self, path: str, text: str) -> None:

@@ -1,6 +1,6 @@
 """Ports of this machine by which workloads are reached: listeners that pass connections on to pods that are ready.
 
-Owned by the engine. A port that cannot be had is refused before the pod starts, and whoever holds it is named.
+Owned by the engine. A pod whose port is in use is refused before it starts, with the name of the holder.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ CLUSTER_IP = "ClusterIP"
 _LOOPBACK = "127.0.0.1"
 _IP_FREEBIND = 15
 _PIECE = 256 * 1024
-#: How often a port that somebody took while no server ran is tried again.
+#: How often a port is tried again that another process took while no server ran.
 RETRY_SECONDS = 1.0
 
 #: (pod, port) → a connection to it.
@@ -38,11 +38,11 @@ class Opened:
     __slots__ = ("external", "inside", "owner", "servers", "turn")
 
     def __init__(self, owner: str, inside: int, external: int) -> None:
-        #: Whose it is, in words.
+        #: Whose it is, for messages.
         self.owner = owner
         self.inside = inside
         self.external = external
-        #: None of them where the pod itself listens on this machine, or while the port cannot be had.
+        #: Empty if the pod itself listens on this machine, or while the port is in use by another process.
         self.servers: list[asyncio.Server] = []
         self.turn = 0
 
@@ -81,13 +81,13 @@ class Ports:
                 self._listening[number] = (pod.pod_id, pod.pod_name)
         return pairs
 
-    def leave(self, pod_id: str) -> None:
-        """A pod has ended: what it listened on is free for the next."""
+    def release(self, pod_id: str) -> None:
+        """A pod has ended: the ports on which it listened are free."""
         for number in [number for number, holder in self._listening.items() if holder[0] == pod_id]:
             del self._listening[number]
 
-    def hold(self, pod_id: str, ports: Sequence[int]) -> None:
-        """After a start of the server: what a pod from before listens on, on this machine itself."""
+    def add_listening(self, pod_id: str, ports: Sequence[int]) -> None:
+        """After a start of the server: ports of this machine on which a running pod listens itself."""
         self._listening |= dict.fromkeys(ports, (pod_id, "another of its pods"))
 
     async def _open(self, key: tuple[str, int], port: OfferedPort, owner: str, shares_machine: bool) -> Opened:
@@ -96,14 +96,14 @@ class Ports:
         if asked is not None:
             candidates: Sequence[int] = (asked,)
             if is_node_port and asked not in NODE_PORTS:
-                least, most = NODE_PORTS[0], NODE_PORTS[-1]
-                raise Refused(f"port {asked} is no NodePort; those are {least} to {most}")
+                first, last = NODE_PORTS[0], NODE_PORTS[-1]
+                raise Refused(f"port {asked} is not a NodePort; those are {first} to {last}")
             if not 0 < asked < 65_536:
-                raise Refused(f"{asked} is no port; those are 1 to 65535")
+                raise Refused(f"{asked} is not a valid port; those are 1 to 65535")
         elif shares_machine and not is_node_port:
             candidates = (inside,)
         else:
-            # Spread, so that a port that was just given back is not given to the next at once.
+            # Spread, so that a port that was just closed is not reused at once.
             among = INSIDE_PORTS if port.service_type == CLUSTER_IP else NODE_PORTS
             start = hash(key) % len(among)
             candidates = [*among[start:], *among[:start]]
@@ -135,7 +135,7 @@ class Ports:
             opened.servers = [await asyncio.start_server(accept, self._address, opened.external, limit=_PIECE)]
 
     def restore(self, workload_id: str, owner: str, pairs: Sequence[Sequence[int]], own: bool) -> None:
-        """Open again, after a start of the server, what pods from before were promised."""
+        """After a start of the server: open the ports of running pods again."""
         for inside, external in pairs:
             key = (workload_id, inside)
             if key in self._opened:
@@ -160,7 +160,7 @@ class Ports:
             await asyncio.sleep(RETRY_SECONDS)
 
     def close(self, workload_id: str) -> None:
-        """The workload has no pod any more: give its ports back."""
+        """The workload's last pod has ended: close its ports."""
         for key in [key for key in self._opened if key[0] == workload_id]:
             opened = self._opened.pop(key)
             for server in opened.servers:
@@ -173,15 +173,15 @@ class Ports:
             task.cancel()
 
     def _check_free(self, port: int, pod: PodSpec) -> None:
-        """Where pods share this machine's network: refuse the second that would listen on a port."""
+        """If pods share this machine's network: refuse the second that would listen on a port."""
         others = (one for key, one in self._opened.items() if key[0] != pod.workload_id)
         other = next((one for one in others if port in (one.inside, one.external)), None)
         if other is not None:
-            raise Refused(f"port {port} is held by {other.owner}; pods share this machine's network here")
+            raise Refused(f"port {port} is in use by {other.owner}; pods share this machine's network here")
         holder, name = self._listening.get(port, (pod.pod_id, ""))
         if holder != pod.pod_id:
-            why = "several pods and updates need networks of their own: a server of root, or pasta and user namespaces"
-            raise Refused(f"port {port} is held by {name}; pods share this machine's network here, and {why}")
+            why = "several pods and updates need networks of their own (a server of root, or pasta and user namespaces)"
+            raise Refused(f"port {port} is in use by {name}; pods share this machine's network here, and {why}")
         if (pod.workload_id, port) in self._opened:
             return
         with socket.socket() as trial:
@@ -189,17 +189,17 @@ class Ports:
             try:
                 trial.bind(("", port))
             except OSError as error:
-                words = f"port {port} cannot be used: {self._explain(port, error)}"
-                raise Refused(f"{words}; pods share this machine's network here") from error
+                why = self._explain(port, error)
+                raise Refused(f"port {port} cannot be used: {why}; pods share this machine's network here") from error
 
     def _explain(self, port: int, error: OSError) -> str:
-        """Who holds a port, as far as it can be found out."""
+        """Who uses a port, as far as it can be found out."""
         other = next((one for one in self._opened.values() if one.external == port), None)
         if other is not None:
-            return f"it is held by {other.owner}"
+            return f"it is in use by {other.owner}"
         if error.errno != errno.EADDRINUSE:
             return str(error.strerror)
-        return f"it is held by {holder_of(port) or 'a program of another user'}"
+        return f"it is in use by {holder_of(port) or 'a program of another user'}"
 
     # Connections
 
@@ -212,12 +212,12 @@ class Ports:
             await asyncio.gather(_copy(reader, back), _copy(there, writer))
             back.close()
         except (OSError, FairleadError):
-            pass  # nobody is ready, or one side is gone: to the other this is a closed connection
+            pass  # no pod is ready, or one side closed the connection: the other is closed too
         finally:
             writer.close()
 
     async def _reach(self, workload_id: str, opened: Opened) -> socket.socket:
-        """A connection to the next pod that is ready; one that does not answer is passed over."""
+        """A connection to the next pod that is ready; pods that do not answer are skipped."""
         pods = self._ready(workload_id, opened.inside)
         opened.turn += 1
         for step in range(len(pods)):

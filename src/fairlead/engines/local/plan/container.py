@@ -1,25 +1,26 @@
-"""A pod's image run for real: the order that starts it with podman, docker or containerd instead of the process alone.
+"""A pod's image run by podman, docker or containerd: the command and the container that the supervisor runs.
 
 The runtime's own command is what the supervisor runs and watches; the fields of the pod become its options. Values of
 variables and credentials go through files, never through arguments that everybody can read. What is refused before a
-start is in `containers_effects.py`, what the supervisor does in `containers_inside.py` and `staging.py`.
+start is in `review.py`, what the supervisor does in `supervisor/container.py` and `storage/staging.py`.
 """
 
+import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from fairlead.engines.local.linux import procfs
-from fairlead.engines.local.plan import containers_storage
+from fairlead.engines.local.order import CommandLine, ContainerRun, MountPlan, Volume
 from fairlead.engines.local.plan.environment import PATH, expand
 from fairlead.engines.local.plan.identity import PodRights, ServerRights
 from fairlead.engines.local.plan.limits import decide_pids
 from fairlead.engines.local.plan.volumes import PERSONAL_HOME, Volumes, can_be_made
 from fairlead.engines.local.settings import LocalSettings
-from fairlead.engines.local.supervisor.container import NETWORK
+from fairlead.engines.local.wire import HOST_NETWORK
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import ContainerSecurity
 from fairlead.model.pods.podset import PodContainer, PodSpec
@@ -73,7 +74,7 @@ RUNTIMES = {
 
 
 def choose(container: PodContainer, settings: LocalSettings) -> str:
-    """The runtime's name: the workload's annotation where the operator offers that runtime, else the server's first."""
+    """The runtime's name: the workload's annotation if the operator offers that runtime, else the server's first."""
     annotations = container.fields.annotations
     asked = next((annotation.value or "" for annotation in annotations if annotation.name == ANNOTATION), "")
     if asked and asked not in settings.runtimes:
@@ -120,8 +121,8 @@ def render(
     rights: ServerRights,
     environment: Mapping[str, str],
     around: ContainerContext,
-) -> dict[str, Any]:
-    """What differs in the order of a pod that runs in a container of the runtime `name`."""
+) -> tuple[CommandLine, ContainerRun]:
+    """The runtime's command and the container of a pod that runs with the runtime `name`."""
     runtime = RUNTIMES[name]
     container = f"fairlead-{pod.pod_id}.{pod.attempt}"
     program = dict(rights.settings.runtime_programs).get(name, runtime.program)
@@ -132,12 +133,12 @@ def render(
     files = {_VARIABLES: "".join(f"{key}={value}\n" for key, value in variables.items() if key not in lines)}
     surroundings = render_surroundings(rights)
     if around.volumes.registries:
-        files[_REGISTRIES] = containers_storage.merge_registries(around.volumes.registries)
+        files[_REGISTRIES] = merge_registries(around.volumes.registries)
         surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
     words = expand(pod.container.command + pod.container.args, environment)
     entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
     uid, gid = decide_ids(name, granted, rights, pod.container.fields.security)
-    volumes, mounts = containers_storage.render(around.volumes.mounts, folder, staged=can_stage(name))
+    volumes, mounts = render_mounts(around.volumes.mounts, folder, staged=can_stage(name))
     # Where there is a limit, the container stays until it was asked whether it went over it.
     leaves = pod.container.memory_limit_bytes is None
     sign = f"{around.private}/sign"
@@ -145,37 +146,31 @@ def render(
     options += [*_name_lines(name, lines), *mounts, *(["--rm"] if leaves else [])]
     options += _render_options(name, pod, granted, rights)
     options += _render_working_dir(runtime, pod.container.working_dir, around.volumes, granted.read_only_root)
-    return {
-        "argv": [*start, "run", *options, *entry, pod.container.image, *words],
-        "env": surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
-        "cwd": "/",
-        "makes_cwd": False,
-        "isolation": None,
-        "container": {
-            "name": container,
-            "exec": [*start, "exec", "--interactive"],
-            "folder": folder,
-            "image": pod.container.image,
-            "sign": sign,
-            "making": f"{name} fetches the image {pod.container.image} where it is not there, and makes the container",
-            "files": files,
-            "staged": can_stage(name),
-            "volumes": volumes,
-            "uid": uid,
-            "gid": gid,
-            "data": os.path.realpath(around.data),
-            "memory_limit": pod.container.memory_limit_bytes,
-            "leaves": leaves,
-            "load": None if runtime.is_direct else _render_load(start, pod.container.image),
-            "inspect": [*start, "inspect", "--format={{.State.OOMKilled}}", container],
-            "remove": [*start, "rm", "--force", "--volumes", container],
-        },
-        **_NOTHING_ELSE,
-    }
+    command = CommandLine(
+        argv=[*start, "run", *options, *entry, pod.container.image, *words],
+        env=surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
+        cwd="/",
+    )
+    return command, ContainerRun(
+        name=container,
+        image=pod.container.image,
+        folder=folder,
+        sign=sign,
+        making=f"{name} pulls the image {pod.container.image} if it is missing, and creates the container",
+        mounts=MountPlan(volumes, uid, gid, os.path.realpath(around.data)),
+        files=files,
+        staged=can_stage(name),
+        exec=[*start, "exec", "--interactive"],
+        inspect=[*start, "inspect", "--format={{.State.OOMKilled}}", container],
+        remove=[*start, "rm", "--force", "--volumes", container],
+        load=None if runtime.is_direct else _render_load(start, pod.container.image),
+        memory_limit=pod.container.memory_limit_bytes,
+        leaves=leaves,
+    )
 
 
 def _render_load(start: list[str], image: str) -> list[str] | None:
-    """How an engine is given an image that lies in a file; None where it is told a name."""
+    """How an engine loads an image that lies in a file; None if it is given a name."""
     archive = ARCHIVE.match(image)
     return [*start, "load", f"--input={archive['path']}"] if archive else None
 
@@ -197,45 +192,25 @@ def _name_lines(name: str, lines: Mapping[str, str]) -> list[str]:
     for key in lines:
         if _HEEDED.fullmatch(key):
             raise Refused(
-                f"environment variable {key} has several lines, and {name} itself would heed it; "
+                f"environment variable {key} has several lines, and {name} itself would obey it; "
                 "give it another name, or mount the text as a file of a secret or a config map"
             )
     return [f"--env={key}" for key in lines]
-
-
-#: The runtime does all this; its own command runs as the server does.
-_NOTHING_ELSE: dict[str, Any] = {
-    "groups": None,
-    "memory_limit": None,
-    "affinity": None,
-    "priority": None,
-    "uid": None,
-    "gid": None,
-    "user_groups": [],
-    "bounding": None,
-    "ambient": [],
-    "added": [],
-    "no_new_privileges": False,
-    "filtered": False,
-    "own_processes": False,
-    "own_ipc": False,
-    "guard_knobs": False,
-}
 
 
 def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerRights) -> list[str]:
     container, fields = pod.container, pod.container.fields
     security = fields.security
     means = rights.means
-    # Said by number: a runtime's own default may be more than this server could have itself.
+    # Given as numbers: a runtime's own default may be more than this server itself may have.
     bounds = (("nofile", means.files), ("nproc", means.processes))
-    options = [f"--ulimit={kind}={most}:{most}" for kind, most in bounds]
-    options += [NETWORK, f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
+    options = [f"--ulimit={kind}={maximum}:{maximum}" for kind, maximum in bounds]
+    options += [HOST_NETWORK, f"--pull={_pull(container)}", *_render_security(name, security, granted, rights)]
     if name != "docker":
-        # What it says while it pulls is no output of the pod; older Docker knows no such word.
+        # Messages about the pull are not output of the pod; older Docker does not know the option.
         options.append("--quiet")
     if name == "podman":
-        # By which proxy it pulls is no matter of the pod's.
+        # The proxy for pulls is not for the pod.
         options.append("--http-proxy=false")
     if container.tty:
         options.append("--tty")
@@ -248,15 +223,15 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerR
     if rights.has_root:
         options.append(f"--pids-limit={decide_pids(rights.settings.pids_limit, rights.is_shared, means) or -1}")
     if fields.compute.large_shm_request and not security.host_ipc:
-        # 0 is no bound but the machine's memory, as it has none on a cluster but the pod's.
+        # 0 is no limit but the machine's memory; on a cluster the pod's own limit is the only one.
         options.append(f"--shm-size={container.memory_limit_bytes or 0}")
     return options
 
 
 def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_only: bool) -> list[str]:
-    """Where it begins. An engine makes a folder that its image lacks; the others refuse to, but make volumes.
+    """Where it starts. An engine makes a folder that its image lacks; the others refuse to, but make volumes.
 
-    A volume without a name begins with what the image has there, belongs to the user, and goes with the container.
+    A volume without a name starts with what the image has there, belongs to the user, and goes with the container.
     """
     options = [f"--workdir={place}"] if place else []
     is_usual = _IN_EVERY_IMAGE.fullmatch(place) or any(sign in place for sign in ',"')
@@ -287,7 +262,7 @@ def _render_security(name: str, security: ContainerSecurity, granted: PodRights,
 
 
 def _pull(container: PodContainer) -> str:
-    """As Kubernetes: always for `latest`; what lies on this machine is never looked for elsewhere."""
+    """As Kubernetes: always for `latest`; an image on this machine is never pulled."""
     asked = container.fields.image_pull_policy
     if asked:
         return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[asked]
@@ -296,3 +271,45 @@ def _pull(container: PodContainer) -> str:
         return "missing"
     tag = image.rpartition("/")[2].partition("@")[0].partition(":")[2]
     return "always" if tag in ("", "latest") and "@" not in image else "missing"
+
+
+# Volumes and credentials as a runtime takes them
+
+
+def render_mounts(volumes: Sequence[Volume], folder: str, *, staged: bool) -> tuple[list[Volume], list[str]]:
+    """The volumes, each with its place, and the options that name them to the runtime.
+
+    If they are staged, every volume is mounted at a place of the attempt's own folder first, and the runtime binds
+    that; otherwise it is told the paths themselves.
+    """
+    placed, options = [], []
+    # Outer ones first, as the runtime mounts them in this order.
+    for number, volume in enumerate(sorted(volumes, key=lambda volume: volume.at)):
+        if volume.kind == "memory" and not volume.files:
+            options.append(_render_memory(volume))
+            continue
+        place = f"{folder}/volume{number}" if staged else volume.source
+        placed.append(volume._replace(place=place))
+        options.append(_render_bind(volume, place))
+    return placed, options
+
+
+def _render_bind(volume: Volume, place: str) -> str:
+    ways = ["ro" if volume.read_only else "rw", "rslave" if volume.follows else "rprivate"]
+    return f"--volume={place}:{volume.at}:{','.join(ways)}"
+
+
+def _render_memory(volume: Volume) -> str:
+    size = [f"tmpfs-size={volume.size}"] if volume.size is not None else []
+    return "--mount=" + ",".join(["type=tmpfs", f"destination={volume.at}", f"tmpfs-mode={volume.mode:o}", *size])
+
+
+def merge_registries(texts: Iterable[str]) -> str:
+    """One configuration out of several; of two for the same registry the later one counts."""
+    merged: dict[str, Any] = {}
+    for text in texts:
+        try:
+            merged |= json.loads(text)["auths"]
+        except (ValueError, KeyError, TypeError):
+            raise Refused("imagePullSecrets: a secret does not hold the configuration of a registry") from None
+    return json.dumps({"auths": merged})

@@ -1,19 +1,18 @@
-"""What is fetched into a volume before a start, as data: the repository or bucket, and who signs in how. Pure.
+"""What is fetched into a volume before a start: the repository or bucket, and the credentials for it. Computes only.
 
-Called by `volumes.py`; `fetching.py` carries it out in the pod's process. Credentials are in these dicts, which pass
-over a socket to the supervisor and are never written down.
+Called by `volumes.py`; `storage/fetching.py` does it in the pod's process. The credentials go over a socket to the
+supervisor and are never written to disk.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
+from fairlead.engines.local.order import BucketFetch, GitFetch
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import BucketMount, GitMount
 
-Item = dict[str, Any]
 Secrets = Mapping[str, Mapping[str, str]]
 
 #: `user@host:path`, the short form of an ssh address.
@@ -32,7 +31,7 @@ def protocol_of(repository: str) -> str:
     return repository.partition("://")[0].lower() if "://" in repository else ""
 
 
-def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
+def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSettings) -> GitFetch:
     repository = mount.repository
     protocol = protocol_of(repository)
     if protocol not in settings.git_protocols:
@@ -41,24 +40,24 @@ def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSet
     for name, value in (("branch", mount.branch), ("revision", mount.revision)):
         if value and not _REVISION.match(value):
             raise Refused(f"{field}.{name}: '{value}' is not a valid name of a branch, tag or commit")
-    return {
-        "kind": "git",
-        "field": field,
-        "at": mount.path,
-        "repository": repository,
-        "branch": mount.branch or "",
-        "revision": mount.revision or "",
-        "protocols": ":".join(settings.git_protocols),
-        "seconds": settings.fetch_seconds,
-        "silence": settings.fetch_silence_seconds,
-        **_credentials(mount, field, secrets),
-    }
+    fetch = GitFetch(
+        field=field,
+        at=mount.path,
+        repository=repository,
+        branch=mount.branch or "",
+        revision=mount.revision or "",
+        protocols=":".join(settings.git_protocols),
+        seconds=settings.fetch_seconds,
+        silence=settings.fetch_silence_seconds,
+    )
+    return _sign_in(fetch, mount, secrets)
 
 
-def _credentials(mount: GitMount, field: str, secrets: Secrets) -> Item:
-    name = mount.secret
+def _sign_in(fetch: GitFetch, mount: GitMount, secrets: Secrets) -> GitFetch:
+    """The fetch with the credentials of the mount's secret."""
+    name, field = mount.secret, fetch.field
     if not name:
-        return {"user": "", "password": "", "key": ""}
+        return fetch
     values = _values(name, field, secrets)
     reference = mount.secret_ref if mount.secret_ref is not None and mount.secret_ref.name else None
     if reference is not None and reference.authentication_method == "ssh-key":
@@ -67,10 +66,10 @@ def _credentials(mount: GitMount, field: str, secrets: Secrets) -> Item:
         key = next((values[one] for one in wanted if one in values), None)
         if key is None:
             raise Refused(f"{field}.secretRef: secret '{name}' has no key {' or '.join(wanted)} with an SSH key in it")
-        return {"user": "", "password": "", "key": key}
+        return fetch._replace(key=key)
     chosen = reference or mount
     user = _value(values, chosen.secret_key_of_user, name, field)
-    return {"user": user, "password": _value(values, chosen.secret_key_of_password, name, field), "key": ""}
+    return fetch._replace(user=user, password=_value(values, chosen.secret_key_of_password, name, field))
 
 
 def _values(name: str, field: str, secrets: Secrets) -> Mapping[str, str]:
@@ -86,7 +85,8 @@ def _value(values: Mapping[str, str], key: str, name: str, field: str) -> str:
     return values[key]
 
 
-def render_s3(mount: BucketMount, field: str, secrets: Secrets, settings: LocalSettings) -> Item:
+def render_s3(mount: BucketMount, field: str, manifest: str, secrets: Secrets, settings: LocalSettings) -> BucketFetch:
+    """`manifest` is where it is noted what was copied."""
     url = (mount.url or AMAZON).rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -100,14 +100,14 @@ def render_s3(mount: BucketMount, field: str, secrets: Secrets, settings: LocalS
         values = _values(mount.access_key_secret, field, secrets)
         access = _value(values, mount.secret_key_of_access_key_id, mount.access_key_secret, field)
         secret = _value(values, mount.secret_key_of_secret_key, mount.access_key_secret, field)
-    return {
-        "kind": "s3",
-        "field": field,
-        "at": mount.path,
-        "url": url,
-        "bucket": mount.bucket,
-        "access": access,
-        "secret": secret,
-        "seconds": settings.fetch_seconds,
-        "silence": settings.fetch_silence_seconds,
-    }
+    return BucketFetch(
+        field=field,
+        at=mount.path,
+        url=url,
+        bucket=mount.bucket,
+        manifest=manifest,
+        access=access,
+        secret=secret,
+        seconds=settings.fetch_seconds,
+        silence=settings.fetch_silence_seconds,
+    )

@@ -1,19 +1,36 @@
-"""From a pod's spec to the order that its supervisor carries out: command, identity, places, limits. Pure."""
+"""From a pod's spec to the order that its supervisor carries out: command, identity, places, limits.
+
+Called by the engine, which adds what it alone knows: the pod's network, its ports, its claims. It reads nothing of the
+machine but the real path of the data folder.
+"""
 
 import os
 import posixpath
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux import capabilities
 from fairlead.engines.local.network.ports import owner_of
+from fairlead.engines.local.order import (
+    AttemptPlace,
+    CommandLine,
+    ContainerRun,
+    FetchPlan,
+    IsolationPlan,
+    LaunchOrder,
+    MountPlan,
+    ProcessLimits,
+    ProcessRights,
+    ReadinessCheck,
+    Volume,
+)
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.environment import Resolve, expand, render_environment
 from fairlead.engines.local.plan.identity import PodRights, ServerRights, decide_rights, find_refused_fields
 from fairlead.engines.local.plan.limits import decide_pids, render_limits
-from fairlead.engines.local.plan.remote_exec import check_places, render_commanding, render_files
+from fairlead.engines.local.plan.remote_exec import check_places, member_link, render_files, render_remote_exec
 from fairlead.engines.local.plan.volumes import (
     PERSONAL_HOME,
     SHARED_MEMORY,
@@ -24,20 +41,15 @@ from fairlead.engines.local.plan.volumes import (
 )
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
-from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSpec
 
 
 def render_order(
     pod: PodSpec, rights: ServerRights, folders: AttemptFolders, device_memory: int, resolve: Resolve, volumes: Volumes
-) -> dict[str, Any]:
-    """What the supervisor is told; raises Refused when the pod cannot be run here as it asks."""
+) -> LaunchOrder:
+    """What the supervisor is told; raises Refused if the pod cannot be run here as it asks."""
     settings = rights.settings
-    security = pod.container.fields.security
-    refused = find_refused_fields(security, rights)
-    if refused:
-        raise Refused("; ".join(f"{field}: {why}" for field, why in refused))
-    granted = decide_rights(security, rights)
+    granted = _grant(pod, rights)
     user = granted.user
     if pod.container.fields.create_home_dir and settings.is_personal:
         user = msgspec.structs.replace(user, home=PERSONAL_HOME)
@@ -51,176 +63,183 @@ def render_order(
             "give a command, or use a container runtime"
         )
     files = render_files(pod, folders)
-    check_places(files, list(volumes.mounts))
+    check_places(files, volumes.mounts)
     working_dir = pod.container.working_dir or user.home
-    isolation = _view(granted, rights, folders, key, [*files, *volumes.mounts], working_dir)
-    order = {
-        **_render_places(pod, folders, key, settings),
-        "argv": arguments,
-        "env": environment,
-        "cwd": working_dir,
-        "makes_cwd": isolation is not None and is_within(working_dir, isolation["volumes"]),
-        "tty": pod.container.tty,
-        "stdin": pod.container.stdin,
-        "grace": pod.container.termination_grace_seconds,
-        "isolation": isolation,
-        "fetches": list(volumes.fetches),
-        "gauges": list(volumes.gauges),
-        "gauge_seconds": settings.gauge_seconds,
-        **_render_network(pod),
-        **render_commanding(pod, folders),
-        **render_limits(
+    mounts = _all_mounts([*files, *volumes.mounts], granted, rights, folders.private(key), working_dir)
+    isolation = _render_isolation(granted, rights, folders, mounts)
+    order = LaunchOrder(
+        place=_render_place(pod, folders, key, settings),
+        command=CommandLine(
+            argv=arguments,
+            env=environment,
+            cwd=working_dir,
+            makes_cwd=isolation is not None and is_within(working_dir, mounts),
+            tty=pod.container.tty,
+            stdin=pod.container.stdin,
+            grace=pod.container.termination_grace_seconds,
+        ),
+        rights=_render_rights(granted, rights, isolated=isolation is not None and isolation.isolated),
+        limits=render_limits(
             f"{pod.pod_id}.{pod.attempt}",
             pod.container,
             decide_pids(settings.pids_limit, rights.is_shared, rights.means),
             rights.means,
         ),
-        **_render_rights(granted, rights, isolated=isolation is not None and isolation["isolated"]),
-        "container": None,
-        "fetching": None,
-    }
+        isolation=isolation,
+        fetches=volumes.fetches,
+        readiness=_render_readiness(pod),
+        remote_exec=render_remote_exec(pod, folders),
+        watched=volumes.watched,
+        watch_seconds=settings.gauge_seconds,
+        owner=owner_of(pod),
+    )
     if runtime == plan_container.HOST:
         return order
     whole = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
     around = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=whole)
-    order |= plan_container.render(runtime, pod, granted, rights, environment, around)
-    if volumes.fetches:
-        order["fetching"] = _render_fetching(order["container"], granted, rights, folders, key, volumes)
+    command, container = plan_container.render(runtime, pod, granted, rights, environment, around)
+    order = _with_container(order, command, container)
+    if volumes.fetches.git or volumes.fetches.buckets:
+        order = order._replace(fetching=_render_fetching(container.mounts, granted, rights, folders, volumes, key))
     return order
 
 
-def _render_places(pod: PodSpec, folders: AttemptFolders, key: Key, settings: LocalSettings) -> dict[str, Any]:
-    """Which attempt it is, and where its journal, its socket and its output lie."""
-    return {
-        "workload": pod.workload_id,
-        "pod": pod.pod_id,
-        "attempt": pod.attempt,
-        "journal": folders.journal(key),
-        "control": folders.control(key),
-        "logs": folders.logs(key),
-        "segment_bytes": settings.log_segment_bytes,
-        "segments": settings.log_segments,
-    }
+def _with_container(order: LaunchOrder, command: CommandLine, container: ContainerRun) -> LaunchOrder:
+    """The order for a runtime, which does isolation, rights and limits; its own command runs as the server does."""
+    return order._replace(
+        command=order.command._replace(argv=command.argv, env=command.env, cwd=command.cwd, makes_cwd=False),
+        container=container,
+        isolation=None,
+        rights=ProcessRights(),
+        limits=ProcessLimits(),
+    )
 
 
-def _render_network(pod: PodSpec) -> dict[str, Any]:
-    """What is asked of it, and places for what the engine gives to pods that serve: address and ports."""
-    return {
-        "probe": _probe(pod),
-        "network": None,
-        "user_file": -1,
-        "ports": [],
-        "listens": [],
-        "holds": [],
-        "owner": owner_of(pod),
-    }
+def _grant(pod: PodSpec, rights: ServerRights) -> PodRights:
+    """The pod's rights; raises Refused if it asks for others."""
+    security = pod.container.fields.security
+    refused = find_refused_fields(security, rights)
+    if refused:
+        raise Refused("; ".join(f"{field}: {why}" for field, why in refused))
+    return decide_rights(security, rights)
 
 
-def _probe(pod: PodSpec) -> dict[str, Any] | None:
+def _render_place(pod: PodSpec, folders: AttemptFolders, key: Key, settings: LocalSettings) -> AttemptPlace:
+    return AttemptPlace(
+        workload=pod.workload_id,
+        pod=pod.pod_id,
+        attempt=pod.attempt,
+        journal=folders.journal(key),
+        control=folders.control(key),
+        logs=folders.logs(key),
+        segment_bytes=settings.log_segment_bytes,
+        segments=settings.log_segments,
+        member=member_link(pod, folders),
+    )
+
+
+def _render_readiness(pod: PodSpec) -> ReadinessCheck | None:
     """The readiness probe; None without one that says what to ask."""
     probe = pod.container.fields.readiness
-    return given(probe) if probe is not None and probe.port else None
+    if probe is None or not probe.port:
+        return None
+    check = ReadinessCheck(
+        port=probe.port,
+        initial_delay=probe.initial_delay_seconds,
+        period=probe.period_seconds,
+        timeout=probe.timeout_seconds,
+        success_threshold=probe.success_threshold,
+        failure_threshold=probe.failure_threshold,
+    )
+    get = probe.handler.http_get if probe.handler is not None else None
+    if get is None:
+        return check
+    return check._replace(is_http=True, is_tls=get.scheme == "HTTPS", path=get.path or "/", host=get.host or "")
 
 
-def _render_rights(granted: PodRights, rights: ServerRights, isolated: bool) -> dict[str, Any]:
-    """What the pod's process becomes, as `launch.py` does it."""
+def _render_rights(granted: PodRights, rights: ServerRights, isolated: bool) -> ProcessRights:
+    """What the pod's process becomes."""
     user = granted.user
     # A server that is not root stays who it is; so does root in personal mode, with the groups that it has.
     stays = not rights.has_root or user == rights.settings.owner
-    return {
-        "uid": None if stays else user.uid,
-        "gid": None if stays else user.gid,
-        "user_groups": list(user.groups),
-        "bounding": None if granted.bounding is None else capabilities.numbers(granted.bounding),
-        "ambient": capabilities.numbers(granted.added),
-        "added": sorted(granted.added),
-        "no_new_privileges": granted.no_new_privileges,
-        "filtered": granted.filtered,
-        "own_processes": isolated,
-        "own_ipc": not granted.host_ipc,
-        "guard_knobs": isolated and rights.has_root and (user.uid == 0 or not granted.no_new_privileges),
-    }
+    return ProcessRights(
+        uid=None if stays else user.uid,
+        gid=None if stays else user.gid,
+        user_groups=user.groups,
+        bounding=None if granted.bounding is None else capabilities.numbers(granted.bounding),
+        ambient=capabilities.numbers(granted.added),
+        added=sorted(granted.added),
+        no_new_privileges=granted.no_new_privileges,
+        filtered=granted.filtered,
+        own_processes=isolated,
+        own_ipc=not granted.host_ipc,
+        guard_knobs=isolated and rights.has_root and (user.uid == 0 or not granted.no_new_privileges),
+    )
 
 
-def _view(
-    granted: PodRights,
-    rights: ServerRights,
-    folders: AttemptFolders,
-    key: Key,
-    mounts: list[dict[str, Any]],
-    working_dir: str = "",
-) -> dict[str, Any] | None:
-    """The plan of a pod's own view of the machine; None where it sees what its owner's shell does."""
+def _render_isolation(
+    granted: PodRights, rights: ServerRights, folders: AttemptFolders, mounts: Sequence[Volume]
+) -> IsolationPlan | None:
+    """The pod's own view of the machine; None if it sees what its owner's shell does."""
     user, isolates = granted.user, rights.isolates
-    if isolates:
-        taken = {volume["at"] for volume in mounts}
-        mounts += [volume for volume in _own_places(granted, folders.private(key)) if volume["at"] not in taken]
-        mounts += _working_place(working_dir, mounts, granted, folders.private(key))
-    elif not mounts and not granted.read_only_root:
+    if not isolates and not mounts and not granted.read_only_root:
         return None
     how = "a mount namespace" if rights.has_root else "a user and a mount namespace"
-    words = f"isolated from this machine by {how}, as user {user.uid}"
-    return {
-        "words": words if isolates else f"its volumes are mounted in {how}; otherwise it sees this machine as it is",
-        "isolated": isolates,
-        "user_namespace": not rights.has_root,
-        "uid": user.uid,
-        "gid": user.gid,
-        "read_only_root": isolates or granted.read_only_root,
-        "volumes": mounts,
-        "hidden": [folders.data] if isolates else [],
-        "data": os.path.realpath(folders.data),
-    }
+    isolated = f"isolated from this machine by {how}, as user {user.uid}"
+    return IsolationPlan(
+        message=isolated if isolates else f"its volumes are mounted in {how}; otherwise it sees this machine as it is",
+        mounts=MountPlan(mounts, user.uid, user.gid, os.path.realpath(folders.data)),
+        isolated=isolates,
+        user_namespace=not rights.has_root,
+        read_only_root=isolates or granted.read_only_root,
+        hidden=[folders.data] if isolates else [],
+    )
 
 
 def _render_fetching(
-    container: dict[str, Any],
-    granted: PodRights,
-    rights: ServerRights,
-    folders: AttemptFolders,
-    key: Key,
-    volumes: Volumes,
-) -> dict[str, Any]:
+    mounted: MountPlan, granted: PodRights, rights: ServerRights, folders: AttemptFolders, volumes: Volumes, key: Key
+) -> FetchPlan | None:
     """Who fills a container's volumes from elsewhere: a process of this machine in a view of its own, as its user."""
-    user = msgspec.structs.replace(granted.user, uid=container["uid"], gid=container["gid"], groups=())
+    user = msgspec.structs.replace(granted.user, uid=mounted.uid, gid=mounted.gid, groups=())
     granted = msgspec.structs.replace(granted, user=user, read_only_root=False)
-    wanted = {fetch["at"] for fetch in volumes.fetches}
-    memory = {"kind": "memory", "at": SHARED_MEMORY, "field": "storage", "size": SHARED_MEMORY_BYTES, "mode": 0o1777}
-    mounts = [*(volume for volume in volumes.mounts if volume["at"] in wanted), memory]
-    view = _view(granted, rights, folders, key, mounts)
-    rendered = _render_rights(granted, rights, isolated=False) | {"bounding": [] if rights.has_root else None}
-    return {"isolation": view, "fetches": list(volumes.fetches), **rendered, "no_new_privileges": True, "ambient": []}
+    wanted = {git.at for git in volumes.fetches.git} | {bucket.at for bucket in volumes.fetches.buckets}
+    memory = Volume("memory", SHARED_MEMORY, "storage", size=SHARED_MEMORY_BYTES, mode=0o1777)
+    mounts = [*(volume for volume in volumes.mounts if volume.at in wanted), memory]
+    view = _render_isolation(
+        granted, rights, folders, _all_mounts(mounts, granted, rights, folders.private(key), working_dir="")
+    )
+    if view is None:
+        return None
+    rendered = _render_rights(granted, rights, isolated=False)._replace(no_new_privileges=True, ambient=())
+    return FetchPlan(view, volumes.fetches, rendered._replace(bounding=() if rights.has_root else None))
 
 
-def _own_places(granted: PodRights, private: str) -> list[dict[str, Any]]:
+def _all_mounts(
+    mounts: list[Volume], granted: PodRights, rights: ServerRights, private: str, working_dir: str
+) -> list[Volume]:
+    """The volumes with the places that an isolated pod has of its own: home, /tmp, its working directory."""
+    if not rights.isolates:
+        return mounts
+    mounted = {volume.at for volume in mounts}
+    mounts = [*mounts, *(volume for volume in _own_places(granted, private) if volume.at not in mounted)]
+    if not can_be_made(working_dir, mounts):
+        return mounts
+    # A working directory that this machine does not have; none inside a volume.
+    own = Volume("folder", posixpath.normpath(working_dir), "workingDir", source=f"{private}/work", mode=0o755)
+    return [*mounts, own._replace(owned=True, read_only=granted.read_only_root, only_if_missing=True)]
+
+
+def _own_places(granted: PodRights, private: str) -> list[Volume]:
     """Home and temporary files, each the pod's alone."""
     places = ((granted.user.home, "home", 0o700), (TEMPORARY, "tmp", 0o1777))
+    read_only = granted.read_only_root
     return [
-        {
-            "kind": "folder",
-            "at": at,
-            "field": name,
-            "source": f"{private}/{name}",
-            "mode": mode,
-            "owned": True,
-            "read_only": granted.read_only_root,
-        }
+        Volume("folder", at, name, source=f"{private}/{name}", mode=mode, owned=True, read_only=read_only)
         for at, name, mode in places
     ]
 
 
-def _working_place(
-    working_dir: str, mounts: list[dict[str, Any]], granted: PodRights, private: str
-) -> list[dict[str, Any]]:
-    """A folder of the pod's own for a working directory that this machine does not have; none inside a volume."""
-    if not can_be_made(working_dir, mounts):
-        return []
-    place = {"kind": "folder", "at": posixpath.normpath(working_dir), "field": "workingDir", "mode": 0o755}
-    given = {"source": f"{private}/work", "owned": True, "read_only": granted.read_only_root}
-    return [{**place, **given, "only_if_missing": True}]
-
-
-def is_within(path: str, volumes: list[dict[str, Any]]) -> bool:
+def is_within(path: str, volumes: Sequence[Volume]) -> bool:
     """Whether a path lies in a volume that can be written."""
-    around = [volume for volume in volumes if f"{path}/".startswith(f"{volume['at']}/")]
-    return bool(around) and not max(around, key=lambda volume: len(volume["at"])).get("read_only")
+    around = [volume for volume in volumes if f"{path}/".startswith(f"{volume.at}/")]
+    return bool(around) and not max(around, key=lambda volume: len(volume.at)).read_only

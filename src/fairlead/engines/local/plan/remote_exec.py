@@ -1,14 +1,15 @@
 """How programs of one pod run commands in others of its group, without keys, tokens or a network: who may, and where.
 
-Called by `orders.py` and the engine; reads nothing but its own program. A pod whose set says so finds a program and a
-socket in a folder of its own; behind the socket is its supervisor (`envoys.py`), which passes requests on to the
-supervisors of the pods of that one role.
+Called by `launch_order.py` and the engine; reads nothing but its own program. A pod whose set says so finds a program
+and a socket in a folder of its own; behind the socket is its supervisor (`supervisor/remote_exec.py`), which passes
+requests on to the supervisors of the pods of that one role.
 """
 
 import posixpath
-from typing import Any
+from collections.abc import Iterable
 
 from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.engines.local.order import Files, RemoteExecPlan, Volume
 from fairlead.engines.local.plan import container, remote_agent
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
@@ -19,41 +20,36 @@ PLACE = "/etc/fairlead"
 AGENT = f"{PLACE}/agent"
 
 
-def render_commanding(pod: PodSpec, folders: AttemptFolders) -> dict[str, Any]:
-    """For the supervisor: by which name others of its group find the pod, and the pods that it may command."""
+def member_link(pod: PodSpec, folders: AttemptFolders) -> str:
+    """The link by which other pods of its group find the pod; empty if they do not."""
     group = folders.members(pod.workload_id, pod.group, pod.role)
-    key = (pod.pod_id, pod.attempt)
-    commands = None
-    if pod.may_exec_in:
-        commands = {
-            "folder": f"{folders.private(key)}/commands",
-            "members": folders.members(pod.workload_id, pod.group, pod.may_exec_in),
-        }
-    return {"member": f"{group}/{pod.pod_name}" if pod.addressed else "", "commands": commands}
+    return f"{group}/{pod.pod_name}" if pod.addressed else ""
 
 
-def render_files(pod: PodSpec, folders: AttemptFolders) -> list[dict[str, Any]]:
+def render_remote_exec(pod: PodSpec, folders: AttemptFolders) -> RemoteExecPlan | None:
+    """For the supervisor: the pods in which the pod's programs may run commands."""
+    if not pod.may_exec_in:
+        return None
+    return RemoteExecPlan(
+        folder=f"{folders.private((pod.pod_id, pod.attempt))}/commands",
+        members=folders.members(pod.workload_id, pod.group, pod.may_exec_in),
+    )
+
+
+def render_files(pod: PodSpec, folders: AttemptFolders) -> list[Volume]:
     """The volumes in which a pod finds its set's files and, if it may run commands elsewhere, the program for it."""
     private = folders.private((pod.pod_id, pod.attempt))
-    found: dict[str, dict[str, tuple[str, int]]] = {}
+    folder_files: dict[str, Files] = {}
     for path, text in pod.files.items():
         folder, name = posixpath.split(path)
-        found.setdefault(folder, {})[name] = (text, 0o644)
-    sources = {at: f"{private}/files{at}" for at in found}
+        folder_files.setdefault(folder, {})[name] = (text, 0o644)
+    sources = {at: f"{private}/files{at}" for at in folder_files}
     if pod.may_exec_in:
-        found[PLACE] = {"agent": (_load_program(), 0o755)}
+        folder_files[PLACE] = {"agent": (_load_program(), 0o755)}
         sources[PLACE] = f"{private}/commands"
     return [
-        {
-            "kind": "folder",
-            "at": at,
-            "field": at,
-            "source": sources[at],
-            "files": files,
-            "mode": 0o755,
-            "read_only": True,
-        }
-        for at, files in found.items()
+        Volume("folder", at, field=at, source=sources[at], files=files, mode=0o755, read_only=True)
+        for at, files in folder_files.items()
     ]
 
 
@@ -62,12 +58,12 @@ def _load_program() -> str:
         return file.read()
 
 
-def check_places(wanted: list[dict[str, Any]], taken: list[dict[str, Any]]) -> None:
-    """Raises Refused where a volume of the spec would cover one of these."""
-    places = {volume["at"]: volume["field"] for volume in taken}
+def check_places(wanted: Iterable[Volume], mounted: Iterable[Volume]) -> None:
+    """Raises Refused if a volume of the spec would cover one of these."""
+    fields = {volume.at: volume.field for volume in mounted}
     for volume in wanted:
-        if volume["at"] in places:
-            raise Refused(f"{places[volume['at']]}: '{volume['at']}' is taken by files of the workload itself")
+        if volume.at in fields:
+            raise Refused(f"{fields[volume.at]}: '{volume.at}' is the place of files of the workload itself")
 
 
 def refusals(podset: PodSet, settings: LocalSettings) -> tuple[tuple[str, str], ...]:

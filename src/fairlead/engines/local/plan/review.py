@@ -241,7 +241,7 @@ def _refuse_mount(mount: Mount, field: str, ground: VolumeContext, classes: Coll
         case GitMount():
             return _refused_by(fetches.render_git, mount, field, _AnySecrets(), settings)
         case BucketMount():
-            return _refused_by(fetches.render_s3, mount, field, _AnySecrets(), settings)
+            return _refused_by(fetches.render_s3, mount, field, "", _AnySecrets(), settings)
     return []
 
 

@@ -9,12 +9,12 @@ import logging
 import os
 import socket
 from collections.abc import Collection
-from typing import Any
 
 import msgspec
 
 from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.linux import loop_devices
+from fairlead.engines.local.order import Files
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.review import Note, find_refused_storage, find_weaker_storage
 from fairlead.engines.local.plan.volumes import VolumeContext, Volumes, plan_volumes
@@ -55,7 +55,7 @@ class PodStorage:
             self._claims.prepare(claim)
         return volumes
 
-    async def load_files(self, pod: PodSpec) -> dict[str, Any]:
+    async def load_files(self, pod: PodSpec) -> dict[str, Files]:
         """What config maps and secrets show in the pod now, by the place of each volume that follows changes."""
         ground = self._ground(self._folders.private((pod.pod_id, pod.attempt)), pod.container)
         mounted = pod.container.fields.storage
@@ -64,7 +64,7 @@ class PodStorage:
         container = msgspec.structs.replace(pod.container, fields=fields)
         only = msgspec.structs.replace(pod, container=container)
         mounts = plan_volumes(only, await self._load(only), ground).mounts
-        return {volume["at"]: volume["files"] for volume in mounts if volume["kind"] == "memory" and "files" in volume}
+        return {volume.at: volume.files for volume in mounts if volume.kind == "memory" and volume.files is not None}
 
     async def load(self, pod: PodSpec) -> Supplies:
         """What the pod's volumes and its image are got with; nothing is asked for where nothing is named."""

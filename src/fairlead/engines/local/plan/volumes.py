@@ -6,10 +6,10 @@ dicts that come out are what `sources.py` and `fetching.py` carry out in the pod
 
 import posixpath
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import msgspec
 
+from fairlead.engines.local.order import BucketFetch, Fetches, Files, GitFetch, Volume, WatchedFolder
 from fairlead.engines.local.plan import fetches
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
@@ -29,9 +29,6 @@ from fairlead.model.pods.container_fields import (
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from fairlead.model.quantity import whole
-
-Volume = dict[str, Any]
-Item = dict[str, Any]
 
 #: Places that belong to the kernel; only shared memory may be replaced.
 _KERNEL = ("/proc", "/sys", "/dev")
@@ -64,11 +61,13 @@ class VolumeContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True):
+    """The volumes of one attempt."""
+
     mounts: tuple[Volume, ...] = ()
-    #: What is fetched into volumes before the start, and for s3 brought back after the end.
-    fetches: tuple[Item, ...] = ()
-    #: Folders whose size is watched, where it cannot be bounded: (path, bytes, what it is).
-    gauges: tuple[tuple[str, int, str], ...] = ()
+    #: What is fetched into volumes before the start; buckets also get changes back after the end.
+    fetches: Fetches = Fetches()
+    #: Folders whose size is checked, because no file system limits it.
+    watched: tuple[WatchedFolder, ...] = ()
     #: Claims that it mounts.
     claims: tuple[ClaimSupply, ...] = ()
     #: What lets it in at registries of images, as they are kept.
@@ -84,8 +83,8 @@ def plan_volumes(pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> Vol
     _refuse_twice(planner.mounts)
     return Volumes(
         mounts=tuple(planner.mounts),
-        fetches=tuple(planner.fetches),
-        gauges=tuple(planner.gauges),
+        fetches=Fetches(planner.repositories, planner.buckets),
+        watched=tuple(planner.watched),
         claims=tuple(planner.claims),
         registries=supplies.registries,
     )
@@ -97,8 +96,9 @@ class _Planner:
         self._supplies = supplies
         self._ground = ground
         self.mounts: list[Volume] = []
-        self.fetches: list[Item] = []
-        self.gauges: list[tuple[str, int, str]] = []
+        self.repositories: list[GitFetch] = []
+        self.buckets: list[BucketFetch] = []
+        self.watched: list[WatchedFolder] = []
         self.claims: list[ClaimSupply] = []
 
     def plan_storage(self, storage: ContainerStorage) -> None:
@@ -125,10 +125,10 @@ class _Planner:
                 case BucketMount():
                     self._s3(mount, field)
 
-    def _add(self, kind: str, at: str, field: str, **members: Any) -> None:
-        volume = {"kind": kind, "at": check_target(at, field), "field": field, **members}
-        made_of = "files" if members.get("files") else kind
-        check_runtime_can_mount(made_of, volume["at"], field, self._ground)
+    def _add(self, volume: Volume) -> None:
+        volume = volume._replace(at=check_target(volume.at, volume.field))
+        made_of = "files" if volume.files else volume.kind
+        check_runtime_can_mount(made_of, volume.at, volume.field, self._ground)
         self.mounts.append(volume)
 
     def _scratch(self) -> str:
@@ -138,23 +138,23 @@ class _Planner:
     def _empty_dir(self, mount: EmptyDirMount, field: str) -> None:
         size = whole(mount.size_limit) if mount.size_limit else None
         if mount.medium == "Memory":
-            self._add("memory", mount.path, field, size=size, mode=0o777)
+            self._add(Volume("memory", mount.path, field, size=size, mode=0o777))
         elif mount.medium:
             raise Refused(f"{field}.medium: '{mount.medium}' is not known here; leave it out for disk, or give Memory")
         elif size is None:
-            self._add("folder", mount.path, field, source=self._scratch(), mode=0o777)
+            self._add(Volume("folder", mount.path, field, source=self._scratch(), mode=0o777))
         else:
             self._sized(mount.path, field, self._scratch(), size, read_only=False, durable=False)
 
     def _sized(self, at: str, field: str, place: str, size: int, *, read_only: bool, durable: bool) -> None:
-        """Bounded by a file system of that size where one can be mounted, otherwise watched."""
+        """Limited by a file system of that size if one can be mounted, otherwise checked."""
+        volume = Volume("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only)
         if self._ground.has_images and not self._ground.is_plain(place):
-            members = {"source": f"{place}/image", "size": size, "durable": durable}
-            self._add("image", at, field, mode=0o777, read_only=read_only, **members)
+            self._add(volume._replace(kind="image", source=f"{place}/image", size=size, durable=durable))
             return
-        self._add("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only)
+        self._add(volume)
         if not read_only:
-            self.gauges.append((f"{place}/data", size, field))
+            self.watched.append(WatchedFolder(f"{place}/data", size, field))
 
     def _host_path(self, mount: HostPathMount, field: str) -> None:
         settings = self._ground.settings
@@ -169,8 +169,8 @@ class _Planner:
                 raise Refused(f"{field}.path: {settings.allowed.path_refusal(path)}")
             within = max(found, key=len)
         follows = mount.mount_propagation == "HostToContainer"
-        members = {"source": path, "within": within, "follows": follows, "read_only": mount.read_only}
-        self._add("host", mount.mount_path, field, **members)
+        volume = Volume("host", mount.mount_path, field, source=path, within=within, follows=follows)
+        self._add(volume._replace(read_only=mount.read_only))
 
     def _nfs(self, mount: NfsMount, field: str) -> None:
         if not self._ground.has_nfs:
@@ -180,7 +180,8 @@ class _Planner:
         except OSError as error:
             raise Refused(f"{field}.server: '{mount.server}' has no address: {error.strerror}") from error
         source = f"{mount.server}:{mount.path}"
-        self._add("nfs", mount.mount_path, field, source=source, address=address, read_only=mount.read_only)
+        volume = Volume("nfs", mount.mount_path, field, source=source, address=address, read_only=mount.read_only)
+        self._add(volume)
 
     def _claim(self, mount: ClaimMount, field: str, number: int) -> None:
         if mount.ephemeral:
@@ -210,7 +211,7 @@ class _Planner:
         if claim.size_bytes is not None:
             self._sized(at, field, place, claim.size_bytes, read_only=read_only, durable=True)
         else:
-            self._add("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only)
+            self._add(Volume("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only))
 
     def _config_map(self, mount: ConfigMapMount, field: str) -> None:
         values = self._supplies.config_maps.get(mount.config_map)
@@ -219,38 +220,37 @@ class _Planner:
         files = _files(values, mount.default_mode, field)
         entry = mount.sub_path
         if not entry:
-            self._add("memory", mount.mount_path, field, files=files, mode=0o755, read_only=True, owned=True)
+            self._add(_shown_files(mount.mount_path, field, files))
             return
         if entry not in files:
             known = ", ".join(sorted(files)) or "none"
             raise Refused(f"{field}.subPath: config map '{mount.config_map}' has no entry '{entry}'; it has {known}")
-        members = {"source": self._scratch(), "files": {entry: files[entry]}, "entry": entry}
-        self._add("folder", mount.mount_path, field, read_only=True, **members)
+        volume = Volume("folder", mount.mount_path, field, source=self._scratch(), read_only=True)
+        self._add(volume._replace(files={entry: files[entry]}, entry=entry))
 
     def _secret(self, mount: SecretMount, field: str) -> None:
         values = self._supplies.secrets.get(mount.secret)
         if values is None:
             raise Refused(f"{field}: there is no secret '{mount.secret}'")
         files = _files(values, mount.default_mode, field)
-        # In memory, so that no disk ever has them.
-        self._add("memory", mount.mount_path, field, files=files, mode=0o755, read_only=True, owned=True)
+        self._add(_shown_files(mount.mount_path, field, files))
 
     def _git(self, mount: GitMount, field: str) -> None:
-        self.fetches.append(fetches.render_git(mount, field, self._supplies.secrets, self._ground.settings))
-        self._add("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True)
+        self.repositories.append(fetches.render_git(mount, field, self._supplies.secrets, self._ground.settings))
+        self._add(Volume("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True))
 
     def _s3(self, mount: BucketMount, field: str) -> None:
-        fetch = fetches.render_s3(mount, field, self._supplies.secrets, self._ground.settings)
-        fetch["manifest"] = f"{self._scratch()}.manifest"
-        self.fetches.append(fetch)
-        self._add("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True)
+        manifest = f"{self._scratch()}.manifest"
+        settings = self._ground.settings
+        self.buckets.append(fetches.render_s3(mount, field, manifest, self._supplies.secrets, settings))
+        self._add(Volume("folder", mount.path, field, source=self._scratch(), mode=0o755, owned=True))
 
     def plan_home(self) -> None:
         """The owner's home stays in sight in personal mode, the image's in a container; its own lies beside it."""
         ground = self._ground
         if self._pod.container.fields.create_home_dir and (ground.settings.is_personal or ground.runtime):
             source = f"{self._ground.private}/home"
-            self._add("folder", PERSONAL_HOME, "createHomeDir", source=source, mode=0o700, owned=True)
+            self._add(Volume("folder", PERSONAL_HOME, "createHomeDir", source=source, mode=0o700, owned=True))
 
     def plan_shared_memory(self) -> None:
         """A pod that is isolated has its own, small unless it asks; what is fetched keeps its keys there too.
@@ -261,14 +261,20 @@ class _Planner:
             return
         settings = self._ground.settings
         is_isolated = not settings.is_personal and not settings.allowed.no_isolation
-        if any(volume["at"] == SHARED_MEMORY for volume in self.mounts) or not (is_isolated or self.fetches):
+        is_needed = is_isolated or self.repositories or self.buckets
+        if any(volume.at == SHARED_MEMORY for volume in self.mounts) or not is_needed:
             return
         is_large = bool(self._pod.container.fields.compute.large_shm_request) or not is_isolated
         size = self._pod.container.memory_limit_bytes if is_large else SHARED_MEMORY_BYTES
-        self._add("memory", SHARED_MEMORY, "compute.largeShmRequest", size=size, mode=0o1777)
+        self._add(Volume("memory", SHARED_MEMORY, "compute.largeShmRequest", size=size, mode=0o1777))
 
 
-def _files(values: Mapping[str, str], default_mode: str, field: str) -> dict[str, tuple[str, int]]:
+def _shown_files(at: str, field: str, files: Files) -> Volume:
+    """In memory, so that secrets are never on a disk."""
+    return Volume("memory", at, field, files=files, mode=0o755, read_only=True, owned=True)
+
+
+def _files(values: Mapping[str, str], default_mode: str, field: str) -> Files:
     mode = int(default_mode, 8)
     files = {name: (text, mode) for name, text in values.items()}
     if "." in files or any(name.startswith("..") for name in files):
@@ -312,12 +318,12 @@ def can_be_made(working_dir: str, mounts: Iterable[Volume]) -> bool:
         place = check_target(working_dir, "workingDir")
     except Refused:
         return False
-    return not any(f"{place}/".startswith(f"{volume['at']}/") for volume in mounts)
+    return not any(f"{place}/".startswith(f"{volume.at}/") for volume in mounts)
 
 
-def _refuse_twice(mounts: list[Volume]) -> None:
-    seen: dict[str, str] = {}
+def _refuse_twice(mounts: Iterable[Volume]) -> None:
+    owners: dict[str, str] = {}
     for volume in mounts:
-        other = seen.setdefault(volume["at"], volume["field"])
-        if other != volume["field"]:
-            raise Refused(f"{volume['field']}: '{volume['at']}' is also the place of {other}; give each its own")
+        owner = owners.setdefault(volume.at, volume.field)
+        if owner != volume.field:
+            raise Refused(f"{volume.field}: '{volume.at}' is also the place of {owner}; give each its own")

@@ -1,6 +1,6 @@
-"""Claims that pods of one node at a time may mount (ReadWriteOnce alone): which node has which. Kept by the engine.
+"""Claims that only pods of one node at a time may mount (ReadWriteOnce alone): which node has which.
 
-All nodes are this one machine, so nothing but this book keeps them apart, as a cluster's storage would.
+Kept by the engine. All nodes are this one machine, so its storage does not keep them apart as a cluster's would.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ class ExclusiveClaims:
         self._held: dict[str, dict[Key, str]] = {}
 
     def find_obstacle(self, node: str, claims: Iterable[ClaimSupply]) -> str:
-        """Why a pod of this node cannot mount these claims now, in words; empty where it can."""
+        """Why a pod of this node cannot mount these claims now; empty if it can."""
         for claim in claims:
             holders = self._held.get(claim.id, {}).values() if claim.is_for_one_node else ()
             other = next((holder for holder in holders if holder != node), "")
@@ -23,8 +23,8 @@ class ExclusiveClaims:
                 return f"waits for claim {claim.name}: it is ReadWriteOnce, and pods on node {other} mount it"
         return ""
 
-    def take(self, key: Key, node: str, claims: Iterable[ClaimSupply]) -> list[list[str]]:
-        """Count an attempt in; what is written down of it."""
+    def add(self, key: Key, node: str, claims: Iterable[ClaimSupply]) -> list[list[str]]:
+        """Record what an attempt mounts; as it is written to its journal."""
         pairs = [[claim.id, node] for claim in claims if claim.is_for_one_node]
         self.restore(key, pairs)
         return pairs

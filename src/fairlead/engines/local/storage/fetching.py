@@ -1,76 +1,80 @@
-"""Fills volumes from elsewhere before a pod's command starts, and brings changes back after its end.
+"""Fills volumes from elsewhere before a pod's command starts, and uploads changes of buckets after its end.
 
-Runs in the pod's process: inside its isolation and network, under its user. `load` runs before that, while the host is
-in sight; it loads what only some pods need, because what the fork server has loaded, every supervisor carries.
+Runs in the pod's process: inside its isolation and network, under its user. The constructor runs before that, while the
+host is in sight. It loads the client of buckets only for pods that need it: a module that the fork server has loaded is
+memory in every supervisor.
 """
 
 import importlib
 import os
 import signal
-from typing import Any, Protocol
+from typing import Protocol
 
+from fairlead.engines.local.order import BucketFetch, Fetches
 from fairlead.engines.local.storage import git
 
-Fetch = dict[str, Any]
-
-_S3 = "fairlead.engines.buckets.copying"
+_BUCKETS = "fairlead.engines.buckets.copying"
 
 
 class FetchFailed(Exception):
-    """Something could not be fetched or brought back; the text says what, why, and nothing secret."""
+    """Something could not be fetched or uploaded; the text says what and why, and nothing secret."""
 
 
-class BucketClient(Protocol):
-    """What `buckets/copying.py` does for a volume."""
+class BucketCopier(Protocol):
+    """The module `buckets/copying.py`."""
 
-    def copy_in(self, fetch: Fetch, folder: int, manifest: int) -> None: ...
-    def bring_back(self, fetch: Fetch, folder: int, manifest: int) -> str: ...
+    def copy_in(self, fetch: BucketFetch, folder: int, manifest: int) -> None: ...
+    def bring_back(self, fetch: BucketFetch, folder: int, manifest: int) -> str: ...
 
 
 class Fetching:
-    """One pod's fetches. The program and the notes of what was fetched are opened while the host is in sight."""
+    """One pod's fetches. The client and the manifests of what was fetched are opened while the host is in sight."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
-        self._fetches: list[Fetch] = order["fetches"]
-        kinds = {fetch["kind"] for fetch in self._fetches}
-        self._store: BucketClient | None = importlib.import_module(_S3) if "s3" in kinds else None
+    def __init__(self, fetches: Fetches) -> None:
+        self._fetches = fetches
+        self._copier: BucketCopier | None = importlib.import_module(_BUCKETS) if fetches.buckets else None
         self._manifests: dict[str, int] = {}
-        for fetch in self._fetches:
-            if "manifest" in fetch:
-                os.makedirs(os.path.dirname(fetch["manifest"]), mode=0o700, exist_ok=True)
-                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                self._manifests[fetch["at"]] = os.open(fetch["manifest"], flags, 0o600)
+        for bucket in fetches.buckets:
+            os.makedirs(os.path.dirname(bucket.manifest), mode=0o700, exist_ok=True)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+            self._manifests[bucket.at] = os.open(bucket.manifest, flags, 0o600)
 
     def run(self) -> None:
-        """Fill every volume; raises FetchFailed. Told to end meanwhile, this process just ends."""
+        """Fill every volume; raises FetchFailed. TERM ends this process at once."""
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        for fetch in self._fetches:
+        for repository in self._fetches.git:
             try:
-                if fetch["kind"] == "git":
-                    git.clone(fetch)
-                elif self._store is not None:
-                    folder = os.open(fetch["at"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                    self._store.copy_in(fetch, folder, self._manifests[fetch["at"]])
+                git.clone(repository)
             except (OSError, ValueError) as error:
-                raise FetchFailed(f"{fetch['field']}: {_words(error)}") from error
+                raise FetchFailed(f"{repository.field}: {_message_of(error)}") from error
+        if self._copier is None:
+            return
+        for bucket in self._fetches.buckets:
+            try:
+                self._copier.copy_in(bucket, _open_folder(bucket.at), self._manifests[bucket.at])
+            except (OSError, ValueError) as error:
+                raise FetchFailed(f"{bucket.field}: {_message_of(error)}") from error
 
-    def bring_back(self) -> str:
-        """Write changes back where that is possible; what could not be, in words."""
+    def upload_changes(self) -> str:
+        """Upload what changed in buckets' volumes; what failed, or nothing."""
+        if self._copier is None:
+            return ""
         failures = []
-        for fetch in self._fetches:
-            if fetch["kind"] == "git" or self._store is None:
-                continue
+        for bucket in self._fetches.buckets:
             try:
-                folder = os.open(fetch["at"], os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                failure = self._store.bring_back(fetch, folder, self._manifests[fetch["at"]])
+                failure = self._copier.bring_back(bucket, _open_folder(bucket.at), self._manifests[bucket.at])
             except (OSError, ValueError) as error:
-                failure = _words(error)
+                failure = _message_of(error)
             if failure:
-                failures.append(f"{fetch['field']}: {failure}")
+                failures.append(f"{bucket.field}: {failure}")
         return "; ".join(failures)
 
 
-def _words(error: Exception) -> str:
+def _open_folder(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _message_of(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror} ({error.filename})" if error.filename else error.strerror
     return str(error) or type(error).__name__

@@ -1,16 +1,14 @@
 """Clones a repository into a volume with the machine's own git. Called by `fetching.py` in the pod's process.
 
-No configuration but ours counts, no hook runs, no protocol beyond the allowed ones is spoken, and nothing is asked on a
-terminal. Credentials lie in files of the pod's own shared memory while git runs, and are gone before the command.
+Git reads no configuration but ours, runs no hook, speaks only the allowed protocols and asks nothing on a terminal.
+Credentials lie in files of the pod's own shared memory while git runs, and are deleted before the command starts.
 """
 
 import errno
 import os
-from typing import Any
 
 from fairlead.engines.local.linux import programs
-
-Fetch = dict[str, Any]
+from fairlead.engines.local.order import GitFetch
 
 #: The pod's own shared memory: no disk, nobody else's.
 _ROOM = "/dev/shm"  # noqa: S108 - the place itself
@@ -22,24 +20,24 @@ esac
 """
 
 
-def clone(fetch: Fetch) -> None:
-    """The working copy at its place; raises OSError with git's own words."""
+def clone(fetch: GitFetch) -> None:
+    """Put the working copy at its place; raises OSError with git's own message."""
     room = f"{_ROOM}/.fetch-{os.getpid()}"
     os.mkdir(room, 0o700)
     try:
         environment = _environment(fetch, room)
-        where = ["--branch=" + fetch["branch"]] if fetch["branch"] else []
-        wait = ["--no-checkout"] if fetch["revision"] else []
-        _git(["clone", "--quiet", *where, *wait, "--", fetch["repository"], fetch["at"]], fetch, environment)
-        if fetch["revision"]:
-            _git(["-C", fetch["at"], "checkout", "--quiet", "--detach", fetch["revision"], "--"], fetch, environment)
+        where = ["--branch=" + fetch.branch] if fetch.branch else []
+        wait = ["--no-checkout"] if fetch.revision else []
+        _git(["clone", "--quiet", *where, *wait, "--", fetch.repository, fetch.at], fetch, environment)
+        if fetch.revision:
+            _git(["-C", fetch.at, "checkout", "--quiet", "--detach", fetch.revision, "--"], fetch, environment)
     finally:
         for name in os.listdir(room):
             os.unlink(f"{room}/{name}")
         os.rmdir(room)
 
 
-def _environment(fetch: Fetch, room: str) -> dict[str, str]:
+def _environment(fetch: GitFetch, room: str) -> dict[str, str]:
     environment = {
         "PATH": programs.PATH,
         "HOME": room,
@@ -47,29 +45,29 @@ def _environment(fetch: Fetch, room: str) -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ALLOW_PROTOCOL": fetch["protocols"],
+        "GIT_ALLOW_PROTOCOL": fetch.protocols,
         "GIT_HTTP_LOW_SPEED_LIMIT": "1",
-        "GIT_HTTP_LOW_SPEED_TIME": str(fetch["silence"]),
+        "GIT_HTTP_LOW_SPEED_TIME": str(fetch.silence),
     }
-    if fetch["password"] or fetch["user"]:
-        _write(f"{room}/user", fetch["user"], 0o600)
-        _write(f"{room}/password", fetch["password"], 0o600)
+    if fetch.password or fetch.user:
+        _write(f"{room}/user", fetch.user, 0o600)
+        _write(f"{room}/password", fetch.password, 0o600)
         _write(f"{room}/askpass", _ASKED.format(room=room), 0o700)
         environment["GIT_ASKPASS"] = f"{room}/askpass"
-    if fetch["key"]:
-        _write(f"{room}/key", fetch["key"].rstrip("\n") + "\n", 0o600)
+    if fetch.key:
+        _write(f"{room}/key", fetch.key.rstrip("\n") + "\n", 0o600)
     options = {
         "BatchMode": "yes",
-        "ConnectTimeout": fetch["silence"],
-        "ServerAliveInterval": fetch["silence"],
+        "ConnectTimeout": fetch.silence,
+        "ServerAliveInterval": fetch.silence,
         "ServerAliveCountMax": 1,
         "StrictHostKeyChecking": "accept-new",
         "UserKnownHostsFile": f"{room}/known_hosts",
         "IdentitiesOnly": "yes",
-        "IdentityFile": f"{room}/key" if fetch["key"] else "none",
+        "IdentityFile": f"{room}/key" if fetch.key else "none",
     }
-    words = " ".join(f"-o {name}={value}" for name, value in options.items())
-    environment["GIT_SSH_COMMAND"] = f"ssh -F {os.devnull} {words}"
+    flags = " ".join(f"-o {name}={value}" for name, value in options.items())
+    environment["GIT_SSH_COMMAND"] = f"ssh -F {os.devnull} {flags}"
     return environment
 
 
@@ -79,18 +77,18 @@ def _write(path: str, text: str, mode: int) -> None:
         opened.write(text)
 
 
-def _git(arguments: list[str], fetch: Fetch, environment: dict[str, str]) -> None:
-    settled = ["-c", f"core.hooksPath={os.devnull}", "-c", "safe.directory=*", "-c", "core.fsmonitor=false"]
-    ended = programs.run(["git", *settled, *arguments], environment, seconds=fetch["seconds"])
+def _git(arguments: list[str], fetch: GitFetch, environment: dict[str, str]) -> None:
+    options = ["-c", f"core.hooksPath={os.devnull}", "-c", "safe.directory=*", "-c", "core.fsmonitor=false"]
+    ended = programs.run(["git", *options, *arguments], environment, seconds=fetch.seconds)
     if ended.out_of_time:
-        raise OSError(errno.ETIMEDOUT, f"git did not come to an end within {fetch['seconds']} s. {_clean(ended.words)}")
+        raise OSError(errno.ETIMEDOUT, f"git did not finish within {fetch.seconds} s. {_clean(ended.output)}")
     if ended.code != 0:
-        raise OSError(errno.EIO, f"git: {_clean(ended.words) or f'exit code {ended.code}'}")
+        raise OSError(errno.EIO, f"git: {_clean(ended.output) or f'exit code {ended.code}'}")
 
 
-def _clean(words: str) -> str:
+def _clean(output: str) -> str:
     """Without credentials that were written into the address."""
-    first, *rest = words.split("://")
+    first, *rest = output.split("://")
     return "://".join([first, *(_without_user(part) for part in rest)])
 
 

@@ -8,15 +8,17 @@ following a link that lies inside a volume: its content is somebody else's.
 import errno
 import os
 import stat
-from typing import Any
+from collections.abc import Sequence
 
 from fairlead.engines.local.linux import mount_syscalls
+from fairlead.engines.local.order import IsolationPlan, MountPlan, Volume
 from fairlead.engines.local.storage import sources
+from fairlead.engines.local.storage.sources import OpenedVolume
 
-Volume = dict[str, Any]
-
+#: Open loop devices, by the place of their volume.
+Devices = dict[str, int]
 #: More entries than this beside a new mount point, and the folder is not rebuilt around it.
-MOST_NEIGHBOURS = 4096
+MAX_NEIGHBOURS = 4096
 _STRAIGHT = mount_syscalls.RESOLVE_NO_SYMLINKS | mount_syscalls.RESOLVE_NO_MAGICLINKS
 _HARDENED = mount_syscalls.MOUNT_ATTR_NOSUID | mount_syscalls.MOUNT_ATTR_NODEV
 
@@ -31,51 +33,54 @@ class MountFailed(Exception):
         self.error = error
 
 
-def prepare(plan: dict[str, Any]) -> None:
-    """Before the host's mounts are left."""
-    for volume in plan["volumes"]:
+def open_devices(plan: MountPlan) -> Devices:
+    """Open what must be opened before the host's mounts are left; raises MountFailed."""
+    devices: Devices = {}
+    for volume in plan.volumes:
         try:
-            sources.prepare(volume)
+            if volume.kind == "image":
+                devices[volume.at] = sources.open_device(volume)
         except OSError as error:
-            raise MountFailed(volume["field"], str(error.filename or volume["at"]), error) from error
+            raise MountFailed(volume.field, str(error.filename or volume.at), error) from error
+    return devices
 
 
-def assemble(plan: dict[str, Any]) -> None:
+def assemble(plan: IsolationPlan, devices: Devices) -> None:
     """Make the pod's view out of a private copy of the host's mounts."""
-    volumes: list[Volume] = sorted(plan["volumes"], key=lambda volume: volume["at"])
-    follows = any(volume.get("follows") for volume in volumes)
+    volumes = sorted(plan.mounts.volumes, key=lambda volume: volume.at)
+    follows = any(volume.follows for volume in volumes)
     mount_syscalls.mount(
         "none", "/", flags=mount_syscalls.MS_REC | (mount_syscalls.MS_SLAVE if follows else mount_syscalls.MS_PRIVATE)
     )
-    # Sources are taken before anything is covered: the data folder may lie below /tmp or below a home.
-    opened = [(volume, take(volume, plan)) for volume in volumes]
+    # Sources are opened before anything is covered: the data folder may lie below /tmp or below a home.
+    opened = [(volume, open_volume(volume, plan.mounts, devices)) for volume in volumes]
     if follows:
         mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_PRIVATE)
-    if plan["read_only_root"]:
+    if plan.read_only_root:
         mount_syscalls.make_read_only("/", recursive=True)
     tree = MountTree()
     for volume, source in opened:
         try:
-            # Looked at only now: an outer volume may have it, or hide what the machine has there.
-            if not (volume.get("only_if_missing") and os.path.lexists(volume["at"])):
-                tree.attach(volume["at"], source)
+            # Checked only now: an outer volume may have it, or hide what the machine has there.
+            if not (volume.only_if_missing and os.path.lexists(volume.at)):
+                tree.attach(volume.at, source.file)
         except OSError as error:
-            raise MountFailed(volume["field"], volume["at"], error) from error
+            raise MountFailed(volume.field, volume.at, error) from error
         finally:
-            os.close(source)
+            os.close(source.file)
     tree.close()
-    hide([*plan["hidden"], *(path for volume in volumes for path in volume.get("hides", ()))])
+    hide([*plan.hidden, *(path for _, source in opened for path in source.hides)])
 
 
-def take(volume: Volume, plan: dict[str, Any]) -> int:
+def open_volume(volume: Volume, plan: MountPlan, devices: Devices) -> OpenedVolume:
     """A volume as a detached mount; raises MountFailed with its field."""
     try:
-        return sources.take(volume, plan)
+        return sources.open_volume(volume, plan, devices.get(volume.at, -1))
     except OSError as error:
-        raise MountFailed(volume["field"], str(error.filename or volume["at"]), error) from error
+        raise MountFailed(volume.field, str(error.filename or volume.at), error) from error
 
 
-def hide(paths: list[str]) -> None:
+def hide(paths: Sequence[str]) -> None:
     """Cover what no pod may see."""
     flags = mount_syscalls.MS_RDONLY | mount_syscalls.MS_NOSUID | mount_syscalls.MS_NODEV
     for path in paths:
@@ -110,7 +115,7 @@ class MountTree:
         os.close(self._root)
 
     def _real(self, at: str) -> str:
-        """The path without the host's own links; what lies inside a volume is taken as it is written."""
+        """The path without the host's own links; a path inside a volume is used as it is written."""
         around = self._around(at)
         return self._places[around] + at[len(around) :] if around else os.path.realpath(at)
 
@@ -175,7 +180,7 @@ class MountTree:
         reading = os.open(f"/proc/self/fd/{original}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         names = os.listdir(reading)
         os.close(reading)
-        if len(names) > MOST_NEIGHBOURS:
+        if len(names) > MAX_NEIGHBOURS:
             raise OSError(errno.E2BIG, os.strerror(errno.E2BIG), folder)
         entries = [(name, *_copy(original, name)) for name in names]
         cover = mount_syscalls.make_mount("tmpfs", {"mode": "755"}, _HARDENED, folder)

@@ -6,48 +6,47 @@ everything in it: the volumes, and the files with variables and credentials, whi
 
 import os
 import stat
-from typing import Any
 
 from fairlead.engines.local.linux import mount_syscalls, syscalls
+from fairlead.engines.local.order import ContainerRun, Volume
 from fairlead.engines.local.storage import mounts
+from fairlead.engines.local.storage.sources import OpenedVolume
 
-_HARDENED = mount_syscalls.MOUNT_ATTR_NOSUID | mount_syscalls.MOUNT_ATTR_NODEV
 
-
-def enter(container: dict[str, Any]) -> None:
+def enter(container: ContainerRun) -> None:
     """Leave the host's mounts for a copy in which the container's volumes are; raises OSError or MountFailed."""
-    mounts.prepare(container)
-    os.makedirs(container["folder"], mode=0o700, exist_ok=True)
+    plan = container.mounts
+    devices = mounts.open_devices(plan)
+    os.makedirs(container.folder, mode=0o700, exist_ok=True)
     syscalls.unshare(syscalls.CLONE_NEWNS)
     # What the host mounts later is still seen; what is mounted here stays here.
     mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_SLAVE)
-    taken = [(volume, mounts.take(volume, container)) for volume in container["volumes"]]
+    opened = [(volume, mounts.open_volume(volume, plan, devices)) for volume in plan.volumes]
     mount_syscalls.mount(
-        "tmpfs", container["folder"], "tmpfs", mount_syscalls.MS_NOSUID | mount_syscalls.MS_NODEV, "mode=711"
+        "tmpfs", container.folder, "tmpfs", mount_syscalls.MS_NOSUID | mount_syscalls.MS_NODEV, "mode=711"
     )
     write_files(container)
-    for volume, source in taken:
-        _put(volume, source)
+    for volume, source in opened:
+        _attach(volume, source)
 
 
-def write_files(container: dict[str, Any]) -> None:
+def write_files(container: ContainerRun) -> None:
     """What the runtime is told by files, which only their owner reads."""
-    for name, text in container["files"].items():
+    for name, text in container.files.items():
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        with os.fdopen(os.open(f"{container['folder']}/{name}", flags, 0o600), "w") as file:
+        with os.fdopen(os.open(f"{container.folder}/{name}", flags, 0o600), "w") as file:
             file.write(text)
 
 
-def _put(volume: dict[str, Any], source: int) -> None:
-    place = volume["place"]
-    if stat.S_ISDIR(os.fstat(source).st_mode):
-        os.mkdir(place)
+def _attach(volume: Volume, source: OpenedVolume) -> None:
+    if stat.S_ISDIR(os.fstat(source.file).st_mode):
+        os.mkdir(volume.place)
     else:
-        os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    target = os.open(place, os.O_PATH | os.O_CLOEXEC)
+        os.close(os.open(volume.place, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    target = os.open(volume.place, os.O_PATH | os.O_CLOEXEC)
     try:
-        mount_syscalls.move_mount(source, target, place)
+        mount_syscalls.move_mount(source.file, target, volume.place)
     finally:
         os.close(target)
-        os.close(source)
-    mounts.hide([place + path.removeprefix(volume["at"]) for path in volume.get("hides", ())])
+        os.close(source.file)
+    mounts.hide([volume.place + path.removeprefix(volume.at) for path in source.hides])

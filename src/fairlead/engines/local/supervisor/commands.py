@@ -1,18 +1,16 @@
-"""The supervisor's half of what people open into a pod: commands run beside it, its input, sockets of its network.
+"""The supervisor's half of `exec`: commands that run beside the pod's own.
 
 Ends of pipes and terminals are handed to the server, which moves the bytes: a supervisor stays small, and a session
 ends with the server that holds it. Part of the supervisor's loop; it waits only until a command has been executed.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
-import struct
-import termios
-from typing import Any
 
+from fairlead.engines.local import wire
+from fairlead.engines.local.order import LaunchOrder
 from fairlead.engines.local.supervisor import launch
 from fairlead.engines.local.supervisor.peers import Peers
 
@@ -20,20 +18,23 @@ from fairlead.engines.local.supervisor.peers import Peers
 class Commands:
     """Commands that run beside the pod's own, each for one connection."""
 
-    def __init__(self, order: launch.LaunchOrder, peers: Peers) -> None:
+    def __init__(self, order: LaunchOrder, peers: Peers) -> None:
         self._order = order
         self._peers = peers
         #: From the command's pid to the connection that asked for it.
         self._waiting: dict[int, int] = {}
 
-    def start(self, descriptor: int, request: dict[str, Any], main: int) -> None:
+    def start(self, descriptor: int, request: wire.Message, main: int) -> None:
         """Run a command in the namespaces of `main`; its ends, or the reason why not, go back to the connection."""
         streams, ours = _open_streams(request)
         failure, report = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
-        order = {**self._order, "argv": request["argv"], "tty": request["tty"]}
+        env = self._order.command.env
         if request["tty"]:
-            order["env"] = {**order["env"], "TERM": request.get("term") or "xterm-256color"}
+            env = {**env, "TERM": request.get("term") or "xterm-256color"}
+        command = self._order.command._replace(argv=request["argv"], tty=request["tty"], env=env)
+        # Its image is loaded already.
+        order = self._order._replace(command=command, container=None)
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -41,9 +42,9 @@ class Commands:
         for each in {*streams, report}:
             os.close(each)
         with os.fdopen(failure, "rb") as pipe:
-            words = pipe.read()
-        if words:
-            code, message = launch.describe_failure(json.loads(words), order)
+            failed = pipe.read()
+        if failed:
+            code, message = launch.describe_failure(json.loads(failed), order)
             self._peers.send(descriptor, {"failed": message, "exit": code})
         else:
             self._waiting[pid] = descriptor
@@ -51,15 +52,15 @@ class Commands:
         for each in ours:
             os.close(each)
 
-    def note_end(self, pid: int, status: int) -> None:
-        """A child ended; if it was such a command, its connection is told how."""
+    def on_exit(self, pid: int, status: int) -> None:
+        """A child exited; if it was such a command, its exit code goes to its connection."""
         descriptor = self._waiting.pop(pid, None)
         if descriptor is not None:
             code = os.waitstatus_to_exitcode(status)
             self._peers.send(descriptor, {"exit": code if code >= 0 else 128 - code})
 
-    def end_of(self, descriptor: int) -> None:
-        """Nobody listens to a command any more: it is hung up on, like a program whose terminal went away."""
+    def on_disconnect(self, descriptor: int) -> None:
+        """A connection was closed: its command gets HUP, like a program whose terminal was closed."""
         for pid in [pid for pid, waiting in self._waiting.items() if waiting == descriptor]:
             del self._waiting[pid]
             for number in (signal.SIGHUP, signal.SIGCONT):
@@ -67,17 +68,13 @@ class Commands:
                     os.killpg(pid, number)
 
 
-def _open_streams(request: dict[str, Any]) -> tuple[tuple[int, int, int], list[int]]:
+def _open_streams(request: wire.Message) -> tuple[tuple[int, int, int], list[int]]:
     """What becomes the command's input, output and error, and our ends of them in the same order."""
     if request["tty"]:
         ours, theirs = os.openpty()
-        resize(ours, request.get("columns") or 80, request.get("rows") or 24)
+        wire.resize(ours, request.get("columns") or 80, request.get("rows") or 24)
         return (theirs, theirs, theirs), [ours]
     given, sink = os.pipe2(os.O_CLOEXEC)
     output, output_sink = os.pipe2(os.O_CLOEXEC)
     errors, errors_sink = os.pipe2(os.O_CLOEXEC)
     return (given, output_sink, errors_sink), [sink, output, errors]
-
-
-def resize(terminal: int, columns: int, rows: int) -> None:
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -1,6 +1,7 @@
-"""The supervisor's part of a container: its files and network before the start, what became of it, its removal.
+"""The supervisor's part of a container: its files and network before the start, how it ended, its removal.
 
-Also called by the engine for what a lost supervisor left. Loaded by the fork server too, so it imports little.
+The engine also calls it, for containers that a lost supervisor left. Loaded by the fork server too, so it imports
+little.
 """
 
 import contextlib
@@ -9,107 +10,110 @@ import os
 import select
 import signal
 import time
-from typing import Any
+from collections.abc import Sequence
 
 from fairlead.engines.local.linux import programs, syscalls
+from fairlead.engines.local.order import CommandLine, ContainerRun, NetworkPlan
 from fairlead.engines.local.storage import sources, staging
+from fairlead.engines.local.wire import HOST_NETWORK, Message
 
-#: In the runtime's words: the machine's network (as `containers.py` writes it).
-NETWORK = "--network=host"
-#: Why a pod whose container is not there yet does not run, in the word of Kubernetes.
+#: The reason of a pod whose container does not exist yet; Kubernetes uses the same word.
 MAKING = "ContainerCreating"
 #: Exit codes by which a runtime may say that it could not run the image, and that of a container that was killed.
 _OF_RUNTIME, _KILLED = (125, 126, 127), 137
-#: A runtime that takes longer to answer is given up on.
+#: A runtime that takes longer than this is stopped.
 SECONDS = 30.0
 #: Archives of images can be large.
 LOAD_SECONDS = 1800.0
 
 
-def prepare(container: dict[str, Any]) -> int:
+def prepare(container: ContainerRun) -> int:
     """Make what the runtime needs; an open file that can be read when it has made the container. Raises OSError."""
-    os.makedirs(container["sign"], mode=0o700, exist_ok=True)
-    if not container["staged"]:
+    os.makedirs(container.sign, mode=0o700, exist_ok=True)
+    if not container.staged:
         _prepare_unstaged(container)
-    return syscalls.watch_folder(container["sign"])
+    return syscalls.watch_folder(container.sign)
 
 
-def has_sign(watch: int) -> bool:
+def is_made(watch: int) -> bool:
     return bool(select.select([watch], [], [], 0)[0])
 
 
-def _prepare_unstaged(container: dict[str, Any]) -> None:
-    """Where the runtime sees the machine as it is: its files and the folders that it binds."""
-    os.makedirs(container["folder"], mode=0o700, exist_ok=True)
+def _prepare_unstaged(container: ContainerRun) -> None:
+    """If the runtime sees the machine as it is: write its files and make the folders that it binds."""
+    os.makedirs(container.folder, mode=0o700, exist_ok=True)
     staging.write_files(container)
-    for volume in container["volumes"]:
-        if volume["kind"] == "folder":
-            sources.make_folder(volume, container)
+    for volume in container.mounts.volumes:
+        if volume.kind == "folder":
+            sources.make_folder(volume, container.mounts)
 
 
-def connect(order: dict[str, Any], namespace: int) -> None:
-    """Tell the runtime of the pod's own network, which this process holds open."""
-    arguments, plan = order["argv"], order["network"]
-    files = [f"--volume={source}:{target}:ro" for target, source in plan["files"]]
-    own = [f"--network=ns:/proc/{os.getpid()}/fd/{namespace}", f"--hostname={plan['hostname']}", "--no-hosts", *files]
-    place = arguments.index(NETWORK)
-    order["argv"] = [*arguments[:place], *own, *arguments[place + 1 :]]
+def join_network(argv: Sequence[str], plan: NetworkPlan, namespace: int) -> list[str]:
+    """The runtime's command with the pod's own network, which this process holds open."""
+    files = [f"--volume={source}:{target}:ro" for target, source in plan.files]
+    own = [f"--network=ns:/proc/{os.getpid()}/fd/{namespace}", f"--hostname={plan.hostname}", "--no-hosts", *files]
+    place = argv.index(HOST_NETWORK)
+    return [*argv[:place], *own, *argv[place + 1 :]]
 
 
-def conclude(order: dict[str, Any], status: int | None, *, is_made: bool, is_stopped: bool) -> bool:
-    """Remove what is left of the container; whether the kernel ended it for its memory.
+def remove(
+    container: ContainerRun, environment: dict[str, str], status: int | None, *, is_made: bool, is_stopped: bool
+) -> bool:
+    """Remove what is left of the container; whether the kernel killed it because of its memory limit.
 
-    Each question to a runtime costs as much as a start: none is asked of a container that it removed by itself. One
-    that was told to stop while it still made the container leaves that behind.
+    Each call of a runtime costs as much as a start, so there is none for a container that it removed by itself. A
+    container that was stopped while the runtime still made it is left behind.
     """
-    container, environment = order["container"], order["env"]
-    for name in container["files"]:
+    for name in container.files:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(f"{container['folder']}/{name}")
+            os.unlink(f"{container.folder}/{name}")
     code = -1 if status is None else os.waitstatus_to_exitcode(status)
-    if container["leaves"] and is_made and not is_stopped and code >= 0 and code not in _OF_RUNTIME:
+    if container.leaves and is_made and not is_stopped and code >= 0 and code not in _OF_RUNTIME:
         return False
-    killed = code in (_KILLED, -signal.SIGKILL) and container["memory_limit"] is not None
-    ran_out = killed and ask(container["inspect"], environment).strip() == b"true"
-    ask(container["remove"], environment)
-    return ran_out
+    was_killed = code in (_KILLED, -signal.SIGKILL) and container.memory_limit is not None
+    is_out_of_memory = was_killed and run(container.inspect, environment).strip() == b"true"
+    run(container.remove, environment)
+    return is_out_of_memory
 
 
-def beside(container: dict[str, Any] | None, request: dict[str, Any]) -> dict[str, Any]:
-    """A request to run a command beside the pod's own, as the runtime is asked for it."""
+def exec_in(container: ContainerRun | None, request: Message) -> Message:
+    """A request to run a command beside the pod's own, as a command of the runtime."""
     if container is None:
         return request
     terminal = ["--tty"] if request["tty"] else []
-    return {**request, "argv": [*container["exec"], *terminal, container["name"], *request["argv"]]}
+    return {**request, "argv": [*container.exec, *terminal, container.name, *request["argv"]]}
 
 
-def explain(container: dict[str, Any] | None, code: int, *, is_made: bool) -> str:
+def explain(container: ContainerRun | None, code: int, *, is_made: bool) -> str:
     """What an exit code of the runtime's command may mean beyond itself."""
     if container is None:
         return ""
     if not is_made:
-        return "; the runtime could not run the image, its words are in the log"
-    if code == _KILLED and container["memory_limit"]:
-        # Not every runtime tells who did it.
-        return f"; it was killed, perhaps for its memory limit of {container['memory_limit']} bytes"
+        return "; the runtime could not run the image, see its output in the log"
+    if code == _KILLED and container.memory_limit:
+        # Not every runtime says who did it.
+        return f"; it was killed, perhaps because of its memory limit of {container.memory_limit} bytes"
     return ""
 
 
-def load(order: dict[str, Any]) -> None:
-    """Give an engine the image that lies in a file, and run it by the name that it has there. Raises OSError.
+def load_image(container: ContainerRun, command: CommandLine) -> CommandLine:
+    """Load the image that lies in a file; the command that runs it by the name that it has there. Raises OSError.
 
-    What goes wrong is said in the pod's output, which this process writes to.
+    The runtime's errors go to the pod's output, which this process writes to.
     """
-    container, arguments = order["container"], order["argv"]
-    answer = ask(container["load"], order["env"], seconds=LOAD_SECONDS, is_quiet=False)
+    load = container.load or ()
+    answer = run(load, command.env, seconds=LOAD_SECONDS, is_quiet=False)
     names = [line.partition(b": ")[2].strip() for line in answer.splitlines() if line.startswith(b"Loaded image")]
     if not names:
-        raise OSError(errno.EINVAL, "its words are in the log", container["load"][-1].partition("=")[2])
-    arguments[arguments.index(container["image"])] = names[-1].decode()
+        raise OSError(errno.EINVAL, "see its output in the log", load[-1].partition("=")[2])
+    place = command.argv.index(container.image)
+    return command._replace(argv=[*command.argv[:place], names[-1].decode(), *command.argv[place + 1 :]])
 
 
-def ask(arguments: list[str], environment: dict[str, str], seconds: float = SECONDS, *, is_quiet: bool = True) -> bytes:
-    """What a command of the runtime answers; nothing when it fails, is not there or does not come to an end."""
+def run(
+    arguments: Sequence[str], environment: dict[str, str], seconds: float = SECONDS, *, is_quiet: bool = True
+) -> bytes:
+    """The output of a command of the runtime; empty if it fails, is missing or takes too long."""
     program = programs.find(arguments[0])
     if program is None:
         return b""
@@ -119,7 +123,7 @@ def ask(arguments: list[str], environment: dict[str, str], seconds: float = SECO
     if is_quiet:
         actions.append((os.POSIX_SPAWN_DUP2, nothing, 2))
     try:
-        pid = os.posix_spawn(program, arguments, environment, file_actions=actions)
+        pid = os.posix_spawn(program, list(arguments), environment, file_actions=actions)
     except OSError:
         os.close(ours)
         return b""
@@ -135,7 +139,7 @@ def ask(arguments: list[str], environment: dict[str, str], seconds: float = SECO
 
 
 def _read(source: int, deadline: float) -> bytes | None:
-    """Everything up to the end; None when that does not come in time."""
+    """Everything up to the end; None if that does not come in time."""
     pieces: list[bytes] = []
     with os.fdopen(source, "rb", buffering=0) as pipe:
         while True:

@@ -1,6 +1,6 @@
-"""How a fork becomes the supervisor of one attempt: it hears its order, claims the attempt, and watches to the end.
+"""How a fork becomes the supervisor of one attempt: it reads its order, claims the attempt, and supervises it.
 
-Called by the fork server in the new process. Whoever claims an attempt first has it; it decides nothing else.
+Called by the fork server in the new process. The first supervisor that claims an attempt has it.
 """
 
 import os
@@ -8,8 +8,9 @@ import socket
 import sys
 from typing import NoReturn
 
-from fairlead.engines.local import journal, wire
+from fairlead.engines.local import journal, order, wire
 from fairlead.engines.local.linux import procfs, syscalls
+from fairlead.engines.local.order import LaunchOrder
 from fairlead.engines.local.supervisor.supervisor import Supervisor, now_millis
 
 #: How long a fork waits for its order before it gives up; the server sends it at once.
@@ -22,7 +23,7 @@ def main(link: socket.socket) -> NoReturn:
     try:
         _claim_and_run(link)
         code = 0
-    except BaseException:  # the end of this process: say why where the operator looks, and leave
+    except BaseException:  # this process ends here: say why in the fork server's log
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(code)
@@ -36,36 +37,47 @@ def prepare() -> None:
 
 def _claim_and_run(link: socket.socket) -> None:
     inbox = wire.Inbox()
-    orders: list[wire.Message] = []
+    messages: list[wire.Message] = []
     link.settimeout(ORDER_SECONDS)
-    while not orders:
+    while not messages:
         data = link.recv(65_536)
         if not data:
             return
-        orders = list(inbox.feed(data))
+        messages = list(inbox.feed(data))
     link.setblocking(False)
-    order = orders[0]
-    state = {
-        "workload": order["workload"],
-        "pod": order["pod"],
-        "attempt": order["attempt"],
+    launch = order.decode(messages[0])
+    state = _first_state(launch)
+    try:
+        claimed = journal.claim(launch.place.journal, state)
+    except FileExistsError:
+        link.send(wire.encode({"exists": True}))
+        return
+    supervisor = Supervisor(launch, state, claimed)
+    supervisor.peers.adopt(link, inbox)
+    supervisor.peers.watchers.add(link.fileno())
+    for request in messages[1:]:
+        supervisor.on_request(link.fileno(), request)
+    supervisor.run()
+
+
+def _first_state(launch: LaunchOrder) -> journal.Record:
+    """The journal's first line. Its keys are read by servers of other versions."""
+    place = launch.place
+    state: journal.Record = {
+        "workload": place.workload,
+        "pod": place.pod,
+        "attempt": place.attempt,
         "boot": procfs.boot_id(),
         "pid": os.getpid(),
         "start": procfs.start_time(os.getpid()),
         "state": "Starting",
         "started_at": now_millis(),
-        **{name: order[name] for name in ("network", "ports", "listens", "holds", "owner")},
+        "network": order.encode(launch.network),
+        "ports": launch.ports,
+        "listens": launch.listens,
+        "holds": launch.holds,
+        "owner": launch.owner,
     }
-    if order["probe"]:
+    if launch.readiness is not None:
         state["ready"] = False
-    try:
-        claimed = journal.claim(order["journal"], state)
-    except FileExistsError:
-        link.send(wire.encode({"exists": True}))
-        return
-    supervisor = Supervisor(order, state, claimed)
-    supervisor.peers.adopt(link, inbox)
-    supervisor.peers.watchers.add(link.fileno())
-    for request in orders[1:]:
-        supervisor.obey(link.fileno(), request)
-    supervisor.run()
+    return state

@@ -1,7 +1,7 @@
 """From a fork of the supervisor to the user's command: session, terminal, isolation, identity, directory, exec.
 
-Runs in the child between fork and exec. Whatever fails goes back over a pipe as (step, errno, subject), from which
-`describe_failure` makes the words; it never returns.
+Runs in the child between fork and exec, and never returns. A failure goes back over a pipe as (step, errno, subject),
+from which `describe_failure` makes the message.
 """
 
 import errno
@@ -11,18 +11,23 @@ import signal
 import socket
 import termios
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NamedTuple, NoReturn
 
 from fairlead.engines.local.linux import capabilities, cgroups, seccomp, syscalls
 from fairlead.engines.local.network import namespace as network_namespace
+from fairlead.engines.local.order import CommandLine, FetchPlan, LaunchOrder, ProcessLimits, ProcessRights
 from fairlead.engines.local.storage import staging
 from fairlead.engines.local.storage.fetching import FetchFailed, Fetching
 from fairlead.engines.local.storage.mounts import MountFailed
 from fairlead.engines.local.supervisor import container, init_process, isolation
-from fairlead.engines.local.wire import HEADER, encode
+from fairlead.engines.local.wire import HEADER, Message, encode
 
-#: The order to start one attempt, as the engine sends it (see `orders.render_order`).
-LaunchOrder = dict[str, Any]
+
+class NetworkFiles(NamedTuple):
+    """Open files of the pod's own network and of the user namespace that owns it; -1 for none."""
+
+    network: int = -1
+    user: int = -1
 
 
 class StepFailed(Exception):
@@ -41,11 +46,11 @@ _NAMESPACES = ("user", "mnt", "net", "uts", "ipc", "pid")
 
 def open_streams(order: LaunchOrder) -> tuple[tuple[int, int, int], int, int]:
     """What becomes the command's input, output and error; our end of its output; and that of its input, or -1."""
-    if order["tty"]:
+    if order.command.tty:
         ours, theirs = os.openpty()
         return (theirs, theirs, theirs), ours, -1
     ours, theirs = os.pipe2(os.O_CLOEXEC)
-    if order["stdin"]:
+    if order.command.stdin:
         given, sink = os.pipe2(os.O_CLOEXEC)
         return (given, theirs, theirs), ours, sink
     return (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), theirs, theirs), ours, -1
@@ -56,36 +61,45 @@ def become_command(
     streams: tuple[int, int, int],
     report: int,
     parent: int,
-    namespace: int,
+    files: NetworkFiles,
     first: socket.socket | None,
 ) -> NoReturn:
     """Turn this process into the pod's main process; `streams` become its input, output and error.
 
-    `namespace` is the pod's own network, or -1; `first` the link of the first process of its own process namespace.
+    `first` is the link of the first process of its own process namespace.
     """
-
     # Opened while the host is in sight.
-    fetching = Fetching(order) if order["fetches"] and not order["container"] else None
+    fetching = Fetching(order.fetches) if has_fetches(order) and order.container is None else None
 
     def leave_host() -> int:
-        if order["container"]:
-            # The runtime enters the pod's network and makes its view; what it needs for that is prepared here.
-            if order["fetching"]:
-                _fetch_first(order["fetching"], report, namespace)
-            if order["container"]["staged"]:
-                staging.enter(order["container"])
-            if order["container"]["load"]:
-                _load_image(order)
-            return parent
-        if order["network"]:
-            network_namespace.enter(order["network"], namespace, order["user_file"])
-        if order["isolation"]:
-            isolation.enter(order["isolation"])
+        if order.network is not None:
+            network_namespace.enter(order.network, files.network, files.user)
+        if order.isolation is not None:
+            isolation.enter(order.isolation)
         if first is None:
             return parent
-        return init_process.enter(first, order["own_ipc"], order["guard_knobs"])
+        return init_process.enter(first, order.rights.own_ipc, order.rights.guard_knobs)
 
     _become(order, streams, report, leave_host, fetching)
+
+
+def become_runtime(
+    order: LaunchOrder, streams: tuple[int, int, int], report: int, parent: int, files: NetworkFiles
+) -> NoReturn:
+    """Turn this process into the runtime's command, which enters the pod's network and makes its view itself."""
+
+    def prepare_container() -> int:
+        if order.fetching is not None:
+            _fetch_first(order.fetching, report, files)
+        if order.container is not None and order.container.staged:
+            staging.enter(order.container)
+        return parent
+
+    _become(order, streams, report, prepare_container)
+
+
+def has_fetches(order: LaunchOrder) -> bool:
+    return bool(order.fetches.git or order.fetches.buckets)
 
 
 def join_command(order: LaunchOrder, streams: tuple[int, int, int], report: int, parent: int, main: int) -> NoReturn:
@@ -94,7 +108,7 @@ def join_command(order: LaunchOrder, streams: tuple[int, int, int], report: int,
     def join() -> int:
         folder = f"/proc/{main}/ns"
         files = [(name, os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)) for name in _NAMESPACES]
-        # Looked at before any is entered: another /proc may not know us.
+        # Compared before any is entered: another /proc may not know us.
         other = {name: file for name, file in files if os.fstat(file).st_ino != os.stat(f"/proc/self/ns/{name}").st_ino}
         for namespace in other.values():
             syscalls.setns(namespace, 0)
@@ -115,13 +129,13 @@ def _become(
         _prepare(order, streams, enter)
         if fetching is not None:
             fetching.run()
-        _enter_directory(order)
-        _execute(order)
+        command = _load_image(order)
+        _enter_directory(command)
+        _execute(command)
     except FetchFailed as failed:
         _report(report, "fetch", str(failed), 0)
     except MountFailed as failed:
-        words = f"{failed.field} ({failed.subject}): {failed.error.strerror}"
-        _report(report, "volume", words, failed.error.errno)
+        _report(report, "volume", f"{failed.field} ({failed.subject}): {failed.error.strerror}", failed.error.errno)
     except StepFailed as failed:
         _report(report, failed.step, failed.subject, failed.error.errno)
     except OSError as error:
@@ -140,15 +154,15 @@ def _prepare(order: LaunchOrder, streams: tuple[int, int, int], enter: Callable[
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.umask(0o022)
-    _take_limits(order)
+    _apply_limits(order.limits)
     try:
         parent = enter()
     except OSError as error:
         raise StepFailed("isolation", str(error.filename or ""), error) from error
     os.setsid()
-    if order["tty"]:
+    if order.command.tty:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-    _take_identity(order)
+    _apply_rights(order.rights)
     # Only now: a change of user clears it. It ends the main process with its supervisor, even a killed one.
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -158,93 +172,97 @@ def _prepare(order: LaunchOrder, streams: tuple[int, int, int], enter: Callable[
         signal.signal(number, signal.SIG_DFL)
 
 
-def _enter_directory(order: LaunchOrder) -> None:
+def _enter_directory(command: CommandLine) -> None:
     try:
-        if order["makes_cwd"]:
-            os.makedirs(order["cwd"], exist_ok=True)
-        os.chdir(order["cwd"])
+        if command.makes_cwd:
+            os.makedirs(command.cwd, exist_ok=True)
+        os.chdir(command.cwd)
     except OSError as error:
-        raise StepFailed("directory", order["cwd"], error) from error
+        raise StepFailed("directory", command.cwd, error) from error
 
 
-def _take_limits(order: LaunchOrder) -> None:
+def _apply_limits(limits: ProcessLimits) -> None:
     try:
-        if order["groups"]:
-            cgroups.enter(order["groups"])
-        if order["affinity"]:
-            os.sched_setaffinity(0, order["affinity"])
-        if order["priority"]:
-            os.setpriority(os.PRIO_PROCESS, 0, order["priority"])
+        if limits.groups is not None:
+            cgroups.enter(limits.groups)
+        if limits.affinity:
+            os.sched_setaffinity(0, limits.affinity)
+        if limits.priority:
+            os.setpriority(os.PRIO_PROCESS, 0, limits.priority)
     except OSError as error:
         raise StepFailed("limits", str(error.filename or ""), error) from error
 
 
-def _take_identity(order: LaunchOrder) -> None:
+def _apply_rights(rights: ProcessRights) -> None:
+    uid, gid = rights.uid, rights.gid
     try:
-        if order["bounding"] is not None:
-            capabilities.limit(order["bounding"])
-        if order["no_new_privileges"]:
+        if rights.bounding is not None:
+            capabilities.limit(rights.bounding)
+        if rights.no_new_privileges:
             syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
-        if order["filtered"]:
-            # While we are root: afterwards it takes no new privileges, which the pod need not have asked for.
-            seccomp.apply(order["added"])
-        if order["uid"] is not None:
-            if order["ambient"]:
+        if rights.filtered:
+            # While we are root: afterwards it requires no-new-privileges, which the pod need not have asked for.
+            seccomp.apply(rights.added)
+        if uid is not None and gid is not None:
+            if rights.ambient:
                 capabilities.keep_over_change_of_user()
-            os.setgroups(order["user_groups"])
-            os.setresgid(order["gid"], order["gid"], order["gid"])
-            os.setresuid(order["uid"], order["uid"], order["uid"])
-            if order["ambient"]:
-                capabilities.grant(order["ambient"])
+            os.setgroups(rights.user_groups)
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
+            if rights.ambient:
+                capabilities.grant(rights.ambient)
     except OSError as error:
-        raise StepFailed("identity", f"{order['uid']}:{order['gid']}", error) from error
+        raise StepFailed("identity", f"{uid}:{gid}", error) from error
 
 
-def _execute(order: LaunchOrder) -> NoReturn:
-    command, environment = order["argv"][0], order["env"]
-    if "/" in command:
-        candidates = [command]
+def _execute(command: CommandLine) -> NoReturn:
+    program = command.argv[0]
+    if "/" in program:
+        candidates = [program]
     else:
-        folders = environment.get("PATH", os.defpath).split(":")
-        candidates = [f"{folder or '.'}/{command}" for folder in folders]
+        folders = command.env.get("PATH", os.defpath).split(":")
+        candidates = [f"{folder or '.'}/{program}" for folder in folders]
     refused = OSError(errno.ENOENT, os.strerror(errno.ENOENT))
     for path in candidates:
         try:
-            os.execve(path, order["argv"], environment)
+            os.execve(path, list(command.argv), command.env)
         except OSError as error:
-            # A file that is there but may not be run says more than its absence elsewhere.
+            # A file that exists but may not be run says more than its absence elsewhere.
             if error.errno not in (errno.ENOENT, errno.ENOTDIR) or refused.errno == errno.ENOENT:
                 refused = error
             if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.EACCES):
                 break
-    raise StepFailed("command", command, refused) from refused
+    raise StepFailed("command", program, refused) from refused
 
 
-def _load_image(order: LaunchOrder) -> None:
-    # Told to end meanwhile, this process just ends.
+def _load_image(order: LaunchOrder) -> CommandLine:
+    """The command to run; if a runtime has to load the image from a file first, with the name that it has there."""
+    if order.container is None or order.container.load is None:
+        return order.command
+    # TERM ends this process at once.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     try:
-        container.load(order)
+        return container.load_image(order.container, order.command)
     except OSError as error:
         raise StepFailed("image", str(error.filename or ""), error) from error
 
 
-def _fetch_first(order: LaunchOrder, report: int, namespace: int) -> None:
-    """Fill a container's volumes in a process of its own; where that fails it has said why, and this one ends."""
+def _fetch_first(plan: FetchPlan, report: int, files: NetworkFiles) -> None:
+    """Fill a container's volumes in a process of its own; if that fails it has said why, and this process ends."""
     child = os.fork()
     if child == 0:
-        _become_fetcher(order, report, namespace)
-    # Told to end meanwhile, this process just ends, and the other with it.
+        _become_fetcher(plan, report, files)
+    # TERM ends this process at once, and the other with it.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     if os.waitpid(child, 0)[1] != 0:
         os._exit(127)
 
 
-def _become_fetcher(order: LaunchOrder, report: int, namespace: int) -> NoReturn:
+def _become_fetcher(plan: FetchPlan, report: int, files: NetworkFiles) -> NoReturn:
     code = 1
     try:
-        fetching = Fetching(order)
-        _enter_as_fetcher(order, namespace)
+        fetching = Fetching(plan.fetches)
+        _enter_as_fetcher(plan, files)
         fetching.run()
         code = 0
     except FetchFailed as failed:
@@ -259,60 +277,67 @@ def _become_fetcher(order: LaunchOrder, report: int, namespace: int) -> NoReturn
         os._exit(code)
 
 
-def _enter_as_fetcher(order: LaunchOrder, namespace: int) -> None:
-    if order.get("user_file", -1) >= 0:
-        syscalls.setns(order["user_file"], syscalls.CLONE_NEWUSER)
-    if namespace >= 0:
-        syscalls.setns(namespace, syscalls.CLONE_NEWNET)
-    isolation.enter(order["isolation"])
-    _take_identity(order)
+def _enter_as_fetcher(plan: FetchPlan, files: NetworkFiles) -> None:
+    if files.user >= 0:
+        syscalls.setns(files.user, syscalls.CLONE_NEWUSER)
+    if files.network >= 0:
+        syscalls.setns(files.network, syscalls.CLONE_NEWNET)
+    isolation.enter(plan.isolation)
+    _apply_rights(plan.rights)
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def become_finisher(order: LaunchOrder, report: int, namespace: int) -> NoReturn:
-    """Bring changes of volumes back to where they were fetched from: in the same view, as the same user."""
-    words = ""
+def upload_plan(order: LaunchOrder) -> FetchPlan | None:
+    """Who uploads changes of buckets after the end; None if nothing is to be uploaded."""
+    if not order.fetches.buckets:
+        return None
+    if order.fetching is not None or order.isolation is None:
+        return order.fetching
+    return FetchPlan(order.isolation, order.fetches, order.rights)
+
+
+def become_uploader(plan: FetchPlan, report: int, files: NetworkFiles) -> NoReturn:
+    """Upload changes of volumes to where they were fetched from: in the same view, as the same user."""
+    failure = ""
     try:
-        fetching = Fetching(order)
-        _enter_as_fetcher(order, namespace)
-        words = fetching.bring_back()
+        fetching = Fetching(plan.fetches)
+        _enter_as_fetcher(plan, files)
+        failure = fetching.upload_changes()
     except (StepFailed, MountFailed) as failed:
-        words = f"{failed.subject}: {failed.error.strerror}"
+        failure = f"{failed.subject}: {failed.error.strerror}"
     except OSError as error:
-        words = f"{error.filename}: {error.strerror}"
+        failure = f"{error.filename}: {error.strerror}"
     finally:
-        os.write(report, encode({"words": words})[HEADER.size :])
+        os.write(report, encode({"failure": failure})[HEADER.size :])
         os._exit(0)
 
 
-def describe_failure(failure: dict[str, Any], order: LaunchOrder) -> tuple[int, str]:
-    """The exit code that a shell would give, and the words: what failed, on what, as the system says it."""
+def describe_failure(failure: Message, order: LaunchOrder) -> tuple[int, str]:
+    """The exit code that a shell would give, and the message: what failed, on what, and the system's reason."""
     number: int = failure["errno"]
+    step: str = failure["step"]
     reason, subject = os.strerror(number), failure["subject"]
     code = 127 if number in (errno.ENOENT, errno.ENOTDIR) else 126
-    if failure["step"] == "command":
-        if number == errno.ENOENT and "/" in subject and os.path.exists(os.path.join(order["cwd"], subject)):
+    if step == "command":
+        if number == errno.ENOENT and "/" in subject and os.path.exists(os.path.join(order.command.cwd, subject)):
             return 127, f"cannot run '{subject}': the interpreter that its first line names: {reason}"
         return code, f"cannot run '{subject}': {reason}"
-    if failure["step"] == "fetch":
-        return 1, subject
-    if failure["step"] == "image":
-        return 125, f"the runtime could not load the image in '{subject}', its words are in the log"
-    if failure["step"] == "volume":
-        return 126, f"cannot provide {subject}"
-    if failure["step"] == "directory":
+    if step == "directory":
         return code, f"cannot enter the working directory '{subject}': {reason}"
-    if failure["step"] == "identity":
-        return 126, f"cannot run as user and group {subject}: {reason}"
-    if failure["step"] == "limits":
-        return 126, f"cannot hold the pod to its limits ({subject}): {reason}"
-    if failure["step"] == "session":
-        return 126, f"cannot start '{order['argv'][0]}' ({subject}): {reason}"
-    return 126, f"cannot isolate the pod from this machine ({subject}): {reason}"
+    if step == "fetch":
+        return 1, subject
+    messages = {
+        "image": (125, f"the runtime could not load the image in '{subject}', see its output in the log"),
+        "volume": (126, f"cannot provide {subject}"),
+        "identity": (126, f"cannot run as user and group {subject}: {reason}"),
+        "limits": (126, f"cannot apply the pod's limits ({subject}): {reason}"),
+        "session": (126, f"cannot start '{order.command.argv[0]}' ({subject}): {reason}"),
+    }
+    return messages.get(step, (126, f"cannot isolate the pod from this machine ({subject}): {reason}"))
 
 
 def describe_code(code: int) -> str:
-    """How a process ended, in words; below zero it was a signal."""
+    """How a process ended, for people; below zero it was a signal."""
     if code >= 0:
         return f"exit code {code}"
     known = {number.value: number.name for number in signal.Signals}

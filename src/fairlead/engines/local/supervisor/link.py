@@ -8,16 +8,16 @@ from fairlead.engines.local import wire
 
 
 class Link:
-    """Calls `heard` for every message and `ended` once when the other side is gone."""
+    """Calls `on_message` for every message and `on_disconnect` once when the other side is gone."""
 
-    __slots__ = ("_ended", "_heard", "_inbox", "_loop", "_pending", "_socket")
+    __slots__ = ("_inbox", "_loop", "_on_disconnect", "_on_message", "_pending", "_socket")
 
     def __init__(
-        self, connection: socket.socket, heard: Callable[[wire.Message], None], ended: Callable[[], None]
+        self, connection: socket.socket, on_message: Callable[[wire.Message], None], on_disconnect: Callable[[], None]
     ) -> None:
         self._socket = connection
-        self._heard = heard
-        self._ended = ended
+        self._on_message = on_message
+        self._on_disconnect = on_disconnect
         self._inbox = wire.Inbox()
         self._pending = b""
         self._loop = asyncio.get_running_loop()
@@ -36,24 +36,24 @@ class Link:
             self._loop.add_writer(self._socket.fileno(), self._write)
             return
         except OSError:
-            self._pending = b""  # the reader hears of the end
+            self._pending = b""  # the reader sees the end
         self._loop.remove_writer(self._socket.fileno())
 
     def _read(self) -> None:
-        """Everything that has come. A supervisor that went without reading what we sent it is told of once and never
-        again (uvloop stops watching at an error), with its last words still before the end: hence to the end."""
+        """Read until the end. If a supervisor exits without reading what we sent, that is reported only once (uvloop
+        stops watching at an error), while its last messages are still unread."""
         try:
             while data := self._socket.recv(65_536):
                 for message in self._inbox.feed(data):
-                    self._heard(message)
+                    self._on_message(message)
                 if self._socket.fileno() < 0:
-                    return  # somebody who heard it has closed it
+                    return  # a message closed it
         except BlockingIOError:
             return
         except (OSError, ValueError):
-            pass  # gone, or talking nonsense: both are its end
+            pass  # gone, or not our protocol: both are its end
         self.close()
-        self._ended()
+        self._on_disconnect()
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:

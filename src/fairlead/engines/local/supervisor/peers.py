@@ -1,6 +1,6 @@
 """Who is connected to a supervisor: the server that watches its state, readers that follow its output.
 
-Part of the supervisor; it passes requests on and sends what it is told to, never waiting for anybody.
+Part of the supervisor; it passes requests on and sends messages, and never waits.
 """
 
 import contextlib
@@ -15,25 +15,28 @@ from fairlead.engines.local.supervisor import remote_exec
 
 class Peers:
     def __init__(
-        self, poll: select.poll, obey: Callable[[int, wire.Message], None], left: Callable[[int], None]
+        self,
+        poll: select.poll,
+        on_request: Callable[[int, wire.Message], None],
+        on_disconnect: Callable[[int], None],
     ) -> None:
         self._poll = poll
-        self._obey = obey
-        self._left = left
+        self._on_request = on_request
+        self._on_disconnect = on_disconnect
         self._links: dict[int, tuple[socket.socket, wire.Inbox]] = {}
         self._listener: socket.socket | None = None
         self.watchers: set[int] = set()
         self.followers: set[int] = set()
 
     def listen(self, path: str, member: str) -> None:
-        """Be reached at a socket and, where the pod has one, by the name that others of its group know it by."""
+        """Listen at a socket and, if other pods of the group know this one by a name, publish it."""
         self._listener = wire.listen(path)
         self._poll.register(self._listener.fileno(), select.POLLIN)
         if member:
             remote_exec.register(member, path)
 
     def leave(self, path: str, member: str) -> None:
-        """Be reached no more."""
+        """Stop listening."""
         if member:
             remote_exec.withdraw(member, path)
         with contextlib.suppress(FileNotFoundError):
@@ -49,8 +52,8 @@ class Peers:
     def _is_listener(self, descriptor: int) -> bool:
         return self._listener is not None and descriptor == self._listener.fileno()
 
-    def hear(self, descriptor: int) -> None:
-        """See to a descriptor that has something: a newcomer, a request, a farewell."""
+    def on_readable(self, descriptor: int) -> None:
+        """A descriptor can be read: a new connection, a request, or the end of one."""
         if self._listener is not None and self._is_listener(descriptor):
             with contextlib.suppress(BlockingIOError):
                 newcomer, _ = self._listener.accept()
@@ -66,12 +69,12 @@ class Peers:
         except (OSError, ValueError):
             data, requests = b"", []
         for request in requests:
-            self._obey(descriptor, request)
+            self._on_request(descriptor, request)
         if not data:
             self._drop(descriptor)
 
     def send(self, descriptor: int, message: wire.Message) -> None:
-        """Best effort: who does not read in time reads the files instead."""
+        """Best effort: a peer that does not read in time reads the files instead."""
         try:
             self._links[descriptor][0].send(wire.encode(message))
         except BlockingIOError:
@@ -84,11 +87,11 @@ class Peers:
         with contextlib.suppress(OSError):
             socket.send_fds(self._links[descriptor][0], [wire.encode(message)], given)
 
-    def tell_watchers(self, message: wire.Message) -> None:
+    def notify_watchers(self, message: wire.Message) -> None:
         for descriptor in list(self.watchers):
             self.send(descriptor, message)
 
-    def poke_followers(self) -> None:
+    def notify_followers(self) -> None:
         for descriptor in list(self.followers):
             self.send(descriptor, {})
 
@@ -99,4 +102,4 @@ class Peers:
         if link is not None:
             self._poll.unregister(descriptor)
             link.close()
-            self._left(descriptor)
+            self._on_disconnect(descriptor)

@@ -1,7 +1,7 @@
-"""Asks a pod whether it is ready: by HTTP or HTTPS GET, or by connecting alone, never waiting for anybody.
+"""Probes whether a pod is ready: by HTTP or HTTPS GET, or by a connection alone. Never waits.
 
-Part of the supervisor, so readiness goes on being asked while no server runs. Questions leave from the pod's own
-network: `Connect` hands out sockets that belong to it. Until the pod was ready once they follow each other quickly.
+Part of the supervisor, so probes go on while no server runs. They come from the pod's own network: `Connect` opens
+sockets that belong to it. Until the pod was ready once they follow each other quickly.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from fairlead.engines.local.order import ReadinessCheck
+
 #: The time between questions until the pod was ready once.
 EAGER_SECONDS = 0.025
 #: More of an answer than its first line is not needed.
@@ -19,6 +21,8 @@ _GOOD = range(200, 400)
 #: What to wait for, by the names of the errors with which TLS asks for it.
 _WAITS_FOR = {"SSLWantReadError": select.POLLIN, "SSLWantWriteError": select.POLLOUT}
 
+#: An `ssl.SSLContext`, which is loaded for probes over TLS only; None without TLS.
+Tls = Any
 #: A non-blocking socket of the pod's network and the addresses at which its programs may listen, best first.
 Connect = Callable[[], tuple[socket.socket, list[str]]]
 
@@ -29,17 +33,15 @@ class Question:
     Where there is nothing to get, a connection is answer enough.
     """
 
-    def __init__(self, get: dict[str, Any], connect: Connect, tls: Any, is_plain: bool = False) -> None:
-        self._port: int = get["port"]
+    def __init__(self, check: ReadinessCheck, connect: Connect, tls: Tls) -> None:
+        self._check = check
         self._connect = connect
         self._tls = tls
-        self._is_plain = is_plain
         self._addresses: list[str] = []
         self._tried = 0
         self._socket: socket.socket | None = None
         self._stage = "connect"
         self._answer = b""
-        self._get = get
         self._request = b""
         #: What `poll` is to wait for.
         self.events = select.POLLOUT
@@ -50,10 +52,10 @@ class Question:
         try:
             self._socket, self._addresses = self._connect()
             address = self._addresses[self._tried]
-            self._request = _render_request(self._get, address)
+            self._request = _render_request(self._check, address)
             self._socket.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                self._socket.connect((address, self._port))
+                self._socket.connect((address, self._check.port))
         except OSError:
             return self._begin_elsewhere()
         self._stage, self.events = "connect", select.POLLOUT
@@ -78,17 +80,17 @@ class Question:
             if self._stage == "connect":
                 if link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     return self._begin_elsewhere()
-                if self._is_plain:
+                if not self._check.is_http:
                     return True
                 if self._tls is not None:
                     self._socket = link = self._tls.wrap_socket(link, do_handshake_on_connect=False)
                 self._stage = "handshake"
             if self._stage == "handshake":
                 if self._tls is not None:
-                    self._handshake(link)
+                    _shake_hands(link)
                 link.send(self._request)
                 self._stage, self.events = "answer", select.POLLIN
-            return self._hear(link)
+            return self._read_status(link)
         except BlockingIOError:
             self.events = select.POLLIN
         except OSError as error:
@@ -99,10 +101,7 @@ class Question:
             self.events = waits_for
         return None
 
-    def _handshake(self, link: Any) -> None:
-        link.do_handshake()
-
-    def _hear(self, link: socket.socket) -> bool | None:
+    def _read_status(self, link: socket.socket) -> bool | None:
         while b"\n" not in self._answer and len(self._answer) < _STATUS_BYTES:
             piece = link.recv(_STATUS_BYTES)
             if not piece:
@@ -117,11 +116,11 @@ class Question:
             self._socket = None
 
 
-def _render_request(get: dict[str, Any], address: str) -> bytes:
-    """The question; `host` is only what the Host header says, it never leads anywhere else."""
-    host = get.get("host") or f"{address}:{get['port']}"
+def _render_request(check: ReadinessCheck, address: str) -> bytes:
+    """The request; `host` is only what the Host header says, the connection always goes to the pod."""
+    host = check.host or f"{address}:{check.port}"
     lines = (
-        f"GET {get.get('path') or '/'} HTTP/1.1",
+        f"GET {check.path} HTTP/1.1",
         f"Host: {host}",
         "User-Agent: fairlead-probe",
         "Accept: */*",
@@ -132,10 +131,14 @@ def _render_request(get: dict[str, Any], address: str) -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def _trusting() -> Any:
-    """A probe asks the pod itself whether it works; whom its certificate names is not the question.
+def _shake_hands(link: Any) -> None:
+    link.do_handshake()
 
-    TLS is loaded here and not above: it would weigh on every supervisor, and few pods are asked over it.
+
+def _load_tls() -> Tls:
+    """TLS without verification: a probe asks the pod itself, whatever its certificate says.
+
+    Loaded here and not above: it would be memory in every supervisor, and few probes use it.
     """
     ssl = importlib.import_module("ssl")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -145,23 +148,17 @@ def _trusting() -> Any:
 
 
 class Prober:
-    """Keeps asking, by the probe's times and thresholds. `is_ready` is what follows from the answers so far."""
+    """Probes by the check's times and thresholds. `is_ready` is what follows from the answers so far."""
 
-    def __init__(self, probe: dict[str, Any], poll: select.poll, connect: Connect, now: float) -> None:
-        handler = probe["handler"]
-        self._is_plain = "httpGet" not in handler
-        self._get: dict[str, Any] = handler["tcpSocket"] if self._is_plain else handler["httpGet"]
-        self._period: int = probe["periodSeconds"]
-        self._timeout: int = probe["timeoutSeconds"]
-        self._success: int = probe["successThreshold"]
-        self._failure: int = probe["failureThreshold"]
+    def __init__(self, check: ReadinessCheck, poll: select.poll, connect: Connect, now: float) -> None:
+        self._check = check
         self._poll = poll
         self._connect = connect
-        self._tls = _trusting() if self._get.get("scheme") == "HTTPS" else None
+        self._tls = _load_tls() if check.is_tls else None
         self._question: Question | None = None
         self._registered = -1
         self._asked_at = 0.0
-        self._next_at = now + probe["initialDelaySeconds"]
+        self._next_at = now + check.initial_delay
         #: Good (positive) or bad (negative) answers in a row.
         self._row = 0
         self._was_ready = False
@@ -172,7 +169,7 @@ class Prober:
 
     def wait(self, now: float) -> float:
         """Seconds until something is due without anybody calling."""
-        due = self._asked_at + self._timeout if self._question is not None else self._next_at
+        due = self._asked_at + self._check.timeout if self._question is not None else self._next_at
         return max(0.0, due - now)
 
     def step(self, now: float) -> bool:
@@ -185,12 +182,12 @@ class Prober:
     def tick(self, now: float) -> bool:
         """See what is due by time; True when readiness changed."""
         if self._question is not None:
-            if now < self._asked_at + self._timeout:
+            if now < self._asked_at + self._check.timeout:
                 return False
-            return self._settle(False, now)
+            return self._record_answer(False, now)
         if now < self._next_at:
             return False
-        self._question = Question(self._get, self._connect, self._tls, self._is_plain)
+        self._question = Question(self._check, self._connect, self._tls)
         self._asked_at = now
         return self._follow(self._question.begin(), now)
 
@@ -199,25 +196,25 @@ class Prober:
             self._registered = self._question.fileno()
             self._poll.register(self._registered, self._question.events)
             return False
-        return self._settle(bool(result), now)
+        return self._record_answer(bool(result), now)
 
     def _forget_descriptor(self) -> None:
         if self._registered >= 0:
             self._poll.unregister(self._registered)
             self._registered = -1
 
-    def _settle(self, is_good: bool, now: float) -> bool:
+    def _record_answer(self, is_good: bool, now: float) -> bool:
         self._forget_descriptor()
         if self._question is not None:
             self._question.close()
             self._question = None
         self._row = max(self._row, 0) + 1 if is_good else min(self._row, 0) - 1
         before = self.is_ready
-        if self._row >= self._success:
+        if self._row >= self._check.success_threshold:
             self.is_ready = self._was_ready = True
-        elif self._row <= -self._failure:
+        elif self._row <= -self._check.failure_threshold:
             self.is_ready = False
-        pause = self._period if self._was_ready else EAGER_SECONDS
+        pause = self._check.period if self._was_ready else EAGER_SECONDS
         self._next_at = max(now, self._asked_at + pause)
         return self.is_ready != before
 

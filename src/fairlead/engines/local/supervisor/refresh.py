@@ -1,39 +1,44 @@
-"""Files of config maps and secrets in a pod that runs, brought up to date when the objects change.
+"""Updates the files of config maps and secrets in a running pod when the objects change.
 
-Called by the supervisor. A fork enters the pod's mounts, where the files lie in memory, read-only to the pod; it takes
-a copy of the mount that can be written, which goes with it.
+Called by the supervisor. A fork enters the pod's mounts, where the files lie in memory, read-only to the pod. It clones
+the mount with write access; the clone is gone when the fork ends.
 """
 
 import os
 import signal
 import sys
-from typing import Any
 
 from fairlead.engines.local.linux import mount_syscalls, syscalls
+from fairlead.engines.local.order import Files, LaunchOrder, MountPlan
 from fairlead.engines.local.storage import sources
 
 #: The namespaces that have to be entered for it, in this order.
 _NAMESPACES = ("user", "mnt")
 
 
-def refresh(order: dict[str, Any], main: int, files: dict[str, dict[str, tuple[str, int]]]) -> int:
-    """Show other files at the places that are given; the pid of the process that does it."""
+def refresh(order: LaunchOrder, main: int, files: dict[str, Files]) -> int:
+    """Show other files in the volumes at these places; the pid of the process that does it."""
     child = os.fork()
     if child:
         return child
     code = 1
     try:
         signal.set_wakeup_fd(-1)
-        plan = order["container"] or order["isolation"]
+        mounted = order.container or order.isolation
         _join(main)
-        for volume in plan["volumes"]:
-            if volume["kind"] == "memory" and volume.get("files") is not None and volume["at"] in files:
-                _show(volume.get("place") or volume["at"], files[volume["at"]], plan)
+        if mounted is not None:
+            _show_all(files, mounted.mounts)
         code = 0
-    except BaseException:  # the end of this process: say why where the operator looks, and leave
+    except BaseException:  # this process ends here: say why in the fork server's log
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(code)
+
+
+def _show_all(files: dict[str, Files], plan: MountPlan) -> None:
+    for volume in plan.volumes:
+        if volume.kind == "memory" and volume.files is not None and volume.at in files:
+            _show(volume.place or volume.at, files[volume.at], plan)
 
 
 def _join(main: int) -> None:
@@ -45,7 +50,7 @@ def _join(main: int) -> None:
             syscalls.setns(namespace, 0)
 
 
-def _show(place: str, files: dict[str, tuple[str, int]], plan: dict[str, Any]) -> None:
+def _show(place: str, files: Files, plan: MountPlan) -> None:
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     # The way there may lead through a volume that the pod writes to: no link of its making is followed.
     straight = mount_syscalls.RESOLVE_NO_SYMLINKS | mount_syscalls.RESOLVE_NO_MAGICLINKS

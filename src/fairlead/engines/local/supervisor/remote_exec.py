@@ -1,7 +1,7 @@
-"""The supervisor's ear for its pod's programs: requests to run a command in another pod of the group, passed on.
+"""Passes requests of a pod's programs to run a command in another pod of the group on to that pod's supervisor.
 
-Part of the supervisor of a pod that may do so. Whoever asks must be a process of this very pod, which the kernel tells
-of every connection; the pods that can be asked for are those that put their names into one folder. Never waits.
+Part of the supervisor of a pod that may do so. The kernel names the process behind every connection, which must belong
+to this pod. The pods that can be asked are those that put their names into one folder. Never waits.
 """
 
 import contextlib
@@ -9,10 +9,10 @@ import os
 import select
 import socket
 import struct
-from typing import Any
 
 from fairlead.engines.local import wire
 from fairlead.engines.local.linux import procfs
+from fairlead.engines.local.order import RemoteExecPlan
 
 #: What the program in the pod connects to, in its own folder (`remote_agent.py`).
 SOCKET = "socket"
@@ -21,7 +21,7 @@ _PIECE = 65_536
 
 
 def register(member: str, control: str) -> None:
-    """Be found by name in the folder of one's group, until `withdraw`; a name of an earlier attempt is taken over."""
+    """Publish the pod's name in the folder of its group until `withdraw`; it replaces that of an earlier attempt."""
     own = f"{member}.{os.getpid()}"
     while True:
         os.makedirs(os.path.dirname(member), mode=0o700, exist_ok=True)
@@ -30,14 +30,14 @@ def register(member: str, control: str) -> None:
             os.rename(own, member)
             return
         except FileNotFoundError:
-            continue  # the last one of before took the folder along in between
+            continue  # the last pod of the group removed the folder in between
 
 
 def withdraw(member: str, control: str) -> None:
     with contextlib.suppress(OSError):
         if os.readlink(member) == control:
             os.unlink(member)
-        # The last one of the group takes the folder along.
+        # The last pod of the group removes the folder.
         os.rmdir(os.path.dirname(member))
 
 
@@ -54,17 +54,17 @@ class _Line:
 
 
 class RemoteExecBroker:
-    def __init__(self, plan: dict[str, Any], uid: int | None, poll: select.poll) -> None:
-        self._members: str = plan["members"]
+    def __init__(self, plan: RemoteExecPlan, uid: int | None, poll: select.poll) -> None:
+        self._members = plan.members
         #: As whom the pod's programs run; None in a container, which may have users of its own.
         self._uid = uid
         self._poll = poll
         self._lines: dict[int, _Line] = {}
-        os.makedirs(os.path.dirname(plan["folder"]), mode=0o700, exist_ok=True)
+        os.makedirs(os.path.dirname(plan.folder), mode=0o700, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            os.mkdir(plan["folder"])
-        os.chmod(plan["folder"], 0o755)  # noqa: S103 - the pod's user looks into it; nobody else gets there
-        path = os.path.join(plan["folder"], SOCKET)
+            os.mkdir(plan.folder)
+        os.chmod(plan.folder, 0o755)  # noqa: S103 - the pod's user looks into it; nobody else gets there
+        path = os.path.join(plan.folder, SOCKET)
         self._listener = wire.listen(path)
         os.chmod(path, 0o666)  # noqa: S103 - who asks is checked at every connection
         poll.register(self._listener.fileno(), select.POLLIN)
@@ -72,8 +72,8 @@ class RemoteExecBroker:
     def has(self, descriptor: int) -> bool:
         return descriptor in self._lines or descriptor == self._listener.fileno()
 
-    def hear(self, descriptor: int) -> None:
-        """See to a descriptor that has something: a newcomer, a request, an answer, a farewell."""
+    def on_readable(self, descriptor: int) -> None:
+        """A descriptor can be read: a new connection, a request, an answer, or the end of one."""
         if descriptor == self._listener.fileno():
             self._accept()
             return
@@ -117,12 +117,12 @@ class RemoteExecBroker:
 
     def _pass_on(self, line: _Line, pod: str, argv: list[str]) -> None:
         if "/" in pod or pod in ("", ".", ".."):
-            line.asker.send(wire.encode({"failed": f"'{pod}' is no pod", "exit": 255}))
+            line.asker.send(wire.encode({"failed": f"'{pod}' is not the name of a pod", "exit": 255}))
             return
         try:
             other = wire.connect(f"{self._members}/{pod}")
         except OSError:
-            line.asker.send(wire.encode({"failed": f"no pod '{pod}' that may be asked runs beside this one"}))
+            line.asker.send(wire.encode({"failed": f"no pod '{pod}' runs that this pod may run commands in"}))
             return
         line.other = other
         self._lines[other.fileno()] = line

@@ -1,4 +1,4 @@
-"""One process per pod that watches over it: starts the command, keeps its output and its state, ends what is left.
+"""One process per pod that supervises it: starts the command, keeps its output and its state, kills what is left.
 
 Forked by the fork server; independent of the server, to which it speaks over sockets. It is a child subreaper, so no
 grandchild escapes it, however it detaches. It decides nothing about restarts.
@@ -18,6 +18,7 @@ from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs.writer import Output
 from fairlead.engines.local.network.namespace import PodNetwork
 from fairlead.engines.local.network.pasta import UserNetwork
+from fairlead.engines.local.order import Files, LaunchOrder
 from fairlead.engines.local.supervisor import container as supervisor_container
 from fairlead.engines.local.supervisor import init_process, launch, refresh
 from fairlead.engines.local.supervisor.commands import Commands
@@ -26,41 +27,42 @@ from fairlead.engines.local.supervisor.probes import Prober
 from fairlead.engines.local.supervisor.remote_exec import RemoteExecBroker
 from fairlead.engines.local.supervisor.volume_usage import VolumeUsageCheck
 
-#: How often memory is looked at where a limit is set.
+#: How often memory is checked if there is a limit.
 MEMORY_PERIOD = 0.25
 
 
 class Supervisor:
-    def __init__(self, order: launch.LaunchOrder, state: journal.Record, claimed: int) -> None:
+    def __init__(self, order: LaunchOrder, state: journal.Record, claimed: int) -> None:
         self._order = order
         self._state = state
         self._journal = claimed
-        #: Our child; and who gets the TERM, the command itself, where it is not the same.
+        #: Our child; and the command itself, which gets the TERM, if that is another process.
         self._main = 0
         self._command = 0
         #: To the first process of the pod's own process namespace.
         self._first: socket.socket | None = None
         self._status: int | None = None
-        #: Who brings changes of volumes back after the end.
-        self._finisher = 0
+        #: The process that uploads changes of volumes after the end.
+        self._uploader = 0
         self._kill_at: float | None = None
         self._memory_at = 0.0
         self._cause = ""
         #: Files that changed since the order: by the place of their volume.
-        self._refreshed: dict[str, dict[str, tuple[str, int]]] = {}
-        #: Our ends of the command's output and, where it has one, its input.
+        self._changed_files: dict[str, Files] = {}
+        #: Our ends of the command's output and, if it has one, its input.
         self._source = -1
         self._input = -1
-        self._output = Output(order["logs"], order["segment_bytes"], order["segments"])
+        self._output = Output(order.place.logs, order.place.segment_bytes, order.place.segments)
         self._poll = select.poll()
-        self.peers = Peers(self._poll, self.obey, self._farewell)
+        self.peers = Peers(self._poll, self.on_request, self._on_disconnect)
         self._commands = Commands(order, self.peers)
-        self._envoy = RemoteExecBroker(order["commands"], _user_of(order), self._poll) if order["commands"] else None
+        asks = order.remote_exec
+        self._exec_broker = RemoteExecBroker(asks, _user_of(order), self._poll) if asks else None
         self._network: PodNetwork | UserNetwork | None = None
         self._prober: Prober | None = None
-        self._gauge = VolumeUsageCheck(order["gauges"], order["gauge_seconds"]) if order["gauges"] else None
-        #: What tells that the container was made, while it is awaited.
-        self._sign: int | None = None
+        self._usage_check = VolumeUsageCheck(order.watched, order.watch_seconds) if order.watched else None
+        #: Can be read when the container was made; None before and after.
+        self._container_made: int | None = None
         self._wake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -68,33 +70,63 @@ class Supervisor:
         self._poll.register(self._wake, select.POLLIN)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        # The machine is going down, or somebody ends us politely: so does the pod.
+        # The machine shuts down, or somebody stops us: the pod is stopped too.
         if number in (signal.SIGTERM, signal.SIGINT):
-            self._stop(self._order["grace"])
+            self._stop(self._order.command.grace)
 
     def run(self) -> None:
         started = self._start()
         while started and self._status is None:
-            self._turn()
-        self._end()
+            self._process_events()
+        self._finish()
 
     # The command
 
     def _start(self) -> bool:
-        """Start the command; False when it never came to run, with the reason in the state."""
-        parent = os.getpid()
-        if not self._make_groups() or not self._join_network():
+        """Start the command; False if it never ran, with the reason in the state."""
+        if not self._make_groups() or not self._make_network():
             return False
+        failure, pid = self._fork_command()
+        # While the command is on its way: where others reach us.
+        self.peers.listen(self._order.place.control, self._order.place.member)
+        failed = self._read_start(failure)
+        if failed:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
+            problem = json.loads(failed)
+            code, message = launch.describe_failure(problem, self._order)
+            reason = "FetchError" if problem["step"] == "fetch" else "StartError"
+            self._state.update(exit_code=code, reason=reason, message=message)
+            return False
+        if self._status is not None:
+            return False  # stopped while its volumes were filled
+        self._find_command()
+        if self._container_made is None or self._order.container is None:
+            self._on_running()
+        else:
+            # The runtime may take long to fetch the image; the pod runs when its container does.
+            self._poll.register(self._container_made, select.POLLIN)
+            self._state.update(reason=supervisor_container.MAKING, message=self._order.container.making)
+            self._record()
+        if self._kill_at is not None and self._kill_at > time.monotonic():
+            self._terminate()
+        return True
+
+    def _fork_command(self) -> tuple[int, int]:
+        """Fork the process that becomes the command; the pipe over which it reports a failure, and its pid."""
+        parent = os.getpid()
         streams, source, self._input = launch.open_streams(self._order)
         failure, report = os.pipe2(os.O_CLOEXEC)
         first = None
-        if self._order["own_processes"]:
+        if self._order.rights.own_processes:
             self._first, first = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._state["started_at"] = now_millis()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
-            launch.become_command(self._order, streams, report, parent, self._network_file(), first)
+            if self._order.container is not None:
+                launch.become_runtime(self._order, streams, report, parent, self._network_files())
+            launch.become_command(self._order, streams, report, parent, self._network_files(), first)
         for descriptor in {*streams, report}:
             os.close(descriptor)
         if first is not None:
@@ -102,118 +134,97 @@ class Supervisor:
         self._main, self._command, self._source = pid, pid, source
         os.set_blocking(source, False)
         self._poll.register(source, select.POLLIN)
-        # While the command is on its way: where others reach us.
-        self.peers.listen(self._order["control"], self._order["member"])
-        words = self._hear_start(failure)
-        if words:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-            problem = json.loads(words)
-            code, message = launch.describe_failure(problem, self._order)
-            reason = "FetchError" if problem["step"] == "fetch" else "StartError"
-            self._state.update(exit_code=code, reason=reason, message=message)
-            return False
-        if self._status is not None:
-            return False  # told to end while its volumes were filled
-        self._find_command()
-        if self._sign is None:
-            self._note_running()
-        else:
-            # The runtime may take long to fetch the image; the pod runs when its container does.
-            self._poll.register(self._sign, select.POLLIN)
-            self._state.update(reason=supervisor_container.MAKING, message=self._order["container"]["making"])
-            self._record()
-        if self._kill_at is not None and self._kill_at > time.monotonic():
-            self._terminate()
-        return True
+        return failure, pid
 
-    def _note_running(self) -> None:
+    def _on_running(self) -> None:
         """The pod's program runs from now on."""
         self._state.update(state="Running", main=self._command, main_start=procfs.start_time(self._command))
-        if self._order["isolation"]:
-            self._state["message"] = self._order["isolation"]["words"]
+        if self._order.isolation is not None:
+            self._state["message"] = self._order.isolation.message
         self._record()
         self._refresh_files()
-        if self._order["probe"]:
-            self._prober = Prober(self._order["probe"], self._poll, self._socket, time.monotonic())
+        if self._order.readiness is not None:
+            self._prober = Prober(self._order.readiness, self._poll, self._open_socket, time.monotonic())
 
-    def _note_sign(self) -> None:
-        """The runtime has made the container."""
-        if self._sign is None:
+    def _on_container_made(self) -> None:
+        if self._container_made is None:
             return
-        self._poll.unregister(self._sign)
-        os.close(self._sign)
-        self._sign = None
-        for word in ("reason", "message"):
-            self._state.pop(word, None)
+        self._poll.unregister(self._container_made)
+        os.close(self._container_made)
+        self._container_made = None
+        for member in ("reason", "message"):
+            self._state.pop(member, None)
         self._state["started_at"] = now_millis()
-        self._note_running()
+        self._on_running()
 
     def _make_groups(self) -> bool:
-        """Make the groups that hold the pod to its limits; False when that failed, with the reason in the state."""
+        """Make the control groups that enforce the pod's limits; False if that failed, with the reason in the state."""
+        container = self._order.container
         try:
-            if self._order["groups"]:
-                cgroups.make(self._order["groups"])
-            if self._order["container"]:
-                self._state["container"] = self._order["container"]["remove"]
-                self._sign = supervisor_container.prepare(self._order["container"])
+            if self._order.limits.groups is not None:
+                cgroups.make(self._order.limits.groups)
+            if container is not None:
+                self._state["container"] = container.remove
+                self._container_made = supervisor_container.prepare(container)
         except OSError as error:
             return self._fail(f"cannot make the pod's control group ({error.filename}): {error.strerror}")
         return True
 
-    def _fail(self, words: str) -> bool:
-        self._state.update(exit_code=126, reason="StartError", message=words)
+    def _fail(self, message: str) -> bool:
+        self._state.update(exit_code=126, reason="StartError", message=message)
         return False
 
-    def _join_network(self) -> bool:
-        """Make the pod's own network, where it has one; False when that failed, with the reason in the state."""
-        if not self._order["network"]:
+    def _make_network(self) -> bool:
+        """Make the pod's own network, if it has one; False if that failed, with the reason in the state."""
+        plan, command = self._order.network, self._order.command
+        if plan is None:
             return True
         try:
-            made = UserNetwork if "pasta" in self._order["network"] else PodNetwork
-            self._network = made(self._order["network"])
-            self._order["user_file"] = self._network.user
-            if self._order["container"]:
-                supervisor_container.connect(self._order, self._network.namespace)
+            self._network = UserNetwork(plan) if plan.pasta else PodNetwork(plan)
+            if self._order.container is not None:
+                argv = supervisor_container.join_network(command.argv, plan, self._network.namespace)
+                self._order = self._order._replace(command=command._replace(argv=argv))
         except OSError as error:
             return self._fail(f"cannot make the pod's own network ({error.filename}): {error.strerror}")
         return True
 
-    def _network_file(self) -> int:
-        return self._network.namespace if self._network is not None else -1
+    def _network_files(self) -> launch.NetworkFiles:
+        if self._network is None:
+            return launch.NetworkFiles()
+        return launch.NetworkFiles(self._network.namespace, self._network.user)
 
-    def _socket(self) -> tuple[socket.socket, list[str]]:
+    def _open_socket(self) -> tuple[socket.socket, list[str]]:
         """A socket of the pod's network, and the addresses at which its programs may listen."""
         if self._network is None:
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM), ["127.0.0.1"]
         return self._network.open_socket(), [self._network.address, "127.0.0.1"]
 
-    def _hear_start(self, failure: int) -> bytes:
-        """What went wrong on the way to the command, or nothing; peers are heard while volumes or images are."""
-        container = self._order["container"]
-        if not self._order["fetches"] and not (container and container["load"]):
+    def _read_start(self, failure: int) -> bytes:
+        """What failed on the way to the command, or nothing; peers are served while volumes or images are fetched."""
+        container = self._order.container
+        if not launch.has_fetches(self._order) and (container is None or container.load is None):
             with os.fdopen(failure, "rb") as pipe:
                 return pipe.read()
         self._find_command()
-        return self._hear(failure)
+        return self._read_to_end(failure)
 
-    def _hear(self, pipe: int) -> bytes:
-        """Everything that a child says, while the watch goes on."""
+    def _read_to_end(self, pipe: int) -> bytes:
+        """Everything that a child writes, while other events are processed."""
         os.set_blocking(pipe, False)
         self._poll.register(pipe, select.POLLIN)
-        words = b""
+        content = b""
         while True:
             try:
                 data = os.read(pipe, 65_536)
             except BlockingIOError:
-                self._turn()
+                self._process_events()
                 continue
             if not data:
                 break
-            words += data
+            content += data
         self._poll.unregister(pipe)
         os.close(pipe)
-        return words
+        return content
 
     def _find_command(self) -> None:
         """Past the first process of a namespace of its own, to the command behind it."""
@@ -225,50 +236,51 @@ class Supervisor:
             self._main = init_process.receive(self._first, init_process.FIRST) or self._main
         self._command = next(iter(procfs.children(self._main)), self._main)
 
-    # The watch
+    # Events
 
-    def _turn(self) -> None:
-        """Wait for the next thing to happen, and see to it."""
-        for descriptor, _ in self._poll.poll(self._patience()):
+    def _process_events(self) -> None:
+        """Wait for the next events and process them."""
+        for descriptor, _ in self._poll.poll(self._max_wait()):
             if descriptor == self._source:
-                self._take_output()
+                self._read_output()
             elif descriptor == self._wake:
                 self._reap()
-            elif descriptor == self._sign:
-                self._note_sign()
+            elif descriptor == self._container_made:
+                self._on_container_made()
             elif self.peers.has(descriptor):
-                self.peers.hear(descriptor)
-            elif self._envoy is not None and self._envoy.has(descriptor):
-                self._envoy.hear(descriptor)
+                self.peers.on_readable(descriptor)
+            elif self._exec_broker is not None and self._exec_broker.has(descriptor):
+                self._exec_broker.on_readable(descriptor)
             elif self._prober is not None and self._prober.has(descriptor):
-                self._note_readiness(self._prober.step(time.monotonic()))
+                self._on_probed(self._prober.step(time.monotonic()))
         if self._prober is not None:
-            self._note_readiness(self._prober.tick(time.monotonic()))
+            self._on_probed(self._prober.tick(time.monotonic()))
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
             if self._status is None:
                 self._kill_all()
-            elif self._finisher:
-                reaping.send(self._finisher, signal.SIGKILL)
-        if self._gauge is not None and self._status is None:
-            self._check_sizes(self._gauge.check(time.monotonic()))
-        if self._order["memory_limit"] and self._status is None and time.monotonic() >= self._memory_at:
+            elif self._uploader:
+                reaping.send(self._uploader, signal.SIGKILL)
+        if self._usage_check is not None and self._status is None:
+            self._evict_if(self._usage_check.check(time.monotonic()))
+        if self._order.limits.memory_limit and self._status is None and time.monotonic() >= self._memory_at:
             self._memory_at = time.monotonic() + MEMORY_PERIOD
             self._check_memory()
 
-    def _patience(self) -> float | None:
-        waits = [MEMORY_PERIOD] if self._order["memory_limit"] else []
+    def _max_wait(self) -> float | None:
+        """Milliseconds until something is due by time; None if nothing is."""
+        waits = [MEMORY_PERIOD] if self._order.limits.memory_limit else []
         if self._kill_at is not None:
             waits.append(max(0.0, self._kill_at - time.monotonic()))
         if self._prober is not None:
             waits.append(self._prober.wait(time.monotonic()))
-        if self._gauge is not None and self._status is None:
-            waits.append(self._gauge.wait(time.monotonic()))
+        if self._usage_check is not None and self._status is None:
+            waits.append(self._usage_check.wait(time.monotonic()))
         return min(waits) * 1000 if waits else None
 
-    def _take_output(self) -> bool:
-        """Move what there is of output; False at its end or when there is none now."""
+    def _read_output(self) -> bool:
+        """Write available output to the log; False at its end or if there is none now."""
         try:
-            if self._order["tty"]:
+            if self._order.command.tty:
                 data = os.read(self._source, 65_536)
                 self._output.write(data)
                 moved = len(data)
@@ -285,32 +297,32 @@ class Supervisor:
             os.close(self._source)
             self._source = -1
             return False
-        self.peers.poke_followers()
+        self.peers.notify_followers()
         return True
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake, 4096)
-        status = reaping.reap(self._main, self._commands.note_end)
+        status = reaping.reap(self._main, self._commands.on_exit)
         if status is not None:
             self._status = self._status_of(status)
 
     def _status_of(self, status: int) -> int:
-        """How the command ended, which the first process of its namespace told before it ended itself."""
-        told = init_process.receive(self._first, init_process.ENDED) if self._first is not None else None
-        return status if told is None else told
+        """How the command ended, which the first process of its namespace reports before it exits itself."""
+        reported = init_process.receive(self._first, init_process.ENDED) if self._first is not None else None
+        return status if reported is None else reported
 
-    def _note_readiness(self, changed: bool) -> None:
+    def _on_probed(self, changed: bool) -> None:
         if changed and self._prober is not None and self._status is None:
             self._state["ready"] = self._prober.is_ready
             self._record()
 
     def _check_memory(self) -> None:
-        limit: int = self._order["memory_limit"]
-        groups = self._order["groups"]
-        if groups and "memory" in groups["folders"]:
-            if cgroups.has_run_out(groups):
-                # One process is gone already; a pod that lost one is no longer what it was.
+        limit = self._order.limits.memory_limit or 0
+        groups = self._order.limits.groups
+        if groups is not None and "memory" in groups.folders:
+            if cgroups.is_out_of_memory(groups):
+                # One process was killed already; a pod cannot go on with a part of its processes.
                 self._kill_all()
             return
         helper = self._network.helper if self._network is not None else 0
@@ -320,14 +332,15 @@ class Supervisor:
             self._state["message"] = f"used {used} bytes of memory, its limit is {limit}"
             self._kill_all()
 
-    def _check_sizes(self, words: str) -> None:
-        if words:
+    def _evict_if(self, message: str) -> None:
+        """Evict the pod if the message says that a folder holds too much."""
+        if message:
             self._cause = "Evicted"
-            self._state["message"] = words
+            self._state["message"] = message
             self._kill_all()
 
-    def obey(self, descriptor: int, request: wire.Message) -> None:
-        """One request of a connected peer: stop the pod, hear of its state, hear of new output."""
+    def on_request(self, descriptor: int, request: wire.Message) -> None:
+        """A request of a connected peer, which may be of another version."""
         verb = request.get("op")
         if verb == "stop":
             self._stop(request["grace"])
@@ -336,38 +349,37 @@ class Supervisor:
             self.peers.send(descriptor, {"state": self._state})
         elif verb == "follow":
             self.peers.followers.add(descriptor)
-            # What came since the follower last looked was told to nobody.
+            # There may be output since the follower last read the files.
             self.peers.send(descriptor, {})
         elif verb == "refresh":
-            self._refreshed = request["files"]
+            self._changed_files = request["files"]
             self._refresh_files()
         elif verb in ("exec", "input", "socket"):
             self._open_session(descriptor, request)
 
     def _refresh_files(self) -> None:
-        """Show the pod what changed of its config maps and secrets; before its command runs, that waits."""
-        if self._refreshed and self._status is None and "main" in self._state:
-            refresh.refresh(self._order, self._command, self._refreshed)
-            self._refreshed = {}
+        """Update files of config maps and secrets in the pod; before its command runs, that waits."""
+        if self._changed_files and self._status is None and "main" in self._state:
+            refresh.refresh(self._order, self._command, self._changed_files)
+            self._changed_files = {}
 
     def _open_session(self, descriptor: int, request: wire.Message) -> None:
-        """What somebody opens into the pod: a command beside it, its input, a socket of its network."""
-        verb = request["op"]
+        """Open a session: a command beside the pod's own, its input, or a socket of its network."""
+        verb, tty = request["op"], self._order.command.tty
         if self._status is not None or "main" not in self._state:
-            self.peers.send(descriptor, {"failed": "the pod does not run"})
+            self.peers.send(descriptor, {"failed": "the pod is not running"})
         elif verb == "exec":
-            self._commands.start(
-                descriptor, supervisor_container.beside(self._order["container"], request), self._command
-            )
+            command = supervisor_container.exec_in(self._order.container, request)
+            self._commands.start(descriptor, command, self._command)
         elif verb == "input":
-            given = self._source if self._order["tty"] else self._input
-            self.peers.send_descriptors(descriptor, {"tty": self._order["tty"]}, [given] if given >= 0 else [])
+            given = self._source if tty else self._input
+            self.peers.send_descriptors(descriptor, {"tty": tty}, [given] if given >= 0 else [])
         else:
-            with self._socket()[0] as made:
-                self.peers.send_descriptors(descriptor, {}, [made.fileno()])
+            with self._open_socket()[0] as opened:
+                self.peers.send_descriptors(descriptor, {}, [opened.fileno()])
 
-    def _farewell(self, descriptor: int) -> None:
-        self._commands.end_of(descriptor)
+    def _on_disconnect(self, descriptor: int) -> None:
+        self._commands.on_disconnect(descriptor)
 
     # The end
 
@@ -390,88 +402,93 @@ class Supervisor:
         if self._status is None and status is not None:
             self._status = self._status_of(status)
 
-    def _end(self) -> None:
+    def _finish(self) -> None:
         self._state["ended_at"] = now_millis()
         if reaping.has_children():
             self._kill_all()
             if reaping.has_children():
                 self._state["message"] = "some of its processes could not be killed"
-        while self._source >= 0 and self._take_output():
+        while self._source >= 0 and self._read_output():
             pass
-        if self._sign is not None and supervisor_container.has_sign(self._sign):
-            self._note_sign()
+        if self._container_made is not None and supervisor_container.is_made(self._container_made):
+            self._on_container_made()
         self._state["state"] = "Exited"
-        if self._order["container"] and supervisor_container.conclude(
-            self._order, self._status, is_made="main" in self._state, is_stopped=self._kill_at is not None
-        ):
-            self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
+        self._remove_container()
         if self._status is not None and "exit_code" not in self._state:
             self._describe_end(os.waitstatus_to_exitcode(self._status))
-        self._bring_back()
+        self._upload_changes()
         if self._output.failure:
             self._state["message"] = f"{self._state.get('message', '')} ({self._output.failure})".strip()
         self._output.close()
-        if self._order["groups"]:
-            cgroups.remove(self._order["groups"])
+        if self._order.limits.groups is not None:
+            cgroups.remove(self._order.limits.groups)
         if self._prober is not None:
             self._prober.close()
         if self._network is not None:
             self._network.close()
         self._record(durable=True)
-        self.peers.leave(self._order["control"], self._order["member"])
+        self.peers.leave(self._order.place.control, self._order.place.member)
 
-    def _bring_back(self) -> None:
-        """Changes of fetched volumes go back to where they came from, within what is left of the grace."""
-        if "main" not in self._state or not any("manifest" in fetch for fetch in self._order["fetches"]):
+    def _remove_container(self) -> None:
+        container = self._order.container
+        if container is not None and supervisor_container.remove(
+            container,
+            self._order.command.env,
+            self._status,
+            is_made="main" in self._state,
+            is_stopped=self._kill_at is not None,
+        ):
+            self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
+
+    def _upload_changes(self) -> None:
+        """Upload changes of fetched buckets, within what is left of the grace period."""
+        plan = launch.upload_plan(self._order)
+        if "main" not in self._state or plan is None:
             return
         if self._network is not None:
             self._network.join()
         answer, report = os.pipe2(os.O_CLOEXEC)
-        finisher = os.fork()
-        if finisher == 0:
+        self._uploader = os.fork()
+        if self._uploader == 0:
             signal.set_wakeup_fd(-1)
-            launch.become_finisher(self._order["fetching"] or self._order, report, self._network_file())
+            launch.become_uploader(plan, report, self._network_files())
         os.close(report)
-        words = self._hear_finisher(answer, finisher)
-        if words:
-            self._state["message"] = f"{self._state.get('message', '')} {words}".strip()
+        said = self._read_to_end(answer)
+        failure = json.loads(said)["failure"] if said else "changes could not be uploaded within the grace period"
+        if failure:
+            self._state["message"] = f"{self._state.get('message', '')} {failure}".strip()
             if self._state["exit_code"] == 0:
                 self._state.update(exit_code=1, reason="FetchError")
-
-    def _hear_finisher(self, answer: int, finisher: int) -> str:
-        self._finisher = finisher
-        told = self._hear(answer)
-        return str(json.loads(told)["words"]) if told else "changes could not be brought back within the grace"
 
     def _describe_end(self, code: int) -> None:
         if code >= 0:
             self._state["exit_code"] = code
         else:
             self._state.update(exit_code=128 - code, signal=-code)
-        groups = self._order["groups"]
-        if code != 0 and groups and cgroups.has_run_out(groups):
+        limits = self._order.limits
+        if code != 0 and limits.groups is not None and cgroups.is_out_of_memory(limits.groups):
             self._cause = "OOMKilled"
-            self._state["message"] = f"used more memory than its limit of {self._order['memory_limit']} bytes"
+            self._state["message"] = f"used more memory than its limit of {limits.memory_limit} bytes"
         if self._cause:
             self._state["reason"] = self._cause
         elif code == 0:
-            for word in ("reason", "message"):
-                self._state.pop(word, None)
+            for member in ("reason", "message"):
+                self._state.pop(member, None)
         else:
-            more = supervisor_container.explain(self._order["container"], code, is_made="main" in self._state)
+            more = supervisor_container.explain(self._order.container, code, is_made="main" in self._state)
             self._state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
 
     def _record(self, durable: bool = False) -> None:
-        """Write the state and tell who watches. The last one is synced: it is all that remains of the pod."""
+        """Write the state and notify watchers. The last one is synced: it is all that remains of the pod."""
         journal.append(self._journal, self._state, durable=durable)
-        self.peers.tell_watchers({"state": self._state})
+        self.peers.notify_watchers({"state": self._state})
 
 
-def _user_of(order: launch.LaunchOrder) -> int | None:
-    """As whom the pod's programs run; None where only its container knows."""
-    if order["container"]:
+def _user_of(order: LaunchOrder) -> int | None:
+    """As whom the pod's programs run; None if only its container knows."""
+    if order.container is not None:
         return None
-    return os.geteuid() if order["uid"] is None else int(order["uid"])
+    return os.geteuid() if order.rights.uid is None else order.rights.uid
 
 
 def now_millis() -> int:

@@ -1,19 +1,21 @@
-"""Watches how much folders hold that no file system bounds. Part of the supervisor, which it never keeps for long."""
+"""Checks the size of folders that no file system limits. Part of the supervisor, which it never blocks for long."""
 
 import contextlib
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-#: How long one look may take before the supervisor sees to other things again.
+from fairlead.engines.local.order import WatchedFolder
+
+#: How long one check may take before the supervisor goes on with other work.
 SLICE_SECONDS = 0.02
 
 
 class VolumeUsageCheck:
-    """Looks at its folders every so often, a slice at a time; `check` gives the words when one holds too much."""
+    """Checks its folders periodically, a slice at a time; `check` gives a message when one holds too much."""
 
-    def __init__(self, folders: list[tuple[str, int, str]], period: float) -> None:
+    def __init__(self, folders: Sequence[WatchedFolder], period: float) -> None:
         self._folders = folders
         self._period = period
         self._next = time.monotonic() + period
@@ -24,33 +26,33 @@ class VolumeUsageCheck:
         return 0.0 if self._walk is not None else max(0.0, self._next - now)
 
     def check(self, now: float) -> str:
-        """Nothing, or which folder holds how much of how much."""
+        """Which folder holds more than its size; empty if none does."""
         if self._walk is None:
             if now < self._next:
                 return ""
-            self._walk = self._look()
+            self._walk = self._measure()
         until = now + SLICE_SECONDS
-        for words in self._walk:
-            if words:
-                return words
+        for message in self._walk:
+            if message:
+                return message
             if time.monotonic() >= until:
                 return ""
         self._walk = None
         self._next = time.monotonic() + self._period
         return ""
 
-    def _look(self) -> Iterator[str]:
-        for path, limit, name in self._folders:
+    def _measure(self) -> Iterator[str]:
+        for folder in self._folders:
             used = 0
-            for size in _sizes(path):
+            for size in _sizes(folder.path):
                 used += size
                 yield ""
-            if used > limit:
-                yield f"{name} holds {used} bytes, its size is {limit}"
+            if used > folder.limit:
+                yield f"{folder.field} holds {used} bytes, its size is {folder.limit}"
 
 
 def _sizes(path: str) -> Iterator[int]:
-    """What each file below a folder takes on the disk, without following links; a file of several names counts once."""
+    """What each file below a folder takes on the disk, without following links; hard links count once."""
     seen: set[int] = set()
     folders = [path]
     while folders:

@@ -5,10 +5,13 @@ import pytest
 from fairlead.engines.local.network.bridge import render_rules
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
+from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.pods.podset import PodContainer
 from tests.builders import container_fields
 
-PLAN = {"bridge": "fl-1234abcd", "subnet": "10.101.0.0/16"}
+PLAN = NetworkPlan(
+    address="10.101.0.2", gateway="10.101.0.1", hostname="a", workload="w", bridge="fl-1234abcd", subnet="10.101.0.0/16"
+)
 
 
 def test_a_pods_hosts_are_its_group_and_what_the_operator_named() -> None:

@@ -11,6 +11,6 @@ SETTINGS = LocalSettings(data_dir="/d")
 
 def test_a_bucket_is_amazons_where_no_service_is_named() -> None:
     mount = BucketMount(bucket="data", path="/data")
-    assert render_s3(mount, "storage.s3[0]", {}, SETTINGS)["url"] == "https://s3.amazonaws.com"
-    named = render_s3(replace(mount, url="http://minio:9000/"), "storage.s3[0]", {}, SETTINGS)
-    assert named["url"] == "http://minio:9000"
+    assert render_s3(mount, "storage.s3[0]", "/m", {}, SETTINGS).url == "https://s3.amazonaws.com"
+    named = render_s3(replace(mount, url="http://minio:9000/"), "storage.s3[0]", "/m", {}, SETTINGS)
+    assert named.url == "http://minio:9000"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairlead.engines.local.linux import cgroups, seccomp
-from fairlead.engines.local.linux.cgroups import CgroupLimits, Groups
-from fairlead.engines.local.plan.limits import MOST_PIDS, LimitSupport, decide_pids, remarks, render_limits
+from fairlead.engines.local.linux.cgroups import CgroupLimits, CgroupPlan, Groups
+from fairlead.engines.local.plan.limits import MAX_PIDS, LimitSupport, decide_pids, remarks, render_limits
 from fairlead.model.pods.podset import PodContainer
 
 OLDER = Groups(1, {"cpu": "/c/cpu", "memory": "/c/memory", "pids": "/c/pids"})
@@ -18,8 +18,8 @@ NEWER = Groups(2, dict.fromkeys(("cpu", "memory", "pids"), "/c/ours"))
 def test_the_older_layout_has_a_folder_for_each() -> None:
     plan = cgroups.plan(OLDER, "p.1", CgroupLimits(1500, 4096, 10))
     assert plan is not None
-    assert plan["folders"] == {name: f"/c/{name}/fairlead-p.1" for name in ("cpu", "memory", "pids")}
-    writes = {path: text for path, text, must in plan["writes"] if must}
+    assert plan.folders == {name: f"/c/{name}/fairlead-p.1" for name in ("cpu", "memory", "pids")}
+    writes = {path: text for path, text, must in plan.writes if must}
     assert writes == {
         "/c/cpu/fairlead-p.1/cpu.cfs_period_us": "100000",
         "/c/cpu/fairlead-p.1/cpu.cfs_quota_us": "150000",
@@ -31,8 +31,8 @@ def test_the_older_layout_has_a_folder_for_each() -> None:
 def test_the_newer_layout_has_one_folder() -> None:
     plan = cgroups.plan(NEWER, "p.1", CgroupLimits(500, 4096, None))
     assert plan is not None
-    assert set(plan["folders"].values()) == {"/c/ours/fairlead-p.1"}
-    writes = {path.rpartition("/")[2]: text for path, text, _ in plan["writes"]}
+    assert set(plan.folders.values()) == {"/c/ours/fairlead-p.1"}
+    writes = {path.rpartition("/")[2]: text for path, text, _ in plan.writes}
     assert writes == {
         "cpu.max": "50000 100000",
         "memory.max": "4096",
@@ -49,7 +49,7 @@ def test_no_limits_no_groups() -> None:
 def test_a_quota_is_never_shorter_than_the_kernel_takes() -> None:
     plan = cgroups.plan(NEWER, "p.1", CgroupLimits(cpu_milli=1))
     assert plan is not None
-    assert plan["writes"][0][1] == "1000 100000"
+    assert plan.writes[0][1] == "1000 100000"
 
 
 def newer_tree(root: Path, members: str) -> Path:
@@ -131,7 +131,7 @@ def test_what_others_left_is_removed_when_it_is_old_and_empty(tmp_path: Path) ->
 )
 def test_who_ran_out_of_memory(tmp_path: Path, version: int, name: str, text: str, want: bool) -> None:
     (tmp_path / name).write_text(text)
-    assert cgroups.has_run_out({"version": version, "folders": {"memory": str(tmp_path)}}) is want
+    assert cgroups.is_out_of_memory(CgroupPlan(version, {"memory": str(tmp_path)}, ())) is want
 
 
 def test_without_groups_the_conditions_say_what_is_done_instead() -> None:
@@ -144,20 +144,20 @@ def test_without_groups_the_conditions_say_what_is_done_instead() -> None:
 
 
 def test_affinity_goes_round() -> None:
-    order = render_limits("p.1", PodContainer(image="", cpu_limit_milli=2500), None, LimitSupport(cores=(3, 5, 7, 9)))
-    assert len(set(order["affinity"])) == 3
-    assert order["priority"] is None
-    assert order["groups"] is None
+    limits = render_limits("p.1", PodContainer(image="", cpu_limit_milli=2500), None, LimitSupport(cores=(3, 5, 7, 9)))
+    assert len(set(limits.affinity or ())) == 3
+    assert limits.priority is None
+    assert limits.groups is None
     starts = [
-        render_limits(str(n), PodContainer(image="", cpu_limit_milli=100), None, LimitSupport(cores=(3, 5)))["affinity"]
+        render_limits(str(n), PodContainer(image="", cpu_limit_milli=100), None, LimitSupport(cores=(3, 5))).affinity
         for n in range(20)
     ]
-    assert {tuple(each) for each in starts} == {(3,), (5,)}
+    assert {tuple(each or ()) for each in starts} == {(3,), (5,)}
 
 
 def test_processes_of_one_pod() -> None:
     assert decide_pids(None, False, LimitSupport()) is None
-    assert decide_pids(None, True, LimitSupport()) == MOST_PIDS
+    assert decide_pids(None, True, LimitSupport()) == MAX_PIDS
     assert decide_pids(None, True, LimitSupport(threads=100)) == 50
     assert decide_pids(0, True, LimitSupport()) is None
     assert decide_pids(7, False, LimitSupport()) == 7

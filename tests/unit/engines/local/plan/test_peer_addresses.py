@@ -3,8 +3,9 @@
 import pytest
 
 from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.engines.local.order import Volume
 from fairlead.engines.local.plan.peer_addresses import fill_in
-from fairlead.engines.local.plan.remote_exec import AGENT, check_places, render_commanding, render_files
+from fairlead.engines.local.plan.remote_exec import AGENT, check_places, member_link, render_files, render_remote_exec
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec, Request
 
@@ -53,22 +54,23 @@ def test_ports_are_apart_where_the_network_is_shared() -> None:
 
 def test_who_can_be_commanded_and_by_whom() -> None:
     folders = AttemptFolders("/data")
-    launcher = render_commanding(pod(may_exec_in="worker", addressed=True), folders)
-    worker = render_commanding(pod(role="worker", pod_name="job-worker-0", addressed=True), folders)
-    assert worker["commands"] is None
-    assert worker["member"] == f"{launcher['commands']['members']}/job-worker-0"
-    assert render_commanding(pod(), folders) == {"member": "", "commands": None}
+    launcher = render_remote_exec(pod(may_exec_in="worker", addressed=True), folders)
+    worker = pod(role="worker", pod_name="job-worker-0", addressed=True)
+    assert launcher is not None
+    assert member_link(worker, folders) == f"{launcher.members}/job-worker-0"
+    assert render_remote_exec(worker, folders) is None
+    assert member_link(pod(), folders) == ""
 
 
 def test_files_are_grouped_by_their_folders() -> None:
     files = {"/etc/mpi/hostfile": "a", "/etc/mpi/more": "b", "/etc/other/x": "c"}
-    found = {volume["at"]: set(volume["files"]) for volume in render_files(pod(files=files), AttemptFolders("/data"))}
+    found = {volume.at: set(volume.files or ()) for volume in render_files(pod(files=files), AttemptFolders("/data"))}
     assert found == {"/etc/mpi": {"hostfile", "more"}, "/etc/other": {"x"}}
     assert render_files(pod(), AttemptFolders("/data")) == []
 
 
 def test_a_volume_of_the_spec_cannot_cover_them() -> None:
     wanted = render_files(pod(files={"/etc/mpi/hostfile": "a"}), AttemptFolders("/data"))
-    check_places(wanted, [{"at": "/data", "field": "storage.pvc[0]"}])
+    check_places(wanted, [Volume("folder", "/data", "storage.pvc[0]")])
     with pytest.raises(Refused, match=r"storage.pvc\[0\]"):
-        check_places(wanted, [{"at": "/etc/mpi", "field": "storage.pvc[0]"}])
+        check_places(wanted, [Volume("folder", "/etc/mpi", "storage.pvc[0]")])
