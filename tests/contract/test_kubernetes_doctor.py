@@ -7,10 +7,11 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
-from fairlead.engines.kubernetes.install.checks import Finding, judge_refusal
+from fairlead.engines.kubernetes.install.checks import judge_refusal
 from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work, find_overdue
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod, load_last_scheduler_event
 from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.model.finding import Finding
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
 LONG_AGO, JUST_NOW, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:59:55Z", "2026-01-01T01:00:00Z"

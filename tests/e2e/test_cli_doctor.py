@@ -1,4 +1,4 @@
-"""`doctor` looks on behalf of the server of the data folder: whose namespaces stand in the way depends on it."""
+"""`doctor` checks what the server of the data folder runs on, and asks on behalf of that server."""
 
 import io
 import json
@@ -6,32 +6,49 @@ from pathlib import Path
 
 from fairlead.cli.command import CommandEnvironment, Invocation
 from fairlead.cli.flags import Parsed
-from fairlead.cli.server.doctor import run_doctor
-from fairlead.engines.kubernetes.install.checks import Finding
+from fairlead.cli.server.doctor import Checks, run_doctor
+from fairlead.model.finding import Finding
 from tests.e2e.server import Server
 
 
 class Examiner:
-    """Stands where a cluster would be looked at; keeps for whom it was asked."""
+    """Stands in for the checks of both engines; keeps which was asked, and for whom."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.asked: list[tuple[str, ...]] = []
 
-    def examine(self, _kubeconfig: str, own_cluster: str) -> list[Finding]:
-        self.asked.append(own_cluster)
+    def examine_machine(self, folder: str) -> list[Finding]:
+        self.asked.append(("machine", folder))
+        return [Finding("Network", "ok", "seen")]
+
+    def examine_cluster(self, kubeconfig: str, own_cluster: str) -> list[Finding]:
+        self.asked.append(("cluster", kubeconfig, own_cluster))
         return [Finding("Namespaces", "ok", "seen")]
 
 
-def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -> None:
+def asked_for(home: Path, folder: Path, flags: dict[str, str] | None = None, **environ: str) -> tuple[str, ...]:
+    """Which check the command runs, and with what."""
+    environ |= {"HOME": str(home), "FAIRLEAD_DATA_DIR": str(folder)}
+    environment = CommandEnvironment(environ, str(home), io.StringIO(), io.StringIO(), io.StringIO())
     examiner = Examiner()
+    checks = Checks(examiner.examine_machine, examiner.examine_cluster)
+    assert run_doctor(Invocation(Parsed(flags or {}, [], None), environment), checks) == 0
+    [asked] = examiner.asked
+    return asked
+
+
+def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -> None:
     on_cluster = tmp_path / "cluster"
     on_cluster.mkdir()
     for name in ("server.json", "credentials.json"):
         known = json.loads((server.data_dir / name).read_bytes())
         (on_cluster / name).write_text(json.dumps(known | {"engine": "kubernetes"}))
-    for folder in (on_cluster, server.data_dir, tmp_path / "none"):
-        environ = {"HOME": str(tmp_path), "FAIRLEAD_DATA_DIR": str(folder)}
-        environment = CommandEnvironment(environ, str(tmp_path), io.StringIO(), io.StringIO(), io.StringIO())
-        assert run_doctor(Invocation(Parsed({}, [], None), environment), examiner.examine) == 0
     [cluster] = server.call("GET", "/api/v1/clusters").json
-    assert examiner.asked == [cluster["uuid"], "", ""]
+    none = tmp_path / "none"
+
+    assert asked_for(tmp_path, on_cluster) == ("cluster", "", cluster["uuid"])
+    assert asked_for(tmp_path, server.data_dir) == ("machine", str(server.data_dir))
+    assert asked_for(tmp_path, server.data_dir, {"engine": "kubernetes"}) == ("cluster", "", "")
+    assert asked_for(tmp_path, server.data_dir, {"kubeconfig": "x"}) == ("cluster", "x", "")
+    assert asked_for(tmp_path, none) == ("machine", str(none))
+    assert asked_for(tmp_path, none, KUBECONFIG="x") == ("cluster", "", "")

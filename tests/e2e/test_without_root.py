@@ -1,10 +1,12 @@
 """A server of a user who is not root: pods that serve have networks of their own by user namespaces and pasta."""
 
 import contextlib
+import json
 import os
 import pwd
 import shutil
 import socket
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -30,19 +32,32 @@ pytestmark = [
 
 
 class UsersServer(Server):
-    """A server that runs as that user, for whom the checkout is shown at a place that everybody can read."""
+    """A server that runs as that user, for whom the checkout is shown at a place that everybody can read.
+
+    The device that pasta opens is one of its own mount namespace, so that this machine's does not matter.
+    """
+
+    #: Who may open the device.
+    device_mode = "0666"
 
     def program(self) -> list[str]:
         shown = self.data_dir.parent / "checkout"
         shown.mkdir(exist_ok=True)
         identity = f"--reuid={USER.pw_uid} --regid={USER.pw_gid} --clear-groups"
         python = f"{shown}/{Path(sys.prefix).relative_to(CHECKOUT)}/bin/python"
-        script = f'mount --bind {CHECKOUT} {shown} && exec setpriv {identity} {python} -m fairlead "$@"'
+        device = f"mount -t tmpfs none /dev/net && mknod -m {self.device_mode} /dev/net/tun c 10 200"
+        script = f'{device} && mount --bind {CHECKOUT} {shown} && exec setpriv {identity} {python} -m fairlead "$@"'
         return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "fairlead"]
 
 
+class DevicelessServer(UsersServer):
+    """As on many machines, where the device is root's alone."""
+
+    device_mode = "0600"
+
+
 @contextlib.contextmanager
-def serving(*arguments: str) -> Iterator[UsersServer]:
+def serving(*arguments: str, make: type[UsersServer] = UsersServer) -> Iterator[UsersServer]:
     # Not where pytest keeps its folders, which only their owner may enter.
     folder = Path(tempfile.mkdtemp(prefix="fairlead"))
     data = folder / "data"
@@ -51,7 +66,7 @@ def serving(*arguments: str) -> Iterator[UsersServer]:
         os.chown(path, USER.pw_uid, USER.pw_gid)
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
     environment["PYTHONPATH"] = f"{folder}/checkout/src"
-    server = UsersServer(data, "--proxy-port", "0", "--retry-delay", "20", *arguments, environment=environment)
+    server = make(data, "--proxy-port", "0", "--retry-delay", "20", *arguments, environment=environment)
     try:
         server.start()
         yield server
@@ -158,3 +173,23 @@ def test_nothing_is_left(server: UsersServer) -> None:
     assert server.call("DELETE", f"/api/v1/workloads/trainings/{workload}").status == 202
     until(lambda: helpers(server) == before, "the end of its way out")
     until(lambda: set(hosts.glob("*.hosts")) < names, "the end of its names")
+
+
+def test_without_the_device_it_shares_this_machines_network_and_says_why() -> None:
+    with serving("--personal", make=DevicelessServer) as server:
+        script = "cd /etc; exec /usr/bin/python3 -m http.server 8478"
+        workload = server.run("shares", "/bin/sh", f"-c '{script}'", exposedUrls=[{"container": 8478}])
+        server.until_phase(workload, "Running")
+        until(partial(is_answered, server, workload), "its answer")
+        assert is_open(8478)
+        assert helpers(server) == 0
+        why = conditions(server, workload, "NotEnforced")["exposedUrls"]
+        assert why.startswith("pods share this machine's network here")
+        assert "pasta cannot open /dev/net/tun (Permission denied): run as root: chmod 0666 /dev/net/tun" in why
+
+        doctor = [*server.program(), "doctor", "--json", "--data-dir", str(server.data_dir)]
+        done = subprocess.run(doctor, env=server.environment, capture_output=True, text=True, check=True)
+        found = {finding["what"]: finding for finding in json.loads(done.stdout)}
+        assert found["Pods' own networks"]["state"] == "note"
+        assert found["Network device"]["found"] == "pasta cannot open /dev/net/tun (Permission denied)"
+        assert found["Network device"]["advice"].startswith("run as root: chmod 0666 /dev/net/tun")

@@ -69,7 +69,7 @@ NOUNS: dict[str, Noun] = {
     "demo": Noun("server.demo", "Watch two teams share eight GPUs, in under a minute", _SCHEDULER),
     "serve": Noun("server.serve", "Run a server in the foreground", _SERVER),
     "server": Noun("server.server", "Start, stop or check the server on this machine", _SERVER),
-    "doctor": Noun("server.doctor", "Check that a cluster has what workloads need", _SERVER),
+    "doctor": Noun("server.doctor", "Check that a cluster or this machine has what workloads need", _SERVER),
     "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
     "restore": Noun("server.backup", "Restore the server's data from a backup", _SERVER),

@@ -1,7 +1,8 @@
-"""`doctor`: checks that a cluster has what workloads need, and says how to fix what is missing."""
+"""`doctor`: checks that a cluster or this machine has what workloads need, and says how to fix what is missing."""
 
 import json
 from collections.abc import Callable
+from typing import NamedTuple
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
@@ -10,24 +11,39 @@ from fairlead.cli.session.local import load_local
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
 from fairlead.client import ClientError
-from fairlead.engines.kubernetes.install.checks import Finding
-from fairlead.engines.kubernetes.install.doctor import examine
+from fairlead.engines.kubernetes.install.doctor import examine as examine_cluster
+from fairlead.engines.local.doctor import examine as examine_machine
+from fairlead.model.finding import Finding
 
-_ENGINES = ("kubernetes",)
+_LOCAL, _KUBERNETES = "local", "kubernetes"
 _MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
 _FLAGS = (
-    Flag("engine", "Engine to check", choices=_ENGINES, default=_ENGINES[0], placeholder="ENGINE"),
+    Flag(
+        "engine", "Engine to check (default: that of your server)", choices=(_LOCAL, _KUBERNETES), placeholder="ENGINE"
+    ),
     Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),
     Flag("json", "Print the findings as JSON", "boolean"),
 )
 
 
+class Checks(NamedTuple):
+    """What is asked about each engine."""
+
+    #: (data folder) → findings.
+    machine: Callable[[str], list[Finding]] = examine_machine
+    #: (kubeconfig, id of the server's own cluster) → findings.
+    cluster: Callable[[str, str], list[Finding]] = examine_cluster
+
+
+_CHECKS = Checks()
+
+
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Check that a cluster has what workloads need", run_doctor, flags=_FLAGS),)
+    return (Command("", "Check that a cluster or this machine has what workloads need", run_doctor, flags=_FLAGS),)
 
 
-def run_doctor(invocation: Invocation, examine: Callable[[str, str], list[Finding]] = examine) -> int:
-    examined = examine(invocation.get("kubeconfig", ""), _own_cluster(invocation))
+def run_doctor(invocation: Invocation, checks: Checks = _CHECKS) -> int:
+    examined = _examine(invocation, checks)
     out = invocation.environment.stdout
     if invocation.get("json"):
         names = ("what", "state", "found", "advice")
@@ -41,10 +57,26 @@ def run_doctor(invocation: Invocation, examine: Callable[[str, str], list[Findin
     return FAILED if any(each.state == "missing" for each in examined) else OK
 
 
+def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
+    if _engine(invocation) == _LOCAL:
+        return checks.machine(data_folder(invocation))
+    return checks.cluster(invocation.get("kubeconfig", ""), _own_cluster(invocation))
+
+
+def _engine(invocation: Invocation) -> str:
+    """The one asked for; else that of the server of the data folder; else a cluster, if a kubeconfig names one."""
+    if invocation.get("engine") or invocation.get("kubeconfig"):
+        return str(invocation.get("engine") or _KUBERNETES)
+    local = load_local(data_folder(invocation))
+    if local is not None and local.engine:
+        return local.engine
+    return _KUBERNETES if invocation.environment.environ.get("KUBECONFIG") else _LOCAL
+
+
 def _own_cluster(invocation: Invocation) -> str:
     """The cluster's id on the server of the data folder; empty if none runs, or if it has another engine."""
     local = load_local(data_folder(invocation))
-    if local is None or local.engine != "kubernetes":
+    if local is None or local.engine != _KUBERNETES:
         return ""
     try:
         client = ServerSession(invocation).connect(local.url)

@@ -6,8 +6,6 @@
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
-import msgspec
-
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.resources import (
@@ -21,6 +19,7 @@ from fairlead.engines.kubernetes.client.resources import (
 )
 from fairlead.engines.kubernetes.observe.unacknowledged import BINDER, PATIENCE, POD_GROUPER, SCHEDULER_PART
 from fairlead.engines.kubernetes.render.labels import GPU, SCHEDULER
+from fairlead.model.finding import Finding
 from fairlead.model.records.organization import NAMESPACE_PREFIX
 
 #: The first version that has everything that is used here, such as pod failure policies.
@@ -36,15 +35,6 @@ _SILENT = {
     SCHEDULER_PART: "has not reacted to {}",
     BINDER: "does not bind {}, for which a node is chosen",
 }
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """`state` is ok, note (something that not everybody needs is missing or unknown) or missing."""
-
-    what: str
-    state: str
-    found: str
-    advice: str = ""
 
 
 def judge_version(version: Mapping[str, str], address: str) -> Finding:

@@ -32,7 +32,6 @@ from fairlead.engines.kubernetes.install.checks import (
     AT_WORK,
     KAI_NAMESPACE,
     TRAINING_KINDS,
-    Finding,
     judge_gpu_sharing,
     judge_namespaces,
     judge_nodes,
@@ -46,6 +45,7 @@ from fairlead.engines.kubernetes.install.permissions import PERMISSIONS, Permiss
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, labelled_pool
 from fairlead.model.errors import FairleadError
+from fairlead.model.finding import Finding
 
 _SYSTEM = "app.kubernetes.io/managed-by"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

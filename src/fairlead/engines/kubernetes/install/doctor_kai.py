@@ -12,7 +12,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, POD_GROUP, Manifest
 from fairlead.engines.kubernetes.client.writer import ListedObjects, StoredObject
-from fairlead.engines.kubernetes.install.checks import NEW_PODS, Finding, judge_refusal, judge_waiting
+from fairlead.engines.kubernetes.install.checks import NEW_PODS, judge_refusal, judge_waiting
 from fairlead.engines.kubernetes.observe.events import last_seen_at
 from fairlead.engines.kubernetes.observe.unacknowledged import (
     BINDER,
@@ -26,6 +26,7 @@ from fairlead.engines.kubernetes.observe.unacknowledged import (
 from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, SCHEDULER
 from fairlead.model.clock import Millis
+from fairlead.model.finding import Finding
 
 #: The number of pods whose events are read.
 _ASKED = 20

@@ -8,12 +8,12 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
 from collections.abc import Callable
 
 from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge as network_bridge
 from fairlead.engines.local.network import hosts
+from fairlead.engines.local.network.tools import NetworkTools, find_tools
 from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec
@@ -47,17 +47,17 @@ class PodNetworks:
     `joins` says whether what runs a container can be put into a network that its supervisor made.
     """
 
-    def __init__(self, folder: str, joins: Callable[[PodContainer], bool] = lambda _: True) -> None:
+    def __init__(
+        self, folder: str, joins: Callable[[PodContainer], bool] = lambda _: True, tools: NetworkTools | None = None
+    ) -> None:
         self._joins = joins
+        self._tools = tools or find_tools()
         self._folder = f"{folder}/network"
         digest = hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()
         self._id = digest[:8]
         self.bridge = f"{network_bridge.PREFIX}{self._id}"
-        self._nft = shutil.which("nft", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
         #: Whether this server may make namespaces and bridges.
-        self.is_able = os.geteuid() == 0 and _has_admin()
-        #: Without root, by which program a namespace of its own user reaches the world; empty where it cannot be.
-        self._pasta = "" if os.geteuid() == 0 or not _has_user_namespaces() else shutil.which("pasta") or ""
+        self.is_able = self._tools.is_admin
         self._range = 0
         self._claims = -1
         self._next = _FIRST
@@ -104,7 +104,7 @@ class PodNetworks:
 
     def is_own(self, pod: PodSpec) -> bool:
         """Whether a pod gets a network of its own; one of a user cannot be reached by address, as groups need it."""
-        can = self.is_able or (bool(self._pasta) and not pod.addressed)
+        can = self.is_able or (bool(self._tools.pasta) and not pod.addressed)
         return is_serving(pod) and not has_host_network(pod) and can and self._joins(pod.container)
 
     def plan(self, pod: PodSpec) -> NetworkPlan | None:
@@ -126,7 +126,7 @@ class PodNetworks:
             prefix=_PREFIX,
             subnet=f"10.{self._range}.0.0/{_PREFIX}",
             gateway=self._address(1),
-            nft=self._nft,
+            nft=self._tools.nft,
             hostname=pod.pod_name[:64],
             names=hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace),
             workload=pod.workload_id,
@@ -144,7 +144,7 @@ class PodNetworks:
         members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
         self._write(own, hosts.render_hosts(members, _read(_HOSTS)))
         plan = NetworkPlan(
-            pasta=self._pasta,
+            pasta=self._tools.pasta,
             address=LOOPBACK,
             gateway=LOOPBACK,
             hostname=pod.pod_name[:64],
@@ -210,10 +210,13 @@ class PodNetworks:
         field = "ports" if fields.ports else "exposedUrls" if fields.exposed_urls else ""
         if not field or fields.security.host_network:
             return []
-        has_own = self.is_able or (bool(self._pasta) and not is_addressed)
+        has_own = self.is_able or (bool(self._tools.pasta) and not is_addressed)
         if not has_own or not self._joins(container):
-            return [(field, "pods share this machine's network here: a port that two of them use refuses the second")]
-        if self.is_able and not self._nft:
+            what = "pods share this machine's network here: a port that two of them use refuses the second"
+            # What the tools lack is no reason for pods that would have no such network with them either.
+            lacks = self._tools.lacks if self._joins(container) and not is_addressed else ()
+            return [(field, "; ".join([what, *map(str, lacks)]))]
+        if self.is_able and not self._tools.nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
         if hosts.has_local_resolver(_read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
             return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
@@ -258,23 +261,6 @@ def _read(path: str) -> str:
     with contextlib.suppress(OSError), open(path, errors="replace") as file:
         return file.read()
     return ""
-
-
-def _has_user_namespaces() -> bool:
-    """Whether the kernel lets a user who is not root make namespaces, as far as its settings say."""
-    if _read("/proc/sys/user/max_user_namespaces").strip() in ("", "0"):
-        return False
-    forbidden = _read("/proc/sys/kernel/apparmor_restrict_unprivileged_userns").strip() == "1"
-    return not forbidden and _read("/proc/sys/kernel/unprivileged_userns_clone").strip() != "0"
-
-
-def _has_admin() -> bool:
-    """Whether root may change networks here; inside many containers it may not."""
-    for line in _read("/proc/self/status").splitlines():
-        if line.startswith("CapEff:"):
-            capabilities = int(line.split()[1], 16)
-            return bool(capabilities & 1 << 12) and bool(capabilities & 1 << 21)
-    return False
 
 
 def _default_gateway() -> str:

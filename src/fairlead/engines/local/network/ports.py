@@ -180,7 +180,7 @@ class Ports:
             raise Refused(f"port {port} is in use by {other.owner}; pods share this machine's network here")
         holder, name = self._listening.get(port, (pod.pod_id, ""))
         if holder != pod.pod_id:
-            why = "several pods and updates need networks of their own (a server of root, or pasta and user namespaces)"
+            why = "several pods and updates need networks of their own: `fairlead doctor` says what is missing for them"
             raise Refused(f"port {port} is in use by {name}; pods share this machine's network here, and {why}")
         if (pod.workload_id, port) in self._opened:
             return

@@ -8,13 +8,13 @@ import pytest
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.install.checks import (
-    Finding,
     judge_namespaces,
     judge_operators,
     judge_programs,
     judge_schedulers,
 )
 from fairlead.engines.kubernetes.install.doctor import run_check
+from fairlead.model.finding import Finding
 
 ALL = ("LeaderWorkerSet", "PyTorchJob", "TFJob", "XGBoostJob", "JAXJob", "MPIJob")
 

@@ -1,10 +1,16 @@
 """Names of pods, rules of their bridge, and what is said of a network that lacks something."""
 
+import json
+import os
+import tempfile
+from pathlib import Path
+
 import pytest
 
 from fairlead.engines.local.network.bridge import render_rules
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
+from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.pods.podset import PodContainer
 from tests.builders import container_fields
@@ -50,18 +56,64 @@ def test_a_machine_that_did_not_forward_forwards_nothing_else() -> None:
     assert 'iifname != "fl-*" oifname != "fl-*" drop' in render_rules(PLAN, closed=True)
 
 
-def test_plain_pods_and_pods_on_the_machines_own_network_hear_nothing(tmp_path: object) -> None:
+def test_plain_pods_and_pods_on_the_machines_own_network_hear_nothing(tmp_path: Path) -> None:
     network = PodNetworks(str(tmp_path))
     assert network.remarks(PodContainer(image="x")) == []
     own = {"ports": [{"container": 80}], "security": {"hostNetwork": True}}
     assert network.remarks(PodContainer(image="x", fields=container_fields(own))) == []
 
 
-def test_where_no_network_can_be_made_the_clash_is_said(tmp_path: object) -> None:
-    network = PodNetworks(str(tmp_path))
-    network.is_able = False
-    ((field, why),) = network.remarks(
-        PodContainer(image="x", fields=container_fields({"exposedUrls": [{"container": 80}]}))
+def test_where_no_network_can_be_made_the_clash_and_the_remedy_are_said(tmp_path: Path) -> None:
+    lack = Lack("network device", "pasta cannot open /dev/net/tun (Permission denied)", "run as root: chmod 0666 it")
+    network = PodNetworks(str(tmp_path), tools=NetworkTools(False, "", "", (lack,)))
+    served = PodContainer(image="x", fields=container_fields({"exposedUrls": [{"container": 80}]}))
+    shared = "pods share this machine's network here: a port that two of them use refuses the second"
+    assert network.remarks(served) == [("exposedUrls", f"{shared}; {lack}")]
+    assert network.remarks(served, is_addressed=True) == [("exposedUrls", shared)]
+
+
+class TestTools:
+    """Of a user who is not root: each asked in a process of that user."""
+
+    @pytest.mark.parametrize(
+        ("mode", "want"),
+        [
+            (0o666, []),
+            (0o600, ["Permission denied", "run as root: chmod 0666 {device}"]),
+            (None, ["No such file or directory", "modprobe tun", "mknod -m 0666 {device} c 10 200"]),
+        ],
+        ids=["everybody's", "root's alone", "not there"],
     )
-    assert field == "exposedUrls"
-    assert "share this machine's network" in why
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+    def test_the_device_is_tried_as_the_user(self, mode: int | None, want: list[str]) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            device = Path(folder) / "tun"
+            if mode is not None:
+                device.touch()
+                device.chmod(mode)
+            tools = find_tools_as_nobody(str(device))
+        assert bool(tools.pasta) is not bool(tools.lacks)
+        lacks = {lack.tool: str(lack) for lack in tools.lacks}
+        said = lacks.get("network device", "")
+        assert bool(said) == bool(want)
+        assert [words for words in want if words.format(device=device) not in said] == []
+
+
+def find_tools_as_nobody(device: str) -> NetworkTools:
+    """By a process that changes its user and answers through a pipe."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setresuid(65534, 65534, 65534)
+            tools = find_tools(device)
+            os.write(writer, json.dumps(tools).encode())
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        is_admin, pasta, nft, lacks = json.load(pipe)
+    os.waitpid(child, 0)
+    return NetworkTools(is_admin, pasta, nft, tuple(Lack(*lack) for lack in lacks))

@@ -1,0 +1,12 @@
+"""One result of `doctor`, for the engines that check and the command that prints it. Pure."""
+
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """`state` is ok, note (not everybody needs what is missing or was not seen) or missing."""
+
+    what: str
+    state: str
+    found: str
+    advice: str = ""
