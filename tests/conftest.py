@@ -7,8 +7,10 @@ there; elsewhere its tests are left out and named at the end of the run.
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -37,6 +39,18 @@ def load_programs() -> dict[str, str]:
 
 def is_there(program: str) -> bool:
     return Path(program).is_file() if program.startswith("/") else shutil.which(program) is not None
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start hear Ctrl-C, also in a run that ignores it (nohup, `make test &`, CI runners).
+
+    Programs inherit that a signal is ignored, but not a handler; so this one changes nothing for the run itself.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _ignore)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
