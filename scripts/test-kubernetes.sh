@@ -14,12 +14,14 @@ end() {
 trap end EXIT
 end
 cluster build --with kubeflow,mpi
-run() { FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest --dist loadfile -m kubernetes --nothing-skipped "$@"; }
-run -n 2 "$@" && exit
-# A cluster may miss a deadline on a machine that is too busy: what failed has two more chances, with nothing beside it.
-again() {
-  echo "once more, one at a time: what failed" >&2
-  end
-  run -n 1 --last-failed --last-failed-no-failures none "$@"
-}
-again "$@" || again "$@"
+failures=$PWD/.tools/failed-kubernetes-tests.json
+options=(-p tests.flaky --dist loadfile -m kubernetes --nothing-skipped)
+run() { FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest "${options[@]}" "$@"; }
+code=0
+run -n 2 --first-run "$failures" "$@" || code=$?
+# 1: tests failed. Everything else is no question of tests.
+[ "$code" = 1 ] || exit "$code"
+# Once, on a new cluster, and only to tell flaky tests from broken ones (tests/flaky.py).
+echo "once more, one at a time: what failed" >&2
+end
+run -n 1 --second-run "$failures" "$@"

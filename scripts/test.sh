@@ -5,11 +5,15 @@ cd "$(dirname "$0")/.."
 scripts/system-packages.sh --if-possible
 # What needs a Kubernetes control plane is `make test-kubernetes`, what needs Knative on it `make test-operators`, what needs
 # Docker's engine `make test-docker`, and what needs nerdctl `make test-containerd`.
-options=(--dist loadgroup -m "not kubernetes and not operators and not docker and not containerd")
+options=(-p tests.flaky --dist loadgroup -m "not kubernetes and not operators and not docker and not containerd")
 # As root on Debian all that the tests need can be had, so nothing may be left out.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then options+=(--nothing-skipped); fi
+failures=$PWD/.tools/failed-tests.json
 run() { .venv/bin/python -m pytest "${options[@]}" "$@"; }
-run -n 2 "$@" && exit
-# Thousands of real processes on a busy machine: what failed has one more chance, with nothing beside it, and is named.
+code=0
+run -n 2 --first-run "$failures" "$@" || code=$?
+# 1: tests failed. Everything else is no question of tests.
+[ "$code" = 1 ] || exit "$code"
+# Once, and only to tell flaky tests from broken ones (tests/flaky.py).
 echo "once more, one at a time: what failed" >&2
-run -n 1 --last-failed --last-failed-no-failures none "$@"
+run -n 1 --second-run "$failures" "$@"
