@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.contract.storage_room import call
+from tests.contract.storage_engine import call
 
 
 @contextlib.contextmanager

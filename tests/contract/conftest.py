@@ -9,7 +9,7 @@ import pytest
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
-from tests.contract.engine_room import clock, myself
+from tests.contract.engine_harness import clock, myself
 
 
 @pytest.fixture

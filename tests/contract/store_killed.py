@@ -7,7 +7,7 @@ import sys
 from fairlead.store.base import Change, Store
 from fairlead.store.postgres import open_postgres
 from fairlead.store.sqlite import open_sqlite
-from tests.contract.store_room import event, named, put
+from tests.contract.databases import event, named, put
 
 _WRITERS = 16
 

@@ -157,7 +157,7 @@ def _listed(version: int, items: list[Body]) -> bytes:
     return msgspec.json.encode({"metadata": {"resourceVersion": str(version)}, "items": items})
 
 
-class Room:
+class Harness:
     """A server that looks when it is told to."""
 
     def __init__(self, context: Context, cluster: Cluster) -> None:
@@ -210,27 +210,27 @@ class Room:
         await self.customs.close()
 
 
-def run(tmp_path: Path, act: Callable[[Room], Awaitable[None]], **given: Any) -> None:
+def run(tmp_path: Path, act: Callable[[Harness], Awaitable[None]], **given: Any) -> None:
     """With an object that was submitted, and whose watch has brought nothing since."""
 
     async def test(context: Context) -> None:
         cluster = Cluster()
         cluster.apply(**given)
-        room = Room(context, cluster)
+        harness = Harness(context, cluster)
         async with asyncio.timeout(60):
-            await room.start()
+            await harness.start()
             try:
-                await act(room)
+                await act(harness)
             finally:
-                await room.close()
+                await harness.close()
 
     in_store(tmp_path, test)
 
 
 @asynccontextmanager
-async def restarted(room: Room) -> AsyncIterator[Room]:
+async def restarted(harness: Harness) -> AsyncIterator[Harness]:
     """The next server, which knows only what is stored and what the cluster shows."""
-    later = Room(room.context, room.cluster)
+    later = Harness(harness.context, harness.cluster)
     await later.start()
     try:
         yield later
@@ -239,192 +239,192 @@ async def restarted(room: Room) -> AsyncIterator[Room]:
 
 
 def test_suspended_before_its_first_status_is_seen(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await room.rest("suspend")
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+    async def act(harness: Harness) -> None:
+        await harness.rest("suspend")
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 def test_suspended_and_resumed_while_the_watch_is_behind(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await room.bring()
-        await room.look()
-        await room.rest("suspend")
-        after_suspend = _copy(room.cluster.object)
-        await room.rest("resume")
-        await room.bring(body=after_suspend)
-        await room.look()
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.RUNNING, True)
-        generations = [status["observedGeneration"] for status in room.cluster.statuses]
+    async def act(harness: Harness) -> None:
+        await harness.bring()
+        await harness.look()
+        await harness.rest("suspend")
+        after_suspend = _copy(harness.cluster.object)
+        await harness.rest("resume")
+        await harness.bring(body=after_suspend)
+        await harness.look()
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.RUNNING, True)
+        generations = [status["observedGeneration"] for status in harness.cluster.statuses]
         assert generations == sorted(generations)
-        await room.bring()
-        await room.look()
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.RUNNING, True)
+        await harness.bring()
+        await harness.look()
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.RUNNING, True)
 
     run(tmp_path, act)
 
 
 def test_edited_and_then_changed_over_rest_before_the_status_is_seen(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await room.bring()
-        room.cluster.edit(active=False)
-        await room.bring()
-        await room.look()
-        assert await room.wanted() is DesiredPhase.STOPPED
-        await room.rest("resume")
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.RUNNING, True)
+    async def act(harness: Harness) -> None:
+        await harness.bring()
+        harness.cluster.edit(active=False)
+        await harness.bring()
+        await harness.look()
+        assert await harness.wanted() is DesiredPhase.STOPPED
+        await harness.rest("resume")
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.RUNNING, True)
         # And the other way it still works.
-        await room.bring()
-        room.cluster.edit(active=False)
-        await room.bring()
-        await room.look()
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+        await harness.bring()
+        harness.cluster.edit(active=False)
+        await harness.bring()
+        await harness.look()
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 def test_an_edit_of_something_else_is_no_word_on_whether_it_runs(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.cluster.edit(image="another")
-        await room.bring()
-        await room.rest("suspend")
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+    async def act(harness: Harness) -> None:
+        harness.cluster.edit(image="another")
+        await harness.bring()
+        await harness.rest("suspend")
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 def test_an_edit_that_is_not_seen_yet_survives_what_the_system_writes(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await room.bring()
-        shown = _copy(room.cluster.object)
-        room.cluster.edit(active=False)
-        edited = _copy(room.cluster.object)
+    async def act(harness: Harness) -> None:
+        await harness.bring()
+        shown = _copy(harness.cluster.object)
+        harness.cluster.edit(active=False)
+        edited = _copy(harness.cluster.object)
         # Shown once more as it was, with something of the system's amiss in it.
         shown["spec"]["ingressUrl"] = {"value": "https://elsewhere"}
-        room.cluster.edit(ingressUrl="https://elsewhere")
-        await room.bring(body=shown)
-        await room.look()
+        harness.cluster.edit(ingressUrl="https://elsewhere")
+        await harness.bring(body=shown)
+        await harness.look()
         for body in (edited, None):
-            await room.bring(body=body)
-            await room.look()
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+            await harness.bring(body=body)
+            await harness.look()
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 def test_a_write_whose_answer_is_lost_is_nobodys_edit(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await room.bring()
-        await room.look()
-        room.cluster.lost = 1
+    async def act(harness: Harness) -> None:
+        await harness.bring()
+        await harness.look()
+        harness.cluster.lost = 1
         with pytest.raises(ConnectionResetError):
-            await room.rest("suspend")
-        assert room.cluster.active is False
-        await room.rest("resume")
-        await room.bring()
-        await room.look()
-        assert (await room.wanted(), room.cluster.active) == (DesiredPhase.RUNNING, True)
+            await harness.rest("suspend")
+        assert harness.cluster.active is False
+        await harness.rest("resume")
+        await harness.bring()
+        await harness.look()
+        assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.RUNNING, True)
 
     run(tmp_path, act)
 
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["status written", "status unwritten"])
 def test_suspended_over_rest_while_no_server_looked(tmp_path: Path, is_told: bool) -> None:
-    async def act(room: Room) -> None:
-        await lifecycle.suspend(room.context, CALLER, "training", "u-1")
+    async def act(harness: Harness) -> None:
+        await lifecycle.suspend(harness.context, CALLER, "training", "u-1")
         if not is_told:
-            assert room.cluster.object is not None
-            del room.cluster.object["status"]
-        async with restarted(room):
-            assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+            assert harness.cluster.object is not None
+            del harness.cluster.object["status"]
+        async with restarted(harness):
+            assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["status written", "status unwritten"])
 def test_edited_while_no_server_looked(tmp_path: Path, is_told: bool) -> None:
-    async def act(room: Room) -> None:
+    async def act(harness: Harness) -> None:
         if not is_told:
-            assert room.cluster.object is not None
-            del room.cluster.object["status"]
-        room.cluster.edit(active=False)
-        async with restarted(room):
-            assert (await room.wanted(), room.cluster.active) == (DesiredPhase.STOPPED, False)
+            assert harness.cluster.object is not None
+            del harness.cluster.object["status"]
+        harness.cluster.edit(active=False)
+        async with restarted(harness):
+            assert (await harness.wanted(), harness.cluster.active) == (DesiredPhase.STOPPED, False)
 
     run(tmp_path, act)
 
 
 def test_inactive_from_the_beginning_is_never_wanted(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        workload = await room.context.store.get(WORKLOADS, "u-1")
+    async def act(harness: Harness) -> None:
+        workload = await harness.context.store.get(WORKLOADS, "u-1")
         assert workload is not None
         assert (workload.version, workload.desired_phase) == (1, DesiredPhase.STOPPED)
-        assert room.cluster.active is False
+        assert harness.cluster.active is False
 
     run(tmp_path, act, active=False)
 
 
 def test_a_kind_that_nobody_serves_yet_ends_nothing(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.cluster.is_served = False
-        async with restarted(room) as later:
-            assert await room.wanted() is DesiredPhase.RUNNING
+    async def act(harness: Harness) -> None:
+        harness.cluster.is_served = False
+        async with restarted(harness) as later:
+            assert await harness.wanted() is DesiredPhase.RUNNING
             # Served at last, all that is there is seen, and one that is not is gone.
-            room.cluster.is_served = True
+            harness.cluster.is_served = True
             await later.bring_definition("Established")
             await later.look()
-            assert await room.wanted() is DesiredPhase.RUNNING
-        room.cluster.is_served = False
-        async with restarted(room) as later:
-            room.cluster.object, room.cluster.is_served = None, True
+            assert await harness.wanted() is DesiredPhase.RUNNING
+        harness.cluster.is_served = False
+        async with restarted(harness) as later:
+            harness.cluster.object, harness.cluster.is_served = None, True
             await later.bring_definition("Established")
             await later.look()
-            assert await room.wanted() is DesiredPhase.DELETED
+            assert await harness.wanted() is DesiredPhase.DELETED
 
     run(tmp_path, act)
 
 
 def test_definitions_that_may_not_be_listed_end_nothing(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.cluster.is_served = room.cluster.may_list_definitions = False
-        async with restarted(room):
-            assert await room.wanted() is DesiredPhase.RUNNING
+    async def act(harness: Harness) -> None:
+        harness.cluster.is_served = harness.cluster.may_list_definitions = False
+        async with restarted(harness):
+            assert await harness.wanted() is DesiredPhase.RUNNING
 
     run(tmp_path, act)
 
 
 def test_objects_of_a_kind_that_was_uninstalled_are_gone(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.cluster.object = room.cluster.definition = None
-        room.cluster.is_served = False
-        async with restarted(room):
-            assert await room.wanted() is DesiredPhase.DELETED
+    async def act(harness: Harness) -> None:
+        harness.cluster.object = harness.cluster.definition = None
+        harness.cluster.is_served = False
+        async with restarted(harness):
+            assert await harness.wanted() is DesiredPhase.DELETED
 
     run(tmp_path, act)
 
 
 def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.cluster.apply(uid="u-2")
-        fresh = _copy(room.cluster.object)
-        before = room.customs.get("u-1")
+    async def act(harness: Harness) -> None:
+        harness.cluster.apply(uid="u-2")
+        fresh = _copy(harness.cluster.object)
+        before = harness.customs.get("u-1")
         assert before is not None
         for change in (
-            room.customs.patch_spec(before, {"active": False}),
-            room.customs.patch_spec(before, {"ingressUrl": "x"}),
-            room.customs.set_status(before, {"phase": "Stopped"}),
-            room.customs.release(before),
+            harness.customs.patch_spec(before, {"active": False}),
+            harness.customs.patch_spec(before, {"ingressUrl": "x"}),
+            harness.customs.set_status(before, {"phase": "Stopped"}),
+            harness.customs.release(before),
         ):
             with pytest.raises(Unavailable, match="Cannot change train in runai-default in the cluster for now"):
                 await change
         # As good as done: the one that was meant is gone.
-        await lifecycle.delete(room.context, CALLER, "training", "u-1")
-        await room.loop._reconcile("u-1")
-        assert room.cluster.object == fresh
-        await room.bring()
-        await room.look()
-        assert await room.wanted("u-2") is DesiredPhase.RUNNING
+        await lifecycle.delete(harness.context, CALLER, "training", "u-1")
+        await harness.loop._reconcile("u-1")
+        assert harness.cluster.object == fresh
+        await harness.bring()
+        await harness.look()
+        assert await harness.wanted("u-2") is DesiredPhase.RUNNING
 
     run(tmp_path, act)
 
@@ -439,22 +439,22 @@ class Waiting(Watched):
 
 
 def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
+    async def act(harness: Harness) -> None:
         engine = Waiting("u-1")
-        loop = cluster_loop(room.context, engine)
-        workload = await room.context.store.get(WORKLOADS, "u-1")
+        loop = cluster_loop(harness.context, engine)
+        workload = await harness.context.store.get(WORKLOADS, "u-1")
         assert workload is not None
         loop.board.put(workload, ())
-        looking = asyncio.create_task(room.loop.run())
+        looking = asyncio.create_task(harness.loop.run())
         try:
             for engine.words in ("KAI takes no notice of it", "its namespace is somebody else's"):
                 for _ in range(2):
                     await loop.cycle()
-                while (room.cluster.statuses[-1]["phase"], room.cluster.statuses[-1]["message"]) != (
+                while (harness.cluster.statuses[-1]["phase"], harness.cluster.statuses[-1]["message"]) != (
                     "Pending",
                     engine.words,
                 ):
-                    await room.cluster.written.wait()
+                    await harness.cluster.written.wait()
         finally:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)

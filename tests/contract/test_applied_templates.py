@@ -77,7 +77,7 @@ class Objects:
         self._keep(msgspec.structs.replace(before, status=merged))
 
 
-class Room:
+class Harness:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.objects = Objects()
@@ -95,12 +95,12 @@ class Room:
         return [one.name for one in await self.context.store.find(Query(collection=TEMPLATES))]
 
 
-def run(tmp_path: Path, act: Callable[[Room], Any]) -> None:
+def run(tmp_path: Path, act: Callable[[Harness], Any]) -> None:
     async def test(context: Context) -> None:
-        room = Room(context)
-        task = asyncio.create_task(room.loop.run())
+        harness = Harness(context)
+        task = asyncio.create_task(harness.loop.run())
         try:
-            await act(room)
+            await act(harness)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -112,11 +112,11 @@ def derived(base: str = "small") -> dict[str, Any]:
     return {"baseWorkload": base, "name": {"value": "derived"}, "command": {"value": "sleep"}}
 
 
-async def apply_object(room: Room) -> None:
-    room.objects.put("t-1", "small", TEMPLATE)
+async def apply_object(harness: Harness) -> None:
+    harness.objects.put("t-1", "small", TEMPLATE)
 
 
-async def store_file(room: Room) -> None:
+async def store_file(harness: Harness) -> None:
     text = msgspec.json.encode(
         {
             "apiVersion": "run.ai/v2alpha1",
@@ -125,23 +125,23 @@ async def store_file(room: Room) -> None:
             "spec": TEMPLATE,
         }
     )
-    await store_manifest(room.context, CALLER, text.decode())
+    await store_manifest(harness.context, CALLER, text.decode())
 
 
 @pytest.mark.parametrize("come", [apply_object, store_file], ids=["as an object", "over REST"])
 def test_what_was_refused_for_want_of_a_template_is_taken_when_it_comes(tmp_path: Path, come: Any) -> None:
-    async def act(room: Room) -> None:
-        room.objects.put("w-1", "derived", derived())
-        await room.until(lambda: room.phase("w-1") == "Failed" and not room.loop._busy)
-        status = room.objects.found["w-1"].status
+    async def act(harness: Harness) -> None:
+        harness.objects.put("w-1", "derived", derived())
+        await harness.until(lambda: harness.phase("w-1") == "Failed" and not harness.loop._busy)
+        status = harness.objects.found["w-1"].status
         assert status["message"].startswith("spec.baseWorkload: there is no template 'small'")
         assert [one["type"] for one in status["conditions"]] == ["TemplateNotUsable"]
         # Said once, and not by turns with itself.
-        assert room.objects.written == ["w-1"]
-        await come(room)
-        await room.until(lambda: room.phase("w-1") == "Creating")
-        assert room.objects.found["w-1"].status["conditions"] == []
-        workload = await room.context.store.get(WORKLOADS, "w-1")
+        assert harness.objects.written == ["w-1"]
+        await come(harness)
+        await harness.until(lambda: harness.phase("w-1") == "Creating")
+        assert harness.objects.found["w-1"].status["conditions"] == []
+        workload = await harness.context.store.get(WORKLOADS, "w-1")
         assert workload is not None
         assert workload.name == "derived"
 
@@ -149,59 +149,63 @@ def test_what_was_refused_for_want_of_a_template_is_taken_when_it_comes(tmp_path
 
 
 def test_a_server_that_starts_later_takes_it_too(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await store_file(room)
+    async def act(harness: Harness) -> None:
+        await store_file(harness)
         status = {"phase": "Failed", "message": "m", "observedGeneration": 1}
         waits = {**status, "conditions": [{"type": "TemplateNotUsable", "status": "True", "message": "m"}]}
-        room.objects.put("w-1", "derived", derived(), status=waits)
-        room.objects.put("w-2", "refused", derived(), status=status)
-        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
-        assert room.phase("w-2") == "Failed"
+        harness.objects.put("w-1", "derived", derived(), status=waits)
+        harness.objects.put("w-2", "refused", derived(), status=status)
+        await harness.until(lambda: harness.phase("w-1") == "Creating" and not harness.loop._busy)
+        assert harness.phase("w-2") == "Failed"
 
     run(tmp_path, act)
 
 
 def test_a_template_that_waits_for_its_own_base_is_taken_with_all_that_name_it(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.objects.put("w-1", "derived", derived("middle"))
-        room.objects.put("t-2", "middle", {"usage": "Template", "baseWorkload": "small", "image": {"value": "a"}})
-        await room.until(lambda: {room.phase("w-1"), room.phase("t-2")} == {"Failed"})
-        await apply_object(room)
-        await room.until(lambda: (room.phase("w-1"), room.phase("t-2")) == ("Creating", "Template"))
-        assert "conditions" not in room.objects.found["t-2"].status
+    async def act(harness: Harness) -> None:
+        harness.objects.put("w-1", "derived", derived("middle"))
+        harness.objects.put("t-2", "middle", {"usage": "Template", "baseWorkload": "small", "image": {"value": "a"}})
+        await harness.until(lambda: {harness.phase("w-1"), harness.phase("t-2")} == {"Failed"})
+        await apply_object(harness)
+        await harness.until(lambda: (harness.phase("w-1"), harness.phase("t-2")) == ("Creating", "Template"))
+        assert "conditions" not in harness.objects.found["t-2"].status
 
     run(tmp_path, act)
 
 
 def test_an_object_that_goes_does_not_take_a_newer_ones_template_along(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        room.objects.put("t-2", "small", TEMPLATE)
-        await room.until(lambda: room.phase("t-2") == "Template" and not room.loop._busy)
+    async def act(harness: Harness) -> None:
+        harness.objects.put("t-2", "small", TEMPLATE)
+        await harness.until(lambda: harness.phase("t-2") == "Template" and not harness.loop._busy)
         # Looked at once more, as the watch showed it before it was gone.
-        room.objects.put("t-1", "small", TEMPLATE, is_leaving=True, is_held=True)
-        await room.until(lambda: "t-1" not in room.objects.found and not room.loop._busy and not room.loop._waiting)
-        assert await room.names() == ["small"]
-        room.objects.put("t-2", "small", TEMPLATE, is_leaving=True, is_held=True)
-        await room.until(lambda: "t-2" not in room.objects.found and not room.loop._busy and not room.loop._waiting)
-        assert await room.names() == []
+        harness.objects.put("t-1", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await harness.until(
+            lambda: "t-1" not in harness.objects.found and not harness.loop._busy and not harness.loop._waiting
+        )
+        assert await harness.names() == ["small"]
+        harness.objects.put("t-2", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await harness.until(
+            lambda: "t-2" not in harness.objects.found and not harness.loop._busy and not harness.loop._waiting
+        )
+        assert await harness.names() == []
 
     run(tmp_path, act)
 
 
 def test_a_workload_that_is_edited_to_be_a_template_takes_nobodys_along(tmp_path: Path) -> None:
-    async def act(room: Room) -> None:
-        await store_file(room)
-        room.objects.put("w-1", "small", {"name": {"value": "small"}, "image": {"value": "a"}})
-        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
-        room.objects.put("w-1", "small", TEMPLATE, is_leaving=True, is_held=True)
-        await room.until(lambda: room.phase("w-1") == "Creating" and not room.loop._busy)
-        workload = await room.context.store.get(WORKLOADS, "w-1")
+    async def act(harness: Harness) -> None:
+        await store_file(harness)
+        harness.objects.put("w-1", "small", {"name": {"value": "small"}, "image": {"value": "a"}})
+        await harness.until(lambda: harness.phase("w-1") == "Creating" and not harness.loop._busy)
+        harness.objects.put("w-1", "small", TEMPLATE, is_leaving=True, is_held=True)
+        await harness.until(lambda: harness.phase("w-1") == "Creating" and not harness.loop._busy)
+        workload = await harness.context.store.get(WORKLOADS, "w-1")
         assert workload is not None
         gone = msgspec.structs.replace(workload, version=workload.version + 1, gone=True)
         told = Event(at=1, subject=WORKLOADS.name, subject_id="w-1", project_id="1", reason="Deleted", message="m")
-        await room.context.store.commit(Change(writes=(Put(WORKLOADS, gone),), events=(told,)))
-        await room.until(lambda: "w-1" not in room.objects.found and not room.loop._busy)
-        assert await room.names() == ["small"]
+        await harness.context.store.commit(Change(writes=(Put(WORKLOADS, gone),), events=(told,)))
+        await harness.until(lambda: "w-1" not in harness.objects.found and not harness.loop._busy)
+        assert await harness.names() == ["small"]
 
     run(tmp_path, act)
 
@@ -212,14 +216,14 @@ def test_a_workload_that_is_edited_to_be_a_template_takes_nobodys_along(tmp_path
 def test_a_template_that_is_edited_to_be_a_workload_is_none_any_more(
     tmp_path: Path, more: dict[str, Any], phase: str
 ) -> None:
-    async def act(room: Room) -> None:
-        room.objects.put("t-1", "small", TEMPLATE)
-        await room.until(lambda: room.phase("t-1") == "Template" and not room.loop._busy)
-        status = room.objects.found["t-1"].status | {"observedGeneration": 0}
+    async def act(harness: Harness) -> None:
+        harness.objects.put("t-1", "small", TEMPLATE)
+        await harness.until(lambda: harness.phase("t-1") == "Template" and not harness.loop._busy)
+        status = harness.objects.found["t-1"].status | {"observedGeneration": 0}
         spec = {"name": {"value": "small"}, "image": {"value": "a"}, **more}
-        room.objects.put("t-1", "small", spec, status=status)
-        await room.until(lambda: room.phase("t-1") == phase and not room.loop._busy)
-        assert await room.names() == []
+        harness.objects.put("t-1", "small", spec, status=status)
+        await harness.until(lambda: harness.phase("t-1") == phase and not harness.loop._busy)
+        assert await harness.names() == []
 
     run(tmp_path, act)
 

@@ -16,7 +16,7 @@ from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import build
 from tests import builders
-from tests.contract.cluster_room import NAMESPACE_NAME, Cluster, Room, pod, run, the_pods, told
+from tests.contract.fake_cluster import NAMESPACE_NAME, Cluster, ClusterHarness, pod, run, the_pods, told
 from tests.contract.test_kubernetes_api import scenario
 
 TRAINING, WORKSPACE = KINDS["distributed-training"], KINDS["workspace"]
@@ -45,17 +45,17 @@ def attempts(cluster: Cluster) -> list[str]:
 @scenario
 async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run())
-        await room.until(lambda: room.report.run == 1)
-        await room.wish(SUSPEND)
-        await room.until(lambda: room.report.has_no_pods)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run())
+        await harness.until(lambda: harness.report.run == 1)
+        await harness.wish(SUSPEND)
+        await harness.until(lambda: harness.report.has_no_pods)
         cluster.hold(JOB, POD)
-        await room.wish(run(number=2))
-        await room.look()
-        assert not room.report.has_no_pods
-        await room.wish(SUSPEND)
-        await room.until(lambda: room.report.has_no_pods)
+        await harness.wish(run(number=2))
+        await harness.look()
+        assert not harness.report.has_no_pods
+        await harness.wish(SUSPEND)
+        await harness.until(lambda: harness.report.has_no_pods)
         assert not cluster.all(JOB)
 
 
@@ -63,44 +63,44 @@ async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() 
 async def test_what_is_removed_by_hand_while_it_is_being_made_is_made_again() -> None:
     cluster = Cluster()
     ports = {"image": "i", "ports": [{"container": 80, "serviceType": "ClusterIP", "external": 80}]}
-    async with Room(cluster).open() as room:
+    async with ClusterHarness(cluster).open() as harness:
         cluster.gates["/services/"] = asyncio.Event()
-        await room.wish(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
-        await room.until(lambda: room.report.run == 1)
+        await harness.wish(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
+        await harness.until(lambda: harness.report.run == 1)
         cluster.drop(JOB, "train")
-        await room.until(lambda: room.report.run == 0)
+        await harness.until(lambda: harness.report.run == 0)
         cluster.gates["/services/"].set()
-        await room.until(lambda: room.report.run == 1)
+        await harness.until(lambda: harness.report.run == 1)
 
 
 @scenario
 async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run())
-        await room.until(lambda: room.report.run == 1)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run())
+        await harness.until(lambda: harness.report.run == 1)
         cluster.hold(POD)
         cluster.put(POD, pod(cluster.all(JOB)[0], "old"))
         cluster.drop(JOB, "train")
-        await room.until(lambda: room.report.retrying_because)
-        await room.settle()
+        await harness.until(lambda: harness.report.retrying_because)
+        await harness.settle()
         assert not cluster.all(JOB)
         cluster.drop(POD, "old")
-        await room.until(lambda: cluster.all(JOB))
+        await harness.until(lambda: cluster.all(JOB))
 
 
 @scenario
 async def test_a_namespace_that_is_removed_by_hand_is_made_again_with_what_runs_in_it() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run())
-        await room.until(lambda: room.report.run == 1)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run())
+        await harness.until(lambda: harness.report.run == 1)
         before = cluster.all(NAMESPACE)[0]
         cluster.drop(JOB, "train")
         cluster.drop(NAMESPACE, NAMESPACE_NAME)
-        await room.until(lambda: room.report.run == 1 and cluster.all(JOB))
+        await harness.until(lambda: harness.report.run == 1 and cluster.all(JOB))
         assert f'namespaces "{NAMESPACE_NAME}" not found' in " ".join(
-            report.retrying_because for report in room.reports
+            report.retrying_because for report in harness.reports
         )
         [after] = cluster.all(NAMESPACE)
         assert after["metadata"]["labels"] == before["metadata"]["labels"]
@@ -125,12 +125,12 @@ def fail(cluster: Cluster) -> None:
     cluster.change(PYTORCH, "train", {"status": {"conditions": [failed]}})
 
 
-async def start_operated(room: Room) -> None:
+async def start_operated(harness: ClusterHarness) -> None:
     """A job of an operator, and its two pods."""
-    await room.wish(run(*OPERATED))
-    await room.until(lambda: room.cluster.all(PYTORCH))
-    make_pods(room.cluster)
-    await room.until(lambda: len(room.report.pods) == 2)
+    await harness.wish(run(*OPERATED))
+    await harness.until(lambda: harness.cluster.all(PYTORCH))
+    make_pods(harness.cluster)
+    await harness.until(lambda: len(harness.report.pods) == 2)
 
 
 def begun(cluster: Cluster) -> list[dict[str, str]]:
@@ -141,64 +141,64 @@ def begun(cluster: Cluster) -> list[dict[str, str]]:
 @scenario
 async def test_a_job_whose_failure_is_seen_before_its_preemption_begins_again() -> None:
     cluster = Cluster(PYTORCH)
-    async with Room(cluster).open() as room:
-        await start_operated(room)
+    async with ClusterHarness(cluster).open() as harness:
+        await start_operated(harness)
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
         fail(cluster)
-        await room.settle()
-        assert (room.report.ended, begun(cluster)) == (None, [])
+        await harness.settle()
+        assert (harness.report.ended, begun(cluster)) == (None, [])
         cluster.release(POD)
-        await room.until(lambda: begun(cluster))
+        await harness.until(lambda: begun(cluster))
         assert begun(cluster) == [{"attempt": "1", "failures": "0"}]
         # Its removal is not seen yet, and its pods go one by one.
         cluster.hold(PYTORCH)
         for name in cluster.names(POD):
             cluster.drop(POD, name)
-            await room.settle()
+            await harness.settle()
         assert begun(cluster) == [{"attempt": "1", "failures": "0"}]
 
 
 @scenario
 async def test_an_end_does_not_wait_for_ever_for_a_watch_that_brings_nothing() -> None:
     cluster = Cluster(PYTORCH)
-    async with Room(cluster).open() as room:
-        room.engine._cache.patience = 0.2
-        await room.wish(run(*OPERATED))
-        await room.until(lambda: cluster.all(PYTORCH))
+    async with ClusterHarness(cluster).open() as harness:
+        harness.engine._cache.patience = 0.2
+        await harness.wish(run(*OPERATED))
+        await harness.until(lambda: cluster.all(PYTORCH))
         cluster.hold(POD)
         make_pods(cluster)
         fail(cluster)
-        await room.until(lambda: room.report.ended is Phase.FAILED)
+        await harness.until(lambda: harness.report.ended is Phase.FAILED)
 
 
 @scenario
 async def test_a_job_that_failed_by_itself_has_failed_when_its_pods_are_all_seen() -> None:
     cluster = Cluster(PYTORCH)
-    async with Room(cluster).open() as room:
-        await room.wish(run(*OPERATED))
-        await room.until(lambda: cluster.all(PYTORCH))
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run(*OPERATED))
+        await harness.until(lambda: cluster.all(PYTORCH))
         make_pods(cluster)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed"}})
         fail(cluster)
-        await room.until(lambda: room.report.ended is Phase.FAILED)
+        await harness.until(lambda: harness.report.ended is Phase.FAILED)
 
 
 @scenario
 async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_gone() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run(GANG))
-        await room.until(lambda: len(cluster.all(POD)) == 2)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run(GANG))
+        await harness.until(lambda: len(cluster.all(POD)) == 2)
         set_phase(cluster, "Succeeded")
-        await room.until(lambda: room.report.ended is Phase.COMPLETED)
+        await harness.until(lambda: harness.report.ended is Phase.COMPLETED)
         # As the garbage collector does when their node is no more.
         for name in cluster.names(POD):
             cluster.drop(POD, name)
-        await room.until(lambda: not room.report.pods)
-        await room.settle()
+        await harness.until(lambda: not harness.report.pods)
+        await harness.settle()
         assert not cluster.all(POD)
-    async with Room(cluster).open() as later:
+    async with ClusterHarness(cluster).open() as later:
         await later.wish(run(GANG))
         await later.until(lambda: later.report.ended is Phase.COMPLETED)
         await later.settle()
@@ -208,34 +208,34 @@ async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_go
 @scenario
 async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run(GANG))
-        await room.until(lambda: len(cluster.all(POD)) == 2)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run(GANG))
+        await harness.until(lambda: len(cluster.all(POD)) == 2)
         cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
-        await room.until(lambda: attempts(cluster) == ["1", "1"])
+        await harness.until(lambda: attempts(cluster) == ["1", "1"])
         cluster.hold(POD_GROUP)
-        await room.wish(SUSPEND)
-        await room.until(lambda: room.report.has_no_pods)
-        await room.wish(run(GANG, number=2))
-        await room.settle()
+        await harness.wish(SUSPEND)
+        await harness.until(lambda: harness.report.has_no_pods)
+        await harness.wish(run(GANG, number=2))
+        await harness.settle()
         assert not cluster.all(POD)
         cluster.release(POD_GROUP)
-        await room.until(lambda: attempts(cluster) == ["0", "0"])
+        await harness.until(lambda: attempts(cluster) == ["0", "0"])
 
 
 @scenario
 async def test_a_group_that_is_removed_by_hand_is_made_again_with_its_failures_around_its_pods() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
-        await room.wish(run(GANG))
-        await room.until(lambda: len(cluster.all(POD)) == 2)
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run(GANG))
+        await harness.until(lambda: len(cluster.all(POD)) == 2)
         cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
-        await room.until(lambda: attempts(cluster) == ["1", "1"])
+        await harness.until(lambda: attempts(cluster) == ["1", "1"])
         set_phase(cluster, "Running")
         before = the_pods(cluster)
         cluster.drop(POD_GROUP, "train")
-        await room.until(lambda: any("fairlead/failures" in one for one in notes(cluster)))
-        await room.settle()
+        await harness.until(lambda: any("fairlead/failures" in one for one in notes(cluster)))
+        await harness.settle()
         assert (the_pods(cluster), notes(cluster)[0]["fairlead/failures"]) == (before, "1")
 
 
@@ -247,61 +247,61 @@ def notes(cluster: Cluster) -> list[dict[str, str]]:
 async def test_a_group_whose_pod_got_its_place_unseen_stays_in_its_pool() -> None:
     cluster = Cluster()
     pools = ("default", "h100")
-    async with Room(cluster).open() as room:
-        await room.wish(run(node_pools=pools))
-        await room.until(lambda: cluster.all(JOB))
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.wish(run(node_pools=pools))
+        await harness.until(lambda: cluster.all(JOB))
         waiting = pod(cluster.all(JOB)[0], "waiting", "Pending")
         waiting["metadata"]["annotations"] = {"pod-group-name": "pg"}
         waiting["spec"]["nodeName"] = ""
         cluster.put(POD, waiting)
-        await room.until(lambda: room.report.pods)
+        await harness.until(lambda: harness.report.pods)
         cluster.hold(POD)
         cluster.change(POD, "waiting", {"spec": {"nodeName": "n1"}})
         marks = {"fairlead/workload-id": "w"}
         refusal = {"type": "UnschedulableOnNodePool", "status": "True", "nodePool": "default", "transitionID": "1"}
         metadata = {"name": "pg", "namespace": NAMESPACE_NAME, "labels": marks}
         cluster.put(POD_GROUP, {"metadata": metadata, "status": {"schedulingConditions": [refusal]}})
-        await room.settle()
+        await harness.settle()
         assert f"GET /api/v1/namespaces/{NAMESPACE_NAME}/pods" in cluster.asked
         assert cluster.all(POD_GROUP)[0]["metadata"]["labels"] == marks
         # Lost again, it is moved.
         cluster.change(POD, "waiting", {"spec": {"nodeName": ""}})
         cluster.release(POD)
-        await room.until(lambda: cluster.all(POD_GROUP)[0]["metadata"]["labels"] != marks)
+        await harness.until(lambda: cluster.all(POD_GROUP)[0]["metadata"]["labels"] != marks)
 
 
 @scenario
 async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
     """A pod of it may turn up late."""
     cluster = Cluster(PYTORCH)
-    async with Room(cluster).open() as room:
-        await start_operated(room)
+    async with ClusterHarness(cluster).open() as harness:
+        await start_operated(harness)
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
-        await room.wish(SUSPEND)
-        await room.until(lambda: room.report.has_no_pods)
-        await room.wish(run(*OPERATED, number=2))
-        await room.until(lambda: cluster.all(PYTORCH))
+        await harness.wish(SUSPEND)
+        await harness.until(lambda: harness.report.has_no_pods)
+        await harness.wish(run(*OPERATED, number=2))
+        await harness.until(lambda: cluster.all(PYTORCH))
         cluster.release(POD)
         make_pods(cluster)
-        await room.until(lambda: len(room.report.pods) == 2)
+        await harness.until(lambda: len(harness.report.pods) == 2)
         fail(cluster)
-        await room.until(lambda: room.report.ended is Phase.FAILED)
+        await harness.until(lambda: harness.report.ended is Phase.FAILED)
 
 
 @scenario
 async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for() -> None:
     cluster = Cluster()
-    async with Room(cluster).open() as room:
+    async with ClusterHarness(cluster).open() as harness:
         cluster.gates["/jobs/"] = asyncio.Event()
-        await room.wish(run())
+        await harness.wish(run())
         cluster.unreachable_reason = "the API server does not answer"
         cluster.notify_away()
-        await room.look()
-        assert room.report.retrying_because == "Waiting for the cluster: the API server does not answer"
+        await harness.look()
+        assert harness.report.retrying_because == "Waiting for the cluster: the API server does not answer"
         cluster.unreachable_reason = ""
         cluster.gates["/jobs/"].set()
-        await room.until(lambda: room.report.run == 1 and not room.report.retrying_because)
+        await harness.until(lambda: harness.report.run == 1 and not harness.report.retrying_because)
 
 
 @scenario
@@ -331,16 +331,16 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
 async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_even_at_first() -> None:
     cluster = Cluster()
     cluster.put(NAMESPACE, {"metadata": {"name": "runai-team-b", "labels": {CLUSTER_LABEL: "other"}}})
-    async with Room(cluster).open() as room:
+    async with ClusterHarness(cluster).open() as harness:
         known = told()
         [project] = known.projects
         added = msgspec.structs.replace(project, id="8", name="team-b")
         # The round before has not ended when the project is told.
         gate = cluster.gates["/priorityclasses"] = asyncio.Event()
-        await room.engine.sync_organization(known)
-        await room.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
-        await room.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
-        await room.settle()
+        await harness.engine.sync_organization(known)
+        await harness.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
+        await harness.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
+        await harness.settle()
         gate.set()
-        await room.until(lambda: "belongs to another Fairlead" in room.report.retrying_because)
+        await harness.until(lambda: "belongs to another Fairlead" in harness.report.retrying_because)
         assert not cluster.all(JOB)

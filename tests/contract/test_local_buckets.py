@@ -9,8 +9,8 @@ import pytest
 
 from fairlead.engines.base import PodState
 from fairlead.model.pods.supplies import Supplies
-from tests.contract.engine_room import opened, scenario, shell
-from tests.contract.storage_room import engine_maker, fail, files_with, nothing_left, personal, say
+from tests.contract.engine_harness import opened, scenario, shell
+from tests.contract.storage_engine import engine_maker, fail, files_with, nothing_left, personal, say
 from tests.contract.test_local_engine import said, stop_of
 from tests.contract.test_local_volumes import data
 from tests.s3_service import Service, serving
@@ -36,10 +36,10 @@ class TestS3:
     async def test_s3_objects_are_files(self, data: Path, mode: dict[str, Any], service: Service) -> None:
         name = f"in-{'owner' in mode}".lower()
         service.make(name, top="1", deep__er__file="two words")
-        async with opened(engine_maker(data, KEYS, **mode)) as room:
+        async with opened(engine_maker(data, KEYS, **mode)) as harness:
             storage = bucket(service, name, accessKeySecret="keys")
             script = "cd /bucket; find . -type f | sort; cat top deep/er/file; stat -c ' %u' top; id -u"
-            words = (await say(room, script, storage=storage)).split()
+            words = (await say(harness, script, storage=storage)).split()
             assert words[:4] == ["./deep/er/file", "./top", "1two", "words"]
             assert words[4] == words[5]
             assert files_with(data, "very-secret-key") == []
@@ -49,10 +49,10 @@ class TestS3:
     async def test_s3_changes_go_back_at_the_end(self, data: Path, mode: dict[str, Any], service: Service) -> None:
         name = f"out-{'owner' in mode}".lower()
         service.make(name, same="1", changed="before", removed="x")
-        async with opened(engine_maker(data, KEYS, **mode)) as room:
+        async with opened(engine_maker(data, KEYS, **mode)) as harness:
             script = "cd /bucket; echo after > changed; rm removed; mkdir new; echo 'a b' > 'new/odd name+'; exit 3"
             spec = shell(script, fields={"storage": bucket(service, name, accessKeySecret="keys")})
-            assert (await room.run(spec)).exit_code == 3
+            assert (await harness.run(spec)).exit_code == 3
         assert service.get(name, "same") == "1"
         assert service.get(name, "changed") == "after\n"
         assert service.get(name, "removed") is None
@@ -64,12 +64,12 @@ class TestS3:
     ) -> None:
         name = f"stop-{'owner' in mode}".lower()
         service.make(name)
-        async with opened(engine_maker(data, **mode)) as room:
+        async with opened(engine_maker(data, **mode)) as harness:
             spec = shell("echo kept > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
-            await room.start(spec)
-            await said(room, spec, b"ready")
-            await room.engine.apply([stop_of(spec, 30)])
-            await room.until(spec, PodState.EXITED)
+            await harness.start(spec)
+            await said(harness, spec, b"ready")
+            await harness.engine.apply([stop_of(spec, 30)])
+            await harness.until(spec, PodState.EXITED)
         assert service.get(name, "x") == "kept\n"
 
     @scenario
@@ -78,30 +78,30 @@ class TestS3:
     ) -> None:
         name = f"gone-{'owner' in mode}".lower()
         service.make(name)
-        async with opened(engine_maker(data, **mode)) as room:
+        async with opened(engine_maker(data, **mode)) as harness:
             spec = shell("echo x > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
-            await room.start(spec)
-            await said(room, spec, b"ready")
+            await harness.start(spec)
+            await said(harness, spec, b"ready")
             assert service.call("DELETE", f"/{name}")[0] == 204
-            await room.engine.apply([stop_of(spec, 30)])
-            report = await room.until(spec, PodState.EXITED)
+            await harness.engine.apply([stop_of(spec, 30)])
+            report = await harness.until(spec, PodState.EXITED)
             words = f"storage.s3[0]: bucket '{name}', object 'x': the S3 service answers 404: NoSuchBucket"
             assert words in report.message
 
     @scenario
     async def test_s3_words_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
-        async with opened(engine_maker(data, **mode)) as room:
-            words = await fail(room, storage=bucket(service, "no-such-bucket"))
+        async with opened(engine_maker(data, **mode)) as harness:
+            words = await fail(harness, storage=bucket(service, "no-such-bucket"))
             assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in words
 
 
 @scenario
 async def test_s3_key_names(data: Path, service: Service) -> None:
     service.make("named", a="1")
-    async with opened(engine_maker(data, KEYS)) as room:
+    async with opened(engine_maker(data, KEYS)) as harness:
         own = {"accessKeySecret": "keys", "secretKeyOfAccessKeyId": "id", "secretKeyOfSecretKey": "sk"}
-        assert await say(room, "cat /bucket/a", storage=bucket(service, "named", **own)) == "1"
-        words = await fail(room, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"}))
+        assert await say(harness, "cat /bucket/a", storage=bucket(service, "named", **own)) == "1"
+        words = await fail(harness, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"}))
         assert "secret 'keys' has no key 'nothing'" in words
 
 
@@ -109,14 +109,14 @@ async def test_s3_key_names(data: Path, service: Service) -> None:
 async def test_s3_key_that_is_no_path_below_the_volume(data: Path, service: Service) -> None:
     service.make("climbing")
     assert service.call("PUT", "/climbing/a/..%2F..%2F..%2Fetc%2Fx", b"no")[0] == 200
-    async with opened(engine_maker(data)) as room:
-        assert "not a path below the volume" in await fail(room, storage=bucket(service, "climbing"))
+    async with opened(engine_maker(data)) as harness:
+        assert "not a path below the volume" in await fail(harness, storage=bucket(service, "climbing"))
 
 
 @scenario
 async def test_s3_service_that_does_not_answer(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        async with opened(engine_maker(data, fetch_silence_seconds=1)) as room:
+        async with opened(engine_maker(data, fetch_silence_seconds=1)) as harness:
             storage = {"s3": [{"bucket": "any", "path": "/bucket", "url": url}]}
-            assert "cannot be reached: timed out" in await fail(room, storage=storage)
+            assert "cannot be reached: timed out" in await fail(harness, storage=storage)

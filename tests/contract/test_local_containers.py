@@ -18,8 +18,8 @@ from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from tests.builders import container_fields
-from tests.contract.engine_room import clock, eventually, myself, opened, pod, scenario
-from tests.contract.network_room import whole_output
+from tests.contract.engine_harness import clock, eventually, myself, opened, pod, scenario
+from tests.contract.network_pods import whole_output
 
 pytestmark = [pytest.mark.debian("podman"), pytest.mark.debian("runc"), pytest.mark.debian("busybox-static")]
 IMAGE = "localhost/fairlead-box:1"
@@ -67,18 +67,18 @@ def names(podman: list[str]) -> bytes:
 async def test_a_command_beside_the_pod_runs_in_its_container(
     make: Callable[[], LocalEngine], podman: list[str]
 ) -> None:
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = pod("/bin/sleep", "600")
         container = msgspec.structs.replace(spec.container, image=IMAGE, termination_grace_seconds=0)
         spec = msgspec.structs.replace(spec, container=container)
-        await room.start(spec)
+        await harness.start(spec)
         await eventually(lambda: names(podman), "it runs")
         command = ("/bin/sh", "-c", "ls /bin; echo wrong >&2; exit 7")
-        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
+        session = await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
         output, errors, code = await whole_output(session)
         assert output.split() == [b"busybox", b"cat", b"echo", b"ls", b"sh", b"sleep"]
         assert (errors.strip(), code) == (b"wrong", b"7")
-        await room.stop(spec)
+        await harness.stop(spec)
     assert names(podman) == b""
 
 
@@ -100,18 +100,18 @@ async def test_a_runtime_killed_in_the_middle_leaves_a_clear_end_and_no_containe
 ) -> None:
     # Found by the length of its sleep, which no container of a test beside this one shares.
     seconds = f"600.{os.getpid()}"
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = pod("/bin/sleep", seconds)
         container = msgspec.structs.replace(spec.container, image=IMAGE, fields=container_fields({"storage": STORAGE}))
         spec = msgspec.structs.replace(spec, container=container)
-        await room.start(spec)
+        await harness.start(spec)
         name = f"fairlead-{spec.pod_id}.1"
         running = [*podman, "ps", "--format={{.Names}}"]
         await eventually(lambda: name in subprocess.run(running, capture_output=True, text=True).stdout, "it runs")
         found = find_process("sleep", seconds) if program == "the command" else find_process(program, name)
         assert found
         os.kill(found, signal.SIGKILL)
-        report = await room.until(spec, PodState.EXITED)
+        report = await harness.until(spec, PodState.EXITED)
         assert report.exit_code not in (None, 0)
         assert report.message
         await eventually(lambda: names(podman) == b"", "no container is left")

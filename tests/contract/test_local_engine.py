@@ -20,7 +20,17 @@ from fairlead.model.allowed import Allowed
 from fairlead.model.clock import from_iso
 from fairlead.model.errors import NotFound
 from fairlead.model.pods.podset import PodSpec
-from tests.contract.engine_room import Room, clock, eventually, is_running, myself, opened, pod, scenario, shell
+from tests.contract.engine_harness import (
+    EngineHarness,
+    clock,
+    eventually,
+    is_running,
+    myself,
+    opened,
+    pod,
+    scenario,
+    shell,
+)
 
 Make = Callable[[], LocalEngine]
 AS_ROOT = os.geteuid() == 0
@@ -50,11 +60,11 @@ def journal_of(data: Path, spec: PodSpec) -> Path:
     return data / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}"
 
 
-async def daemon(room: Room, tmp_path: Path, seconds: float) -> tuple[PodSpec, int]:
+async def daemon(harness: EngineHarness, tmp_path: Path, seconds: float) -> tuple[PodSpec, int]:
     """A started pod with a daemonised grandchild, and the grandchild's pid."""
     place = tmp_path / "daemon"
     spec = pod("/usr/bin/env", "python3", "-c", DAEMON, str(place), str(seconds))
-    await room.start(spec)
+    await harness.start(spec)
     await eventually(place.exists, "the daemon says who it is")
     return spec, int(place.read_text())
 
@@ -62,124 +72,124 @@ async def daemon(room: Room, tmp_path: Path, seconds: float) -> tuple[PodSpec, i
 class TestEnds:
     @scenario
     async def test_no_daemonised_grandchild_survives_a_stop(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
-            spec, grandchild = await daemon(room, tmp_path, 600)
+        async with opened(make) as harness:
+            spec, grandchild = await daemon(harness, tmp_path, 600)
             assert is_running(grandchild)
-            await room.stop(spec, grace=0)
+            await harness.stop(spec, grace=0)
             assert not is_running(grandchild)
 
     @scenario
     async def test_no_grandchild_survives_the_main_process(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
-            spec, grandchild = await daemon(room, tmp_path, 0)
-            report = await room.until(spec, PodState.EXITED)
+        async with opened(make) as harness:
+            spec, grandchild = await daemon(harness, tmp_path, 0)
+            report = await harness.until(spec, PodState.EXITED)
             assert report.exit_code == 0
             assert not is_running(grandchild)
 
     @scenario
     async def test_term_goes_to_the_main_process_only(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             child = (
                 "trap 'echo child got it' TERM; echo ready; for i in 1 2 3 4 5; do sleep 0.02; done; echo child done"
             )
             spec = shell(f"trap 'wait; exit 0' TERM; sh -c \"{child}\" & wait; wait")
-            await room.start(spec)
-            await said(room, spec, b"ready")
-            await room.stop(spec, grace=20)
-            assert await room.output(spec) == b"ready\nchild done\n"
+            await harness.start(spec)
+            await said(harness, spec, b"ready")
+            await harness.stop(spec, grace=20)
+            assert await harness.output(spec) == b"ready\nchild done\n"
 
     @scenario
     async def test_a_family_that_keeps_forking_is_ended(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("echo ready; f() { sleep 0.01; f & f & wait; }; ulimit -u 400; f & sleep 600")
-            await room.start(spec)
-            await said(room, spec, b"ready")
-            await room.stop(spec, grace=0)
+            await harness.start(spec)
+            await said(harness, spec, b"ready")
+            await harness.stop(spec, grace=0)
             assert procfs.marked(f"{spec.pod_id}.1") == []
 
     @scenario
     async def test_a_killed_supervisor_ends_its_pod(self, make: Make, tmp_path: Path, data: Path) -> None:
-        async with opened(make) as room:
-            spec, grandchild = await daemon(room, tmp_path, 600)
+        async with opened(make) as harness:
+            spec, grandchild = await daemon(harness, tmp_path, 600)
             state = state_of(data, spec)
             os.kill(state["pid"], signal.SIGKILL)
-            report = await room.until(spec, PodState.LOST)
+            report = await harness.until(spec, PodState.LOST)
             assert report.reason == "SupervisorLost"
             assert not is_running(state["main"])
             assert not is_running(grandchild)
-            await room.reopen()
-            assert (await room.until(spec, PodState.LOST)).ended_at == report.ended_at
+            await harness.reopen()
+            assert (await harness.until(spec, PodState.LOST)).ended_at == report.ended_at
 
     @scenario
     async def test_a_supervisor_killed_while_the_server_is_away(self, make: Make, tmp_path: Path, data: Path) -> None:
-        async with opened(make) as room:
-            spec, grandchild = await daemon(room, tmp_path, 600)
-            await room.engine.close()
+        async with opened(make) as harness:
+            spec, grandchild = await daemon(harness, tmp_path, 600)
+            await harness.engine.close()
             os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
             await eventually(lambda: not is_running(grandchild), "the fork server ends what is left")
-            await room.reopen()
-            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            await harness.reopen()
+            assert (await harness.until(spec, PodState.LOST)).reason == "SupervisorLost"
 
     @scenario
     async def test_supervisor_and_fork_server_both_killed(self, make: Make, tmp_path: Path, data: Path) -> None:
-        async with opened(make) as room:
-            spec, grandchild = await daemon(room, tmp_path, 600)
+        async with opened(make) as harness:
+            spec, grandchild = await daemon(harness, tmp_path, 600)
             state = state_of(data, spec)
             parent = parent_of(state["pid"])
-            await room.engine.close()
+            await harness.engine.close()
             os.kill(parent, signal.SIGKILL)
             await eventually(lambda: not is_running(parent))
             os.kill(state["pid"], signal.SIGKILL)
-            await room.reopen()
-            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            await harness.reopen()
+            assert (await harness.until(spec, PodState.LOST)).reason == "SupervisorLost"
             assert not is_running(grandchild)
             assert not is_running(state["main"])
 
     @scenario
     async def test_a_restarted_machine_is_told_apart(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = pod("sleep", "600")
-            await room.start(spec)
+            await harness.start(spec)
             state = state_of(data, spec)
-            await room.engine.close()
+            await harness.engine.close()
             os.kill(state["pid"], signal.SIGKILL)
             await eventually(lambda: not is_running(state["pid"]))
             journal_of(data, spec).write_text(json.dumps({**state, "boot": "another"}) + "\n")
-            await room.reopen()
-            assert (await room.until(spec, PodState.LOST)).reason == "NodeRebooted"
+            await harness.reopen()
+            assert (await harness.until(spec, PodState.LOST)).reason == "NodeRebooted"
 
     @scenario
     async def test_a_pod_outlives_its_fork_server(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             before = pod("sleep", "600")
-            await room.start(before)
+            await harness.start(before)
             parent = parent_of(state_of(data, before)["pid"])
             os.kill(parent, signal.SIGKILL)
             await eventually(lambda: not is_running(parent))
-            assert (await room.run(shell("exit 4"))).exit_code == 4
+            assert (await harness.run(shell("exit 4"))).exit_code == 4
             assert is_running(state_of(data, before)["main"])
-            assert (await room.stop(before)).signal == signal.SIGKILL
+            assert (await harness.stop(before)).signal == signal.SIGKILL
 
     @scenario
     async def test_a_stop_goes_on_while_the_server_is_away(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
-            await room.start(spec)
-            await said(room, spec, b"ready")
+            await harness.start(spec)
+            await said(harness, spec, b"ready")
             main = state_of(data, spec)["main"]
-            await room.engine.apply([stop_of(spec, 1)])
-            await room.engine.close()
+            await harness.engine.apply([stop_of(spec, 1)])
+            await harness.engine.close()
             await eventually(lambda: not is_running(main))
-            await room.reopen()
-            assert (await room.until(spec, PodState.EXITED)).signal == signal.SIGKILL
+            await harness.reopen()
+            assert (await harness.until(spec, PodState.EXITED)).signal == signal.SIGKILL
 
     @scenario
     async def test_nothing_is_left_when_all_is_over(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("exit 0")
-            await room.run(spec)
+            await harness.run(spec)
             longer = pod("sleep", "600")
-            await room.start(longer)
+            await harness.start(longer)
             parent = parent_of(state_of(data, longer)["pid"])
         await eventually(lambda: not is_running(parent), "the fork server goes with the last server and pod")
         assert list((data / "pods" / "live").iterdir()) == []
@@ -205,69 +215,69 @@ class TestStarts:
         for name, content in (("binary", b"\x00\x01\x02"), ("script", b"#!/no/such/interpreter\n")):
             (tmp_path / name).write_bytes(content)
             (tmp_path / name).chmod(0o755)
-        async with opened(make) as room:
-            report = await room.run(pod(*(word.format(tmp=tmp_path) for word in command)))
+        async with opened(make) as harness:
+            report = await harness.run(pod(*(word.format(tmp=tmp_path) for word in command)))
             assert (report.reason, report.exit_code) == ("StartError", want_code)
             assert want_words in report.message
 
     @scenario
     async def test_a_working_directory_that_is_not_there(self, make: Make) -> None:
-        async with opened(make) as room:
-            report = await room.run(shell("pwd", working_dir="/no/such/folder"))
+        async with opened(make) as harness:
+            report = await harness.run(shell("pwd", working_dir="/no/such/folder"))
             assert report.reason == "StartError"
             assert "'/no/such/folder': No such file or directory" in report.message
 
     @scenario
     async def test_an_argument_that_no_process_can_have(self, make: Make) -> None:
-        async with opened(make) as room:
-            report = await room.run(pod("echo", "a\0b"))
+        async with opened(make) as harness:
+            report = await harness.run(pod("echo", "a\0b"))
             assert report.reason == "StartError"
             assert "null byte" in report.message
 
     @scenario
     async def test_a_stop_right_behind_the_start(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = pod("sleep", "600")
-            await room.engine.apply([Start(spec), stop_of(spec, 0)])
-            assert (await room.until(spec, PodState.EXITED)).signal == signal.SIGKILL
+            await harness.engine.apply([Start(spec), stop_of(spec, 0)])
+            assert (await harness.until(spec, PodState.EXITED)).signal == signal.SIGKILL
 
     @scenario
     async def test_no_command_at_all(self, make: Make) -> None:
-        async with opened(make) as room:
-            report = await room.run(pod())
+        async with opened(make) as harness:
+            report = await harness.run(pod())
             assert report.reason == "StartError"
             assert "entry point" in report.message
 
     @scenario
     async def test_working_directory_and_long_arguments(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("pwd; echo ${#LONG}; printf %s $0 | wc -c", working_dir=str(tmp_path))
             long = msgspec.structs.replace(spec.container, args=("x" * 100_000,))
             spec = msgspec.structs.replace(spec, container=long)
-            await room.run(spec)
-            assert (await room.output(spec)).split() == [str(tmp_path).encode(), b"0", b"100000"]
+            await harness.run(spec)
+            assert (await harness.output(spec)).split() == [str(tmp_path).encode(), b"0", b"100000"]
 
     @scenario
     async def test_a_terminal_is_a_real_one(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("test -t 0 && test -t 1 && test -t 2 && tty && echo $TERM", tty=True, stdin=True)
-            assert (await room.run(spec)).exit_code == 0
-            output = await room.output(spec)
+            assert (await harness.run(spec)).exit_code == 0
+            output = await harness.output(spec)
             assert output.startswith(b"/dev/pts/")
             assert output.endswith(b"xterm-256color\r\n")
 
     @scenario
     async def test_without_stdin_there_is_an_end_at_once(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = pod("cat")
-            assert (await room.run(spec)).exit_code == 0
+            assert (await harness.run(spec)).exit_code == 0
 
     @scenario
     async def test_the_command_finds_signals_and_descriptors_as_usual(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("ls -l /proc/self/fd | grep -c ' -> '; grep -E 'Sig(Blk|Ign)' /proc/self/status; umask")
-            await room.run(spec)
-            output = (await room.output(spec)).split(b"\n")
+            await harness.run(spec)
+            output = (await harness.output(spec)).split(b"\n")
             # The three streams, and the folder that ls itself has open.
             assert output[0] == b"4"
             # Signals 32 and 33 belong to the C library, which lets no program change them: as inherited.
@@ -276,33 +286,33 @@ class TestStarts:
 
     @scenario
     async def test_a_hundred_pods_at_once(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             specs = [shell("echo $RUNAI_PROJECT; sleep 600") for _ in range(100)]
-            await room.engine.apply([Start(spec) for spec in specs])
+            await harness.engine.apply([Start(spec) for spec in specs])
             for spec in specs:
-                await room.until(spec, PodState.RUNNING)
-            await room.engine.apply([stop_of(spec, 0) for spec in specs])
-            ends = [await room.until(spec, PodState.EXITED) for spec in specs]
+                await harness.until(spec, PodState.RUNNING)
+            await harness.engine.apply([stop_of(spec, 0) for spec in specs])
+            ends = [await harness.until(spec, PodState.EXITED) for spec in specs]
             assert {end.signal for end in ends} == {signal.SIGKILL}
 
     @scenario
     async def test_a_running_pod_is_light(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             specs = [pod("sleep", "600") for _ in range(20)]
-            await room.start(specs[0])
+            await harness.start(specs[0])
             parent = parent_of(state_of(data, specs[0])["pid"])
             alone = proportional(parent) + proportional(state_of(data, specs[0])["pid"])
             for spec in specs[1:]:
-                await room.start(spec)
+                await harness.start(spec)
             together = proportional(parent) + sum(proportional(state_of(data, spec)["pid"]) for spec in specs)
             # The goal is 2 MB, which `make bench` measures; what other processes share moves this sum by some 5 %.
             assert (together - alone) / (len(specs) - 1) < 2.5 * 1024 * 1024
 
     @scenario
     async def test_a_memory_limit_holds(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             hungry = "import time\nx = bytearray(100_000_000)\ntime.sleep(600)"
-            report = await room.run(pod("/usr/bin/env", "python3", "-c", hungry, memory_limit_bytes=50_000_000))
+            report = await harness.run(pod("/usr/bin/env", "python3", "-c", hungry, memory_limit_bytes=50_000_000))
             assert (report.reason, report.exit_code) == ("OOMKilled", 137)
             assert "50000000" in report.message
 
@@ -317,49 +327,49 @@ class TestShared:
     @pytest.mark.skipif(not AS_ROOT, reason="needs root")
     @scenario
     async def test_a_root_server_runs_pods_without_root(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("id -u; id -g; id -G; pwd; grep NoNewPrivs /proc/self/status")
-            await room.run(spec)
-            words = (await room.output(spec)).split()
+            await harness.run(spec)
+            words = (await harness.output(spec)).split()
             assert words == [b"65534", b"65534", b"65534", b"/home/fairlead", b"NoNewPrivs:", b"1"]
 
     @scenario
     async def test_the_data_folder_is_out_of_sight(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell(f"ls -A {data}; ls -A {data}/pods")
-            assert (await room.run(spec)).exit_code != 0
-            assert b"live" not in await room.output(spec)
+            assert (await harness.run(spec)).exit_code != 0
+            assert b"live" not in await harness.output(spec)
 
     @scenario
     async def test_only_its_own_places_can_be_written(self, make: Make) -> None:
         places = ["/var/tmp/fairlead-try", "/etc/fairlead-try"]
-        async with opened(make) as room:
+        async with opened(make) as harness:
             writes = "; ".join(f"( : > {place} ) 2>/dev/null && echo {place}" for place in places)
             spec = shell(f"touch ~/a /tmp/b /dev/shm/c && echo own; {writes}; ls /tmp ~")
-            await room.run(spec)
-            assert (await room.output(spec)).split() == [b"own", b"/home/fairlead:", b"a", b"/tmp:", b"b"]
+            await harness.run(spec)
+            assert (await harness.output(spec)).split() == [b"own", b"/home/fairlead:", b"a", b"/tmp:", b"b"]
 
     @scenario
     async def test_private_places_go_with_the_pod(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("echo secret > ~/file; echo secret > /tmp/file")
-            await room.run(spec)
+            await harness.run(spec)
         assert files_below(data, "file") == []
 
     @scenario
     async def test_without_isolation_only_where_allowed(self, data: Path, tmp_path: Path) -> None:
         settings = LocalSettings(data_dir=str(data), run_as=load_identity(myself()), allowed=Allowed(no_isolation=True))
-        async with opened(lambda: LocalEngine(settings, clock)) as room:
+        async with opened(lambda: LocalEngine(settings, clock)) as harness:
             spec = shell(f"ls -d {tmp_path}")
-            assert (await room.run(spec)).exit_code == 0
+            assert (await harness.run(spec)).exit_code == 0
 
 
 class TestFiles:
     @scenario
     async def test_files_are_their_owners_alone(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = pod("sleep", "600")
-            await room.start(spec)
+            await harness.start(spec)
             for path in (data / "pods").rglob("*"):
                 assert stat.S_IMODE(path.lstat().st_mode) & 0o077 == 0, path
 
@@ -389,10 +399,10 @@ def stop_of(spec: PodSpec, grace: int) -> Stop:
     return Stop(spec.pod_id, spec.attempt, grace)
 
 
-async def said(room: Room, spec: PodSpec, words: bytes) -> None:
+async def said(harness: EngineHarness, spec: PodSpec, words: bytes) -> None:
     """Wait until the pod has said `words`, as it does when it is ready for what the test does next."""
     seen = b""
-    async for piece in room.engine.logs(LogRequest(pod_id=spec.pod_id, follow=True)):
+    async for piece in harness.engine.logs(LogRequest(pod_id=spec.pod_id, follow=True)):
         seen += piece
         if words in seen:
             return
@@ -406,10 +416,10 @@ class TestLogs:
 
     @scenario
     async def test_output_is_rotated_and_the_last_whole_lines_are_kept(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("i=1000; while [ $i -lt 2000 ]; do echo line $i; i=$((i+1)); done")
-            await room.run(spec)
-            lines = (await room.output(spec)).splitlines()
+            await harness.run(spec)
+            lines = (await harness.output(spec)).splitlines()
             assert lines[-1] == b"line 1999"
             assert lines == [f"line {number}".encode() for number in range(2000 - len(lines), 2000)]
             assert 150 <= len(lines) <= 300
@@ -417,69 +427,69 @@ class TestLogs:
 
     @scenario
     async def test_tail_limit_and_timestamps(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("echo one; echo two; printf three")
             before = clock()
-            await room.run(spec)
-            assert await room.output(spec, tail=2) == b"two\nthree"
-            assert await room.output(spec, tail=0) == b""
-            assert await room.output(spec, limit_bytes=5) == b"one\nt"
-            stamped = (await room.output(spec, timestamps=True)).splitlines()
+            await harness.run(spec)
+            assert await harness.output(spec, tail=2) == b"two\nthree"
+            assert await harness.output(spec, tail=0) == b""
+            assert await harness.output(spec, limit_bytes=5) == b"one\nt"
+            stamped = (await harness.output(spec, timestamps=True)).splitlines()
             times, words = zip(*(line.split(b" ", 1) for line in stamped), strict=True)
             assert words == (b"one", b"two", b"three")
             assert all(before <= from_iso(time.decode()) <= clock() for time in times)
 
     @scenario
     async def test_since_cuts_by_the_time_of_arrival(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell(f"echo early; until [ -e {tmp_path}/go ]; do sleep 0.01; done; echo late")
-            await room.start(spec)
-            await said(room, spec, b"early")
+            await harness.start(spec)
+            await said(harness, spec, b"early")
             heard = clock()
             between = await eventually(lambda: clock() > heard and clock())
             (tmp_path / "go").touch()
-            await room.until(spec, PodState.EXITED)
-            assert await room.output(spec, since=between) == b"late\n"
-            assert await room.output(spec, since=clock() + 1000) == b""
-            assert await room.output(spec, since=0) == b"early\nlate\n"
+            await harness.until(spec, PodState.EXITED)
+            assert await harness.output(spec, since=between) == b"late\n"
+            assert await harness.output(spec, since=clock() + 1000) == b""
+            assert await harness.output(spec, since=0) == b"early\nlate\n"
 
     @scenario
     async def test_many_thousands_of_lines_a_second(self, make: Make) -> None:
         """They neither stop the pod nor another beside it; what is kept ends with the last line."""
-        async with opened(make) as room:
+        async with opened(make) as harness:
             chatty = shell("seq 1 2000000; echo done")
-            await room.engine.apply([Start(chatty)])
-            assert (await room.run(shell("exit 3"))).exit_code == 3
-            assert (await room.until(chatty, PodState.EXITED)).exit_code == 0
-            assert (await room.output(chatty, tail=2)).split() == [b"2000000", b"done"]
+            await harness.engine.apply([Start(chatty)])
+            assert (await harness.run(shell("exit 3"))).exit_code == 3
+            assert (await harness.until(chatty, PodState.EXITED)).exit_code == 0
+            assert (await harness.output(chatty, tail=2)).split() == [b"2000000", b"done"]
 
     @scenario
     async def test_binary_output_and_very_long_lines_come_back_as_they_are(self, data: Path) -> None:
         settings = LocalSettings(data_dir=str(data), owner=load_identity(myself()))
-        async with opened(lambda: LocalEngine(settings, clock)) as room:
+        async with opened(lambda: LocalEngine(settings, clock)) as harness:
             script = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 4000 + b'x' * 3_000_000)"
             spec = pod("/usr/bin/env", "python3", "-c", script)
-            await room.run(spec)
-            assert await room.output(spec) == bytes(range(256)) * 4000 + b"x" * 3_000_000
-            assert len(await room.output(spec, timestamps=True, tail=1)) == 3_000_000 + 245 + len(
+            await harness.run(spec)
+            assert await harness.output(spec) == bytes(range(256)) * 4000 + b"x" * 3_000_000
+            assert len(await harness.output(spec, timestamps=True, tail=1)) == 3_000_000 + 245 + len(
                 "2026-01-01T00:00:00.000Z "
             )
 
     @scenario
     async def test_a_follower_sees_all_of_a_chatty_pod(self, data: Path) -> None:
         settings = LocalSettings(data_dir=str(data), owner=load_identity(myself()))
-        async with opened(lambda: LocalEngine(settings, clock)) as room:
+        async with opened(lambda: LocalEngine(settings, clock)) as harness:
             spec = shell("seq 1 200000")
-            await room.start(spec)
-            assert await room.output(spec, follow=True) == b"".join(b"%d\n" % number for number in range(1, 200_001))
+            await harness.start(spec)
+            assert await harness.output(spec, follow=True) == b"".join(b"%d\n" % number for number in range(1, 200_001))
 
     @scenario
     async def test_a_disk_that_takes_no_more_does_not_stop_the_pod(self, make: Make, data: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("echo lost; exit 7")
             place = data / "pods" / "logs" / spec.pod_id
             place.write_text("a file where the folder should be")
-            report = await room.run(spec)
+            report = await harness.run(spec)
             place.unlink()
             assert report.exit_code == 7
             assert "was not kept" in report.message
@@ -487,13 +497,13 @@ class TestLogs:
     @scenario
     async def test_old_logs_of_forgotten_pods_expire(self, settings: LocalSettings) -> None:
         engine = LocalEngine(settings, clock)
-        async with opened(lambda: engine) as room:
+        async with opened(lambda: engine) as harness:
             forgotten, known = shell("echo one"), shell("echo two")
-            await room.run(forgotten)
-            await room.run(known)
+            await harness.run(forgotten)
+            await harness.run(known)
             await engine.apply([Forget(forgotten.pod_id)])
             assert await engine.expire_logs(clock() - 60_000) == 0
             assert await engine.expire_logs(clock() + 1000) == 1
-            assert await room.output(known) == b"two\n"
+            assert await harness.output(known) == b"two\n"
             with pytest.raises(NotFound):
-                await room.output(forgotten)
+                await harness.output(forgotten)

@@ -17,8 +17,8 @@ import pytest
 from fairlead.engines.base import PodState, Start
 from fairlead.model.allowed import Allowed
 from fairlead.model.pods.supplies import Supplies
-from tests.contract.engine_room import eventually, is_running, opened, scenario, shell
-from tests.contract.storage_room import (
+from tests.contract.engine_harness import eventually, is_running, opened, scenario, shell
+from tests.contract.storage_engine import (
     AS_ROOT,
     call,
     claim,
@@ -124,9 +124,9 @@ class TestGit:
     async def test_git_branch_and_revision(
         self, data: Path, mode: dict[str, Any], web: str, members: dict[str, Any], want: str
     ) -> None:
-        async with opened(engine_maker(data, LOGIN, **settings(mode))) as room:
+        async with opened(engine_maker(data, LOGIN, **settings(mode))) as harness:
             script = "cat /code/file; stat -c ' %u' /code/file; id -u; echo new > /code/new; ls -A /dev/shm"
-            words = (await say(room, script, storage=git(web, passwordSecret="login", **members))).split()
+            words = (await say(harness, script, storage=git(web, passwordSecret="login", **members))).split()
             assert words[0] == want
             assert words[1] == words[2]
             assert len(words) == 3, "no credentials or helpers are left in sight"
@@ -143,9 +143,11 @@ class TestGit:
     )
     @scenario
     async def test_git_password(self, data: Path, mode: dict[str, Any], web: str, reference: dict[str, Any]) -> None:
-        async with opened(engine_maker(data, LOGIN, **settings(mode))) as room:
+        async with opened(engine_maker(data, LOGIN, **settings(mode))) as harness:
             assert (
-                await say(room, f"cat /code/file; grep -r {PASSWORD} /code/.git; true", storage=git(web, **reference))
+                await say(
+                    harness, f"cat /code/file; grep -r {PASSWORD} /code/.git; true", storage=git(web, **reference)
+                )
                 == "two"
             )
             assert files_with(data, PASSWORD) == []
@@ -153,33 +155,33 @@ class TestGit:
     @scenario
     async def test_git_says_what_went_wrong_and_no_secret(self, data: Path, mode: dict[str, Any], web: str) -> None:
         login = {"User": "ada", "Password": "wrong-and-secret"}
-        async with opened(engine_maker(data, Supplies(secrets={"login": login}), **settings(mode))) as room:
-            report = await room.run(shell("true", fields={"storage": git(web, passwordSecret="login")}))
+        async with opened(engine_maker(data, Supplies(secrets={"login": login}), **settings(mode))) as harness:
+            report = await harness.run(shell("true", fields={"storage": git(web, passwordSecret="login")}))
             assert report.reason == "FetchError"
             assert "storage.git[0]: git: fatal: Authentication failed" in report.message
             assert "wrong-and-secret" not in report.message
             inside = web.replace("://", "://ada:in-the-address@")
-            words = await fail(room, storage=git(inside))
+            words = await fail(harness, storage=git(inside))
             assert "in-the-address" not in words
 
     @scenario
     async def test_git_host_that_does_not_answer(self, data: Path, mode: dict[str, Any], silent: str) -> None:
         quick = settings(mode, fetch_silence_seconds=1, fetch_seconds=20)
-        async with opened(engine_maker(data, **quick)) as room:
-            words = await fail(room, storage=git(silent))
+        async with opened(engine_maker(data, **quick)) as harness:
+            words = await fail(harness, storage=git(silent))
             assert "storage.git[0]: git: fatal: unable to access" in words
-        async with opened(engine_maker(data, **settings(mode, fetch_seconds=1))) as room:
-            assert "git did not finish within 1 s" in await fail(room, storage=git(silent))
+        async with opened(engine_maker(data, **settings(mode, fetch_seconds=1))) as harness:
+            assert "git did not finish within 1 s" in await fail(harness, storage=git(silent))
 
     @scenario
     async def test_a_stop_while_it_is_fetched(self, data: Path, mode: dict[str, Any], silent: str) -> None:
         storage = git(silent) | {"emptyDirVolume": [{"path": "/bounded", "sizeLimit": "8Mi"}]}
-        async with opened(engine_maker(data, **settings(mode))) as room:
+        async with opened(engine_maker(data, **settings(mode))) as harness:
             spec = shell("true", fields={"storage": storage})
-            await room.engine.apply([Start(spec)])
+            await harness.engine.apply([Start(spec)])
             helper = await eventually(lambda: running("git-remote-http", silent), "git asks the silent host")
-            await room.engine.apply([stop_of(spec, 600)])
-            report = await room.until(spec, PodState.EXITED)
+            await harness.engine.apply([stop_of(spec, 600)])
+            report = await harness.until(spec, PodState.EXITED)
             assert report.exit_code != 0
             assert not is_running(helper)
         await nothing_left(data)
@@ -191,17 +193,17 @@ class TestGit:
             "pvc": [{"path": "/claimed"}],
         }
         supplies = Supplies(claims={0: claim("kept", size_bytes=16_000_000)})
-        async with opened(engine_maker(data, supplies, **settings(mode))) as room:
+        async with opened(engine_maker(data, supplies, **settings(mode))) as harness:
             spec = shell("true", fields={"storage": storage})
-            await room.engine.apply([Start(spec)])
+            await harness.engine.apply([Start(spec)])
             helper = await eventually(lambda: running("git-remote-http", silent), "git asks the silent host")
             os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
-            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            assert (await harness.until(spec, PodState.LOST)).reason == "SupervisorLost"
             await eventually(lambda: not is_running(helper))
             await nothing_left(data)
             again = shell("touch /claimed/x; ls /claimed", fields={"storage": {"pvc": storage["pvc"]}})
-            assert (await room.run(again)).exit_code == 0
-            assert await room.output(again) == b"x\n"
+            assert (await harness.run(again)).exit_code == 0
+            assert await harness.output(again) == b"x\n"
 
 
 @pytest.mark.parametrize(
@@ -217,8 +219,8 @@ class TestGit:
 )
 @scenario
 async def test_git_speaks_only_what_is_allowed(data: Path, item: dict[str, str], want_field: str) -> None:
-    async with opened(engine_maker(data)) as room:
-        assert f"storage.git[0].{want_field}" in await fail(room, storage=git(item.pop("repository"), **item))
+    async with opened(engine_maker(data)) as harness:
+        assert f"storage.git[0].{want_field}" in await fail(harness, storage=git(item.pop("repository"), **item))
 
 
 @pytest.fixture
@@ -235,11 +237,11 @@ def ssh_host(tmp_path: Path, repository: Path) -> Iterator[tuple[str, str]]:
 async def test_git_ssh_key(data: Path, mode: dict[str, Any], ssh_host: tuple[str, str]) -> None:
     address, key = ssh_host
     secrets = {"deploy": {"ssh-privatekey": key}, "wrong": {"ssh-privatekey": "no key"}}
-    async with opened(engine_maker(data, Supplies(secrets=secrets), **mode)) as room:
+    async with opened(engine_maker(data, Supplies(secrets=secrets), **mode)) as harness:
         reference = {"name": "deploy", "authenticationMethod": "ssh-key"}
-        assert await say(room, "cat /code/file", storage=git(address, secretRef=reference)) == "two"
+        assert await say(harness, "cat /code/file", storage=git(address, secretRef=reference)) == "two"
         assert files_with(data, "PRIVATE KEY") == []
-        words = await fail(room, storage=git(address, secretRef=reference | {"name": "wrong"}))
+        words = await fail(harness, storage=git(address, secretRef=reference | {"name": "wrong"}))
         assert "Permission denied" in words
 
 

@@ -16,7 +16,7 @@ from fairlead.engines.local.linux.capabilities import NUMBERS, RUNTIME_DEFAULT
 from fairlead.engines.local.settings import NOBODY, LocalSettings
 from fairlead.model.allowed import Allowed
 from fairlead.model.pods.podset import PodSpec
-from tests.contract.engine_room import clock, eventually, is_running, myself, opened, scenario, shell
+from tests.contract.engine_harness import clock, eventually, is_running, myself, opened, scenario, shell
 
 Make = Callable[..., LocalEngine]
 AS_ROOT = os.geteuid() == 0
@@ -47,17 +47,17 @@ def secured(script: str, **security: Any) -> PodSpec:
 
 async def said(make: Callable[[], LocalEngine], spec: PodSpec) -> str:
     """What the pod wrote; it must end well."""
-    async with opened(make) as room:
-        report = await room.run(spec)
-        words = (await room.output(spec)).decode()
+    async with opened(make) as harness:
+        report = await harness.run(spec)
+        words = (await harness.output(spec)).decode()
         assert report.exit_code == 0, (report, words)
         return words
 
 
 async def refused(make: Callable[[], LocalEngine], spec: PodSpec) -> str:
     """Why the pod was not started."""
-    async with opened(make) as room:
-        report = await room.run(spec)
+    async with opened(make) as harness:
+        report = await harness.run(spec)
         assert (report.state, report.reason) == (PodState.EXITED, "StartError"), report
         return report.message
 
@@ -263,30 +263,30 @@ class TestNamespaces:
 
     @scenario
     async def test_signals_codes_and_orphans_behind_the_first_process(self, shared: Make) -> None:
-        async with opened(shared) as room:
+        async with opened(shared) as harness:
             spec = secured("trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done")
-            await room.start(spec)
-            async for piece in room.engine.logs(LogRequest(pod_id=spec.pod_id, follow=True)):
+            await harness.start(spec)
+            async for piece in harness.engine.logs(LogRequest(pod_id=spec.pod_id, follow=True)):
                 assert piece == b"ready\n"
                 break
-            assert (await room.stop(spec, grace=20)).exit_code == 7
+            assert (await harness.stop(spec, grace=20)).exit_code == 7
             spec = secured("exec sleep 600")
-            await room.start(spec)
-            report = await room.stop(spec, grace=20)
+            await harness.start(spec)
+            report = await harness.stop(spec, grace=20)
             assert (report.exit_code, report.signal) == (143, 15)
             spec = secured("kill -9 $$")
-            assert (await room.run(spec)).signal == 9
+            assert (await harness.run(spec)).signal == 9
             spec = secured("(setsid sleep 600 & ) ; sleep 0.1; echo done")
-            assert (await room.run(spec)).exit_code == 0
+            assert (await harness.run(spec)).exit_code == 0
 
     @scenario
     async def test_a_killed_supervisor_takes_the_namespace_with_it(self, shared: Make, tmp_path: Path) -> None:
-        async with opened(shared) as room:
+        async with opened(shared) as harness:
             spec = secured("(setsid sleep 600 &) ; exec sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             journal = tmp_path / "data" / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}"
             state = json.loads(journal.read_text().splitlines()[-1])
             assert is_running(state["main"])
             os.kill(state["pid"], 9)
-            await room.until(spec, PodState.LOST)
+            await harness.until(spec, PodState.LOST)
             await eventually(lambda: not is_running(state["main"]), "the command is gone")

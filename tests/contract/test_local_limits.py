@@ -17,8 +17,8 @@ from fairlead.engines.local.linux import cgroups
 from fairlead.engines.local.plan.limits import LimitSupport, observe_means
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
-from tests.contract.engine_room import Room, clock, eventually, myself, opened, pod, scenario, shell
-from tests.contract.network_room import whole_output
+from tests.contract.engine_harness import EngineHarness, clock, eventually, myself, opened, pod, scenario, shell
+from tests.contract.network_pods import whole_output
 
 Make = Callable[..., LocalEngine]
 MEBIBYTE = 1024 * 1024
@@ -81,9 +81,9 @@ def folders_of(spec: PodSpec) -> list[str]:
 @needs_groups
 @scenario
 async def test_memory_by_control_group(make: Make) -> None:
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = python(HUNGRY, memory_limit_bytes=64 * MEBIBYTE)
-        report = await room.run(spec)
+        report = await harness.run(spec)
         assert (report.reason, report.exit_code) == ("OOMKilled", 137)
         assert str(64 * MEBIBYTE) in report.message
         assert folders_of(spec) == []
@@ -92,101 +92,101 @@ async def test_memory_by_control_group(make: Make) -> None:
 @needs_groups
 @scenario
 async def test_a_child_that_runs_out_of_memory_ends_the_pod(make: Make) -> None:
-    async with opened(make) as room:
-        report = await room.run(shell(f'python3 -c "{HUNGRY}"; sleep 600', memory_limit_bytes=64 * MEBIBYTE))
+    async with opened(make) as harness:
+        report = await harness.run(shell(f'python3 -c "{HUNGRY}"; sleep 600', memory_limit_bytes=64 * MEBIBYTE))
         assert report.reason == "OOMKilled"
 
 
 @needs_groups
 @scenario
 async def test_a_command_beside_the_pod_counts_against_its_limits(make: Make) -> None:
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE, cpu_limit_milli=500)
-        await room.start(spec)
-        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("cat", "/proc/self/cgroup")))
+        await harness.start(spec)
+        session = await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("cat", "/proc/self/cgroup")))
         output, _, _ = await whole_output(session)
         own = f"{cgroups.PREFIX}{spec.pod_id}.{spec.attempt}"
         held = [line for line in output.decode().splitlines() if line.endswith(own)]
         assert len(held) == (2 if GROUPS is not None and GROUPS.version == 1 else 1)
-        session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("python3", "-c", HUNGRY)))
+        session = await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("python3", "-c", HUNGRY)))
         assert (await whole_output(session))[2] != b"0"
 
 
 @scenario
 async def test_memory_by_watching(settings: LocalSettings) -> None:
-    async with opened(lambda: WithoutGroups(settings, clock)) as room:
-        report = await room.run(python(HUNGRY, memory_limit_bytes=64 * MEBIBYTE))
+    async with opened(lambda: WithoutGroups(settings, clock)) as harness:
+        report = await harness.run(python(HUNGRY, memory_limit_bytes=64 * MEBIBYTE))
         assert (report.reason, report.exit_code) == ("OOMKilled", 137)
 
 
 @needs_groups
 @scenario
 async def test_cpu_by_control_group(make: Make) -> None:
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = python(BUSY, cpu_limit_milli=200)
-        await room.run(spec)
-        assert float(await room.output(spec)) < 0.35
+        await harness.run(spec)
+        assert float(await harness.output(spec)) < 0.35
 
 
 @scenario
 async def test_cpu_by_affinity(settings: LocalSettings) -> None:
-    async with opened(lambda: WithoutGroups(settings, clock)) as room:
+    async with opened(lambda: WithoutGroups(settings, clock)) as harness:
         spec = python("import os; print(len(os.sched_getaffinity(0)), os.nice(0))", cpu_limit_milli=500)
-        await room.run(spec)
-        assert (await room.output(spec)).split() == [b"1", b"10"]
+        await harness.run(spec)
+        assert (await harness.output(spec)).split() == [b"1", b"10"]
 
 
 @needs_groups
 @scenario
 async def test_a_fork_bomb_ends_at_its_number(settings: LocalSettings) -> None:
     settings = msgspec.structs.replace(settings, pids_limit=30)
-    async with opened(lambda: LocalEngine(settings, clock)) as room:
+    async with opened(lambda: LocalEngine(settings, clock)) as harness:
         spec = shell("i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done; echo not reached")
-        report = await room.run(spec)
+        report = await harness.run(spec)
         assert (report.state, report.exit_code) == (PodState.EXITED, 2)
-        words = await room.output(spec)
+        words = await harness.output(spec)
         assert b"not reached" not in words
         assert b"ork" in words  # the shell's own words for it
         assert folders_of(spec) == []
         # Nobody else was hindered.
-        assert (await room.run(shell("true"))).exit_code == 0
+        assert (await harness.run(shell("true"))).exit_code == 0
 
 
 @needs_groups
 @scenario
 async def test_no_group_is_left_behind(make: Make, tmp_path: Path) -> None:
-    async with opened(make) as room:
+    async with opened(make) as harness:
         spec = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE, cpu_limit_milli=500)
-        await room.start(spec)
+        await harness.start(spec)
         assert folders_of(spec)
-        await room.engine.apply([Stop(spec.pod_id, spec.attempt, 0)])
-        await room.until(spec, PodState.EXITED)
+        await harness.engine.apply([Stop(spec.pod_id, spec.attempt, 0)])
+        await harness.until(spec, PodState.EXITED)
         assert folders_of(spec) == []
         lost = shell("sleep 600", memory_limit_bytes=64 * MEBIBYTE)
-        await room.start(lost)
-        await _kill_supervisor(room, lost, tmp_path)
+        await harness.start(lost)
+        await _kill_supervisor(harness, lost, tmp_path)
     await eventually(lambda: not folders_of(lost), "the group of a lost pod is gone once it is forgotten")
 
 
-async def _kill_supervisor(room: Room, spec: PodSpec, tmp_path: Path) -> None:
+async def _kill_supervisor(harness: EngineHarness, spec: PodSpec, tmp_path: Path) -> None:
     journal = tmp_path / "data" / "pods" / "live" / f"{spec.pod_id}.{spec.attempt}"
     os.kill(msgspec.json.decode(journal.read_text().splitlines()[-1])["pid"], 9)
-    await room.until(spec, PodState.LOST)
+    await harness.until(spec, PodState.LOST)
 
 
 class TestWithinReason:
     @scenario
     async def test_a_thousand_variables_and_a_long_argument(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             variables = tuple(EnvironmentVariable(name=f"V{number}", value="x" * 20) for number in range(1000))
             spec = pod("/bin/sh", "-c", "env | grep -c ^V; echo ${#1}", "sh", "y" * 100_000, environment=variables)
-            assert (await room.run(spec)).exit_code == 0
-            assert (await room.output(spec)).split() == [b"1000", b"100000"]
+            assert (await harness.run(spec)).exit_code == 0
+            assert (await harness.output(spec)).split() == [b"1000", b"100000"]
 
     @scenario
     async def test_more_than_the_kernel_takes(self, make: Make) -> None:
-        async with opened(make) as room:
-            report = await room.run(pod("/bin/echo", "z" * 200_000))
+        async with opened(make) as harness:
+            report = await harness.run(pod("/bin/echo", "z" * 200_000))
             assert (report.reason, report.exit_code) == ("StartError", 126)
             assert "Argument list too long" in report.message
 

@@ -10,8 +10,8 @@ import pytest
 
 from fairlead.engines.base import ExecRequest
 from fairlead.engines.local.engine import LocalEngine
-from tests.contract.engine_room import eventually, opened, scenario, shell
-from tests.contract.network_room import (
+from tests.contract.engine_harness import eventually, opened, scenario, shell
+from tests.contract.network_pods import (
     exchange,
     needs_namespaces,
     ports,
@@ -28,20 +28,20 @@ Make = Callable[[], LocalEngine]
 class TestSessions:
     @scenario
     async def test_a_command_runs_beside_the_pod_and_its_exit_code_comes_back(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             command = ("/bin/sh", "-c", "echo $RUNAI_PROJECT; echo wrong >&2; exit 7")
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
+            session = await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=command))
             assert await whole_output(session) == (b"research\n", b"wrong\n", b"7")
 
     @scenario
     async def test_input_reaches_the_command_and_its_end_too(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             request = ExecRequest(pod_id=spec.pod_id, command=("sort",), stdin=True)
-            session = await room.engine.exec(request)
+            session = await harness.engine.exec(request)
             await session.write(b"b\na\n" * 50_000)
             session.close_input()
             output, _, code = await whole_output(session)
@@ -50,12 +50,12 @@ class TestSessions:
 
     @scenario
     async def test_tty_is_a_real_terminal_of_the_asked_size(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             command = ("/bin/sh", "-c", "tty && stty size && read go && stty size")
             request = ExecRequest(pod_id=spec.pod_id, command=command, tty=True, stdin=True, columns=99, rows=33)
-            session = await room.engine.exec(request)
+            session = await harness.engine.exec(request)
             session.resize(120, 50)
             await session.write(b"go\n")
             output, _, code = await whole_output(session)
@@ -66,52 +66,54 @@ class TestSessions:
     @needs_namespaces
     @scenario
     async def test_a_command_is_in_the_pods_own_network(self, make: Make, port: int) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("readlink /proc/self/ns/net; exec sleep 600", fields=ports({"container": port}))
-            await room.start(spec)
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("readlink", "/proc/self/ns/net")))
+            await harness.start(spec)
+            session = await harness.engine.exec(
+                ExecRequest(pod_id=spec.pod_id, command=("readlink", "/proc/self/ns/net"))
+            )
             inside, _, _ = await whole_output(session)
-            await until_said(room, spec, lambda said: said == inside)
+            await until_said(harness, spec, lambda said: said == inside)
             assert inside.decode().strip() != os.readlink("/proc/self/ns/net")
 
     @scenario
     async def test_a_command_that_is_not_there_says_so(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             with pytest.raises(Exception, match="no-such-command"):
-                await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("no-such-command",)))
+                await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("no-such-command",)))
 
     @scenario
     async def test_leaving_hangs_up_on_the_command(self, make: Make, tmp_path: Path) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("sleep 600")
-            await room.start(spec)
+            await harness.start(spec)
             left = tmp_path / "left"
             script = f"exec 2>/dev/null; trap 'touch {left}; exit' HUP; echo up; while :; do sleep 0.02; done"
-            session = await room.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("/bin/sh", "-c", script)))
+            session = await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("/bin/sh", "-c", script)))
             assert await session.read() == ("output", b"up\n")
             await session.close()
             await eventually(left.exists, "the command hears that nobody listens")
 
     @scenario
     async def test_attach_reads_the_pods_output_and_writes_its_input(self, make: Make) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = shell("while read line; do echo got $line; done", stdin=True)
-            await room.start(spec)
-            session = await room.engine.attach(spec.pod_id)
+            await harness.start(spec)
+            session = await harness.engine.attach(spec.pod_id)
             await session.write(b"one\n")
             assert await session.read() == ("output", b"got one\n")
             await session.close()
-            assert (await room.output(spec)) == b"got one\n"
+            assert (await harness.output(spec)) == b"got one\n"
 
     @scenario
     async def test_dial_reaches_a_port_of_the_pod(self, make: Make, tmp_path: Path, port: int) -> None:
-        async with opened(make) as room:
+        async with opened(make) as harness:
             spec = server(tmp_path / "seen", port, "127.0.0.1", fields=ports({"container": port}) | probe(port))
-            await room.start(spec)
-            await until_ready(room, spec)
+            await harness.start(spec)
+            await until_ready(harness, spec)
             reader, writer = await asyncio.open_connection(
-                sock=socket.socket(fileno=await room.engine.dial(spec.pod_id, port))
+                sock=socket.socket(fileno=await harness.engine.dial(spec.pod_id, port))
             )
             assert await exchange(reader, writer)

@@ -11,8 +11,8 @@ import pytest
 
 from fairlead.engines.base import PodState, Start
 from fairlead.model.pods.supplies import Supplies
-from tests.contract.engine_room import eventually, opened, scenario, shell
-from tests.contract.storage_room import call, claim, engine_maker, loops_of, nothing_left, personal, say
+from tests.contract.engine_harness import eventually, opened, scenario, shell
+from tests.contract.storage_engine import call, claim, engine_maker, loops_of, nothing_left, personal, say
 from tests.contract.test_local_engine import said, state_of
 from tests.contract.test_local_volumes import SECRETS, data, needs_root
 
@@ -39,14 +39,14 @@ class TestKilled:
             "emptyDirVolume": [{"path": "/bounded", "sizeLimit": "16Mi"}],
             "secretVolume": [{"secret": "token", "mountPath": "/token"}],
         }
-        async with opened(engine_maker(data, supplies)) as room:
+        async with opened(engine_maker(data, supplies)) as harness:
             spec = shell("sleep 600", fields={"storage": storage})
-            await room.engine.apply([Start(spec)])
+            await harness.engine.apply([Start(spec)])
             await eventually(lambda: STEPS[step](data), step)
             os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
-            assert (await room.until(spec, PodState.LOST)).reason == "SupervisorLost"
+            assert (await harness.until(spec, PodState.LOST)).reason == "SupervisorLost"
             await nothing_left(data)
-            assert await say(room, "touch /claimed/x /bounded/y; ls /claimed /token", storage=storage) == (
+            assert await say(harness, "touch /claimed/x /bounded/y; ls /claimed /token", storage=storage) == (
                 "/claimed:\nx\n\n/token:\nkey\nother\n"
             )
         await nothing_left(data)
@@ -59,18 +59,18 @@ class TestFullDisk:
         call("mkdir", "-p", data)
         call("mount", "-t", "tmpfs", "-o", "size=3m", "none", data)
         try:
-            async with opened(engine_maker(data, **personal())) as room:
+            async with opened(engine_maker(data, **personal())) as harness:
                 go = data.parent / "go"
                 spec = shell(f"echo early; until [ -e {go} ]; do sleep 0.02; done; seq 1 100000; exit 7")
-                await room.start(spec)
-                await said(room, spec, b"early")
+                await harness.start(spec)
+                await said(harness, spec, b"early")
                 fill(data / "ballast")
                 go.touch()
-                report = await room.until(spec, PodState.EXITED)
+                report = await harness.until(spec, PodState.EXITED)
                 assert report.exit_code == 7
                 assert "was not kept: No space left on device" in report.message
                 (data / "ballast").unlink()
-                assert await say(room, "echo on it goes") == "on it goes\n"
+                assert await say(harness, "echo on it goes") == "on it goes\n"
         finally:
             call("umount", "-l", data)
 

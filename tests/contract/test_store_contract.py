@@ -13,7 +13,7 @@ from fairlead.store.base import Change, Comparison, Delete, Put, Query, Store, W
 from fairlead.store.collections import AUDIT, EVENTS, LEASES, PODS, WORKLOADS
 from fairlead.store.compaction import compact
 from tests.builders import pod
-from tests.contract.store_room import (
+from tests.contract.databases import (
     BOTH,
     Database,
     PostgresDatabase,

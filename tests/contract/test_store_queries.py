@@ -13,7 +13,7 @@ from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import COLLECTIONS, EVENTS, PODS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, Table
 from fairlead.store.sql import SQLITE, render_find
-from tests.contract.store_room import BOTH, Database, SqliteDatabase, event, make_database, named, opened, put, scenario
+from tests.contract.databases import BOTH, Database, SqliteDatabase, event, make_database, named, opened, put, scenario
 
 RECORDS = (
     named("alpha", created_at=30, priority=50, completed_at=5, created_by="Ada@Example.com", allocated_gpu=0.5),

@@ -20,7 +20,7 @@ from fairlead.store.collections import EVENTS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, AddColumns, Migration, Table
 from fairlead.store.postgres import open_postgres
 from fairlead.store.sqlite import SqliteSettings, open_sqlite
-from tests.contract.store_room import (
+from tests.contract.databases import (
     BOTH,
     Database,
     PostgresDatabase,

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.container_box import IMAGE, Box
+from tests.e2e.container_server import IMAGE, ContainerServer
 
 
 class Registry:
@@ -39,8 +39,8 @@ class Registry:
         self.gives.clear()
         self.is_asked.clear()
 
-    def fill(self, box: Box, image: str = IMAGE) -> None:
-        box.podman("save", "--format=oci-dir", "--output", str(self.layout), image)
+    def fill(self, containers: ContainerServer, image: str = IMAGE) -> None:
+        containers.podman("save", "--format=oci-dir", "--output", str(self.layout), image)
 
     def _find(self, path: str) -> tuple[str, bytes]:
         """The type and content of what is asked for; raises OSError or KeyError where there is none."""

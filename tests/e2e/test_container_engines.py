@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.cli_calls import Caller
-from tests.e2e.engine_box import Containerd, Docker, EngineBox
+from tests.e2e.container_engines import Containerd, ContainerEngine, Docker
 from tests.e2e.fields import conditions
 from tests.e2e.server import until
 from tests.e2e.web import bearer, exposed, fetch
@@ -38,13 +38,13 @@ ENGINES = [
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EngineBox]:
+def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerEngine]:
     engine = request.param(tmp_path_factory.mktemp("engine"))
     yield engine
     engine.close()
 
 
-def test_image_words_and_variables(engine: EngineBox) -> None:
+def test_image_words_and_variables(engine: ContainerEngine) -> None:
     assert engine.look("entry") == "the entry point and its arguments\n"
     variables = [{"name": "MINE", "value": "a b"}, {"name": "LINES", "value": "one\n two\n"}]
     script = 'echo $MINE; echo $(MINE); echo "$LINES"'
@@ -52,14 +52,14 @@ def test_image_words_and_variables(engine: EngineBox) -> None:
     assert "could not run the image" in engine.fail("absent", image="localhost/none:1", imagePullPolicy="Never")
 
 
-def test_an_archive_of_an_image(engine: EngineBox) -> None:
+def test_an_archive_of_an_image(engine: ContainerEngine) -> None:
     image = f"docker-archive:{engine.archive}"
     assert "the entry point and its arguments\n" in engine.look("archive", image=image)
     assert "could not load the image" in engine.fail("no-archive", image="docker-archive:/nowhere.tar")
     assert "loads archives only" in engine.fail("no-folder", image=f"dir:{engine.folder}")
 
 
-def test_volumes_that_an_engine_can_be_handed(engine: EngineBox) -> None:
+def test_volumes_that_an_engine_can_be_handed(engine: ContainerEngine) -> None:
     (engine.folder / "shown").mkdir()
     (engine.folder / "shown" / "file").write_text("of-the-machine")
     storage = {
@@ -75,7 +75,7 @@ def test_volumes_that_an_engine_can_be_handed(engine: EngineBox) -> None:
     assert f"{engine.name} cannot mount it here" in engine.fail("secret", "true", storage=secret)
 
 
-def test_security_and_limits(engine: EngineBox) -> None:
+def test_security_and_limits(engine: ContainerEngine) -> None:
     security = {"uidGidSource": "custom", "runAsUid": 61_234, "runAsGid": 61_235, "readOnlyRootFilesystem": True}
     script = "id -u; id -g; touch /tmp/x 2>/dev/null && echo written || echo read-only"
     assert engine.look("security", script, security=security).split() == ["61234", "61235", "read-only"]
@@ -87,7 +87,7 @@ def test_security_and_limits(engine: EngineBox) -> None:
     until(lambda: not engine.names(), "no container is left")
 
 
-def test_a_command_beside_it(engine: EngineBox) -> None:
+def test_a_command_beside_it(engine: ContainerEngine) -> None:
     workload = engine.submit("beside", "sleep 600")
     engine.server.until_phase(workload, "Running")
     called = Caller(engine.server.data_dir)(
@@ -98,7 +98,7 @@ def test_a_command_beside_it(engine: EngineBox) -> None:
     engine.delete(workload)
 
 
-def test_a_port_behind_a_url(engine: EngineBox) -> None:
+def test_a_port_behind_a_url(engine: ContainerEngine) -> None:
     probe = {"readiness": {"periodSeconds": 1, "handler": {"httpGet": {"port": 18_377}}}}
     script = "echo hello > /tmp/index.html; httpd -f -p 18377 -h /tmp"
     workload = engine.submit("web", script, exposedUrls=[{"container": 18_377}], probes=probe)
@@ -108,7 +108,7 @@ def test_a_port_behind_a_url(engine: EngineBox) -> None:
     engine.delete(workload)
 
 
-def test_what_starts_programs_in_other_pods_is_refused(engine: EngineBox) -> None:
+def test_what_starts_programs_in_other_pods_is_refused(engine: ContainerEngine) -> None:
     spec: dict[str, Any] = {"image": "x", "command": "true", "distributedFramework": "MPI", "numWorkers": 1}
     body = {"name": "ring", "projectId": "1", "clusterId": engine.server.credentials["clusterId"], "spec": spec}
     answer = engine.server.call("POST", "/api/v1/workloads/distributed", body)
@@ -116,7 +116,7 @@ def test_what_starts_programs_in_other_pods_is_refused(engine: EngineBox) -> Non
     assert "podman" in engine.server.until_phase(answer.json["workloadId"], "Failed")["phaseMessage"]
 
 
-def test_nothing_is_left_after_a_lost_supervisor(engine: EngineBox) -> None:
+def test_nothing_is_left_after_a_lost_supervisor(engine: ContainerEngine) -> None:
     workload = engine.submit("lost", "sleep 600")
     engine.server.until_phase(workload, "Running")
     (name,) = until(engine.names, "its container")

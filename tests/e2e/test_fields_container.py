@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.container_box import IMAGE, Box, beside, opened
+from tests.e2e.container_server import IMAGE, ContainerServer, beside, opened
 from tests.e2e.fields import refuse
 from tests.e2e.registry import Registry
 from tests.e2e.server import until
@@ -36,12 +36,14 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Iterator[Box]:
+def containers(tmp_path_factory: pytest.TempPathFactory, registry: Registry) -> Iterator[ContainerServer]:
     folder = tmp_path_factory.mktemp("box")
     environment = {**os.environ, "CONTAINERS_REGISTRIES_CONF": str(registry.configuration)}
-    with opened(folder, "--personal", "--node", NODE, "--allow", "git-protocol=http", environment=environment) as box:
-        registry.fill(box)
-        yield box
+    with opened(
+        folder, "--personal", "--node", NODE, "--allow", "git-protocol=http", environment=environment
+    ) as containers:
+        registry.fill(containers)
+        yield containers
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +65,14 @@ def git_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def shared(box: Box) -> Iterator[Box]:
-    (box.folder / "allowed").mkdir()
-    with beside(box, "--allow", f"host-path={box.folder}/allowed") as shared:
+def shared(containers: ContainerServer) -> Iterator[ContainerServer]:
+    (containers.folder / "allowed").mkdir()
+    with beside(containers, "--allow", f"host-path={containers.folder}/allowed") as shared:
         yield shared
 
 
-def keep(box: Box, kind: str, name: str, values: dict[str, str]) -> str:
-    answer = box.server.call("POST", f"/api/v1/{kind}", {"name": name, "projectId": "1", "data": values})
+def keep(containers: ContainerServer, kind: str, name: str, values: dict[str, str]) -> str:
+    answer = containers.server.call("POST", f"/api/v1/{kind}", {"name": name, "projectId": "1", "data": values})
     assert answer.status == 201, answer
     return str(answer.json["id"])
 
@@ -78,9 +80,9 @@ def keep(box: Box, kind: str, name: str, values: dict[str, str]) -> str:
 # Volumes
 
 
-def test_files_of_config_maps_and_secrets(box: Box) -> None:
-    keep(box, "config-maps", "settings", {"a.conf": "x=1\n", "b.conf": "y=2\n"})
-    keep(box, "secrets", "hushed", {"token": "planted-canary"})
+def test_files_of_config_maps_and_secrets(containers: ContainerServer) -> None:
+    keep(containers, "config-maps", "settings", {"a.conf": "x=1\n", "b.conf": "y=2\n"})
+    keep(containers, "secrets", "hushed", {"token": "planted-canary"})
     storage = {
         "configMapVolume": [
             {"configMap": "settings", "mountPath": "/conf"},
@@ -92,12 +94,18 @@ def test_files_of_config_maps_and_secrets(box: Box) -> None:
         "cat /conf/a.conf /etc/only.conf; stat -L -c %a /hushed/token; cat /hushed/token | tr a-z A-Z; echo;"
         "touch /conf/new /hushed/new 2>/dev/null || echo read-only"
     )
-    assert box.look("files", script, storage=storage).split() == ["x=1", "y=2", "400", "PLANTED-CANARY", "read-only"]
-    found = [path for path in box.folder.rglob("*") if path.is_file() and b"planted-canary" in path.read_bytes()]
+    assert containers.look("files", script, storage=storage).split() == [
+        "x=1",
+        "y=2",
+        "400",
+        "PLANTED-CANARY",
+        "read-only",
+    ]
+    found = [path for path in containers.folder.rglob("*") if path.is_file() and b"planted-canary" in path.read_bytes()]
     assert found == []
 
 
-def test_files_follow_changes(shared: Box) -> None:
+def test_files_follow_changes(shared: ContainerServer) -> None:
     """In a container that runs, and as its own user, without a restart."""
     id = keep(shared, "secrets", "followed", {"token": "first"})
     storage = {"secretVolume": [{"secret": "followed", "mountPath": "/followed", "defaultMode": "0400"}]}
@@ -113,7 +121,7 @@ def test_files_follow_changes(shared: Box) -> None:
     assert shared.server.logs(workload).split() == ["first", "more", "second"]
 
 
-def test_empty_dirs(box: Box) -> None:
+def test_empty_dirs(containers: ContainerServer) -> None:
     storage = {
         "emptyDirVolume": [
             {"path": "/plain"},
@@ -127,25 +135,27 @@ def test_empty_dirs(box: Box) -> None:
         " dd if=/dev/zero of=/$place/full bs=1M count=32 2>/dev/null || echo $place is full; done"
     )
     want = ["plain", "/memory tmpfs", "/bounded ext4", "memory is full", "bounded is full"]
-    assert box.look("empty", script, storage=storage).splitlines() == want
+    assert containers.look("empty", script, storage=storage).splitlines() == want
 
 
-def test_a_claim_is_the_same_for_containers_and_processes(box: Box) -> None:
+def test_a_claim_is_the_same_for_containers_and_processes(containers: ContainerServer) -> None:
     claim = {"claimName": "between", "path": "/claim"}
     made = {"pvc": [{**claim, "claimInfo": {"size": "16Mi"}}]}
-    keeper = box.submit("keeper", "echo from a container > /claim/note; sleep 600", storage=made)
-    box.server.until_phase(keeper, "Running")
+    keeper = containers.submit("keeper", "echo from a container > /claim/note; sleep 600", storage=made)
+    containers.server.until_phase(keeper, "Running")
     on_host = {"annotations": [{"name": "fairlead/runtime", "value": "host"}]}
     there = {"pvc": [{**claim, "existingPvc": True}]}
     script = "until test -s /claim/note; do sleep 0.1; done; cat /claim/note"
-    assert box.look("process", script, storage=there, **on_host) == "from a container"
+    assert containers.look("process", script, storage=there, **on_host) == "from a container"
     only = {"pvc": [{**claim, "existingPvc": True, "readOnly": True}]}
-    assert box.look("reader", "touch /claim/x 2>/dev/null || cat /claim/note", storage=only) == "from a container"
-    box.delete(keeper)
-    until(lambda: not box.names(), "the container is gone")
+    assert (
+        containers.look("reader", "touch /claim/x 2>/dev/null || cat /claim/note", storage=only) == "from a container"
+    )
+    containers.delete(keeper)
+    until(lambda: not containers.names(), "the container is gone")
 
 
-def test_host_path(shared: Box) -> None:
+def test_host_path(shared: ContainerServer) -> None:
     allowed = shared.folder / "allowed"
     (allowed / "file").write_text("of the machine\n")
     (allowed / "way-out").symlink_to("/etc")
@@ -160,15 +170,15 @@ def test_host_path(shared: Box) -> None:
     assert "allowed" in refuse(shared.server, "other", image=IMAGE, storage=other)
 
 
-def test_git(box: Box, git_url: str) -> None:
+def test_git(containers: ContainerServer, git_url: str) -> None:
     storage = {"git": [{"repository": git_url, "path": "/code"}]}
-    assert box.look("git", "cat /code/README", storage=storage) == "a repository"
+    assert containers.look("git", "cat /code/README", storage=storage) == "a repository"
     broken = {"git": [{"repository": f"{git_url}-not-there", "path": "/code"}]}
-    workload = box.submit("no-git", "true", storage=broken, backoffLimit=0)
-    assert "git" in box.server.until_phase(workload, "Failed")["phaseMessage"]
+    workload = containers.submit("no-git", "true", storage=broken, backoffLimit=0)
+    assert "git" in containers.server.until_phase(workload, "Failed")["phaseMessage"]
 
 
-def test_volumes_belong_to_the_containers_own_user(shared: Box) -> None:
+def test_volumes_belong_to_the_containers_own_user(shared: ContainerServer) -> None:
     keep(shared, "secrets", "mine", {"token": "for-its-user"})
     storage = {
         "secretVolume": [{"secret": "mine", "mountPath": "/mine", "defaultMode": "0400"}],
@@ -181,14 +191,14 @@ def test_volumes_belong_to_the_containers_own_user(shared: Box) -> None:
     assert words == ["4321", "for-its-user", "written"]
 
 
-def test_create_home_dir(box: Box) -> None:
+def test_create_home_dir(containers: ContainerServer) -> None:
     script = "echo $HOME; touch $HOME/mine && stat -c %a $HOME"
-    assert box.look("home", script, createHomeDir=True).split() == ["/home/runai-home", "700"]
+    assert containers.look("home", script, createHomeDir=True).split() == ["/home/runai-home", "700"]
 
 
-def test_places_that_a_runtime_cannot_be_told(box: Box) -> None:
+def test_places_that_a_runtime_cannot_be_told(containers: ContainerServer) -> None:
     storage = {"emptyDirVolume": [{"path": "/with:colon"}]}
-    assert "':'" in refuse(box.server, "colon", image=IMAGE, storage=storage)
+    assert "':'" in refuse(containers.server, "colon", image=IMAGE, storage=storage)
 
 
 # Network
@@ -196,7 +206,7 @@ def test_places_that_a_runtime_cannot_be_told(box: Box) -> None:
 SERVE = "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"
 
 
-def test_ports_urls_and_probes(box: Box) -> None:
+def test_ports_urls_and_probes(containers: ContainerServer) -> None:
     """Two containers listen on the same port, are ready when their probes pass, and are reached by URL and port."""
     probe = {"readiness": {"periodSeconds": 1, "handler": {"httpGet": {"port": 8080, "path": "/ready"}}}}
     spec: dict[str, Any] = {
@@ -204,86 +214,86 @@ def test_ports_urls_and_probes(box: Box) -> None:
         "ports": [{"container": 8080, "serviceType": "NodePort"}],
         "probes": probe,
     }
-    twins = [box.submit(name, f"hostname > /tmp/name; {SERVE}", **spec) for name in ("twin-one", "twin-two")]
+    twins = [containers.submit(name, f"hostname > /tmp/name; {SERVE}", **spec) for name in ("twin-one", "twin-two")]
     for twin in twins:
-        until(partial(is_unready, box, twin), "its probe, which does not pass yet")
+        until(partial(is_unready, containers, twin), "its probe, which does not pass yet")
     for twin in twins:
-        name = f"fairlead-{pod_id(box, twin)}.1"
-        until(partial(is_there, box, name), "its container")
-        box.podman("exec", name, "/bin/touch", "/tmp/ready")
-        box.server.until_phase(twin, "Running")
-        answer = fetch(exposed(box.server, twin), "/name", **bearer(box.server.token))
+        name = f"fairlead-{pod_id(containers, twin)}.1"
+        until(partial(is_there, containers, name), "its container")
+        containers.podman("exec", name, "/bin/touch", "/tmp/ready")
+        containers.server.until_phase(twin, "Running")
+        answer = fetch(exposed(containers.server, twin), "/name", **bearer(containers.server.token))
         assert (answer.status, answer.body.decode()[:5]) == (200, "twin-")
-        connections = box.server.workload(twin)["externalConnections"]
+        connections = containers.server.workload(twin)["externalConnections"]
         assert any(each["connectionType"] == "NodePort" for each in connections)
-        box.delete(twin)
-    until(lambda: not box.names(), "the containers are gone")
+        containers.delete(twin)
+    until(lambda: not containers.names(), "the containers are gone")
 
 
-def is_unready(box: Box, workload: str) -> bool:
-    return "readiness" in box.server.message(workload)
+def is_unready(containers: ContainerServer, workload: str) -> bool:
+    return "readiness" in containers.server.message(workload)
 
 
-def is_there(box: Box, name: str) -> bool:
-    return name in box.podman("ps", "--format={{.Names}}").split()
+def is_there(containers: ContainerServer, name: str) -> bool:
+    return name in containers.podman("ps", "--format={{.Names}}").split()
 
 
-def pod_id(box: Box, workload: str) -> str:
-    (pod,) = box.server.call("GET", f"/api/v1/workloads/{workload}/pods").json["pods"]
+def pod_id(containers: ContainerServer, workload: str) -> str:
+    (pod,) = containers.server.call("GET", f"/api/v1/workloads/{workload}/pods").json["pods"]
     return str(pod["id"])
 
 
 # Credentials
 
 
-def test_image_pull_secrets_name(box: Box, registry: Registry) -> None:
+def test_image_pull_secrets_name(containers: ContainerServer, registry: Registry) -> None:
     image = f"{registry.address}/box:1"
-    denied = box.submit("denied", image=image, imagePullPolicy="Always", backoffLimit=0)
-    assert "could not run the image" in box.server.until_phase(denied, "Failed")["phaseMessage"]
+    denied = containers.submit("denied", image=image, imagePullPolicy="Always", backoffLimit=0)
+    assert "could not run the image" in containers.server.until_phase(denied, "Failed")["phaseMessage"]
     auth = base64.b64encode(b"reader:let-me-in").decode()
     configuration = json.dumps({"auths": {registry.address: {"auth": auth}}})
-    keep(box, "secrets", "registry", {".dockerconfigjson": configuration})
+    keep(containers, "secrets", "registry", {".dockerconfigjson": configuration})
     given: dict[str, Any] = {"imagePullSecrets": [{"name": "registry"}], "imagePullPolicy": "Always"}
-    assert box.look("let-in", image=image, **given) == "the entry point and its arguments"
-    found = [path for path in box.folder.rglob("*") if path.is_file() and auth.encode() in path.read_bytes()]
+    assert containers.look("let-in", image=image, **given) == "the entry point and its arguments"
+    found = [path for path in containers.folder.rglob("*") if path.is_file() and auth.encode() in path.read_bytes()]
     assert found == []
 
 
-def test_image_pull_secrets_user_credential(box: Box, registry: Registry) -> None:
+def test_image_pull_secrets_user_credential(containers: ContainerServer, registry: Registry) -> None:
     auth = base64.b64encode(b"reader:let-me-in").decode()
     data = {".dockerconfigjson": json.dumps({"auths": {registry.address: {"auth": auth}}})}
-    answer = box.server.call("POST", "/api/v1/user-credentials", {"name": "my-registry", "data": data})
+    answer = containers.server.call("POST", "/api/v1/user-credentials", {"name": "my-registry", "data": data})
     assert answer.status == 201, answer
     given: dict[str, Any] = {
         "imagePullSecrets": [{"name": "my-registry", "userCredential": True}],
         "imagePullPolicy": "Always",
     }
-    assert box.look("own", image=f"{registry.address}/box:1", **given) == "the entry point and its arguments"
+    assert containers.look("own", image=f"{registry.address}/box:1", **given) == "the entry point and its arguments"
 
 
 # Compute
 
 
-def test_gpu_environment(box: Box) -> None:
+def test_gpu_environment(containers: ContainerServer) -> None:
     compute = {"gpuDevicesRequest": 2}
     script = "echo $CUDA_VISIBLE_DEVICES/$NVIDIA_VISIBLE_DEVICES/$RUNAI_NUM_OF_GPUS"
-    visible, names, number = box.look("devices", script, compute=compute).split("/")
+    visible, names, number = containers.look("devices", script, compute=compute).split("/")
     assert (visible, number) == (names, "2")
     assert len(set(visible.split(","))) == 2
 
 
-def test_limits(box: Box) -> None:
+def test_limits(containers: ContainerServer) -> None:
     """The runtime's own groups hold what is asked; the script reads them in whichever layout there is."""
     script = (
         "cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null"
         " || cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max"
     )
-    words = box.look("limits", script, compute={"cpuCoreLimit": 0.5, "cpuMemoryLimit": "64Mi"}).split()
+    words = containers.look("limits", script, compute={"cpuCoreLimit": 0.5, "cpuMemoryLimit": "64Mi"}).split()
     assert words[0] == "50000"
     assert words[-1] == str(64 << 20)
 
 
-def test_large_shm_request(box: Box) -> None:
+def test_large_shm_request(containers: ContainerServer) -> None:
     script = "dd if=/dev/zero of=/dev/shm/much bs=1M count=80 2>/dev/null && echo room || echo full"
-    assert box.look("small", script) == "full"
-    assert box.look("large", script, compute={"largeShmRequest": True}) == "room"
+    assert containers.look("small", script) == "full"
+    assert containers.look("large", script, compute={"largeShmRequest": True}) == "room"

@@ -7,8 +7,8 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from tests.clusters import running_cluster, set_nodes
+from tests.kubernetes.cluster_harness import ClusterHarness
 from tests.kubernetes.meddler import Meddler
-from tests.kubernetes.room import Room
 
 NODES = ("node-1", "node-2")
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
@@ -27,9 +27,9 @@ def two_nodes(cluster: clusters.Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def room(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+def harness(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterHarness]:
     """A server on the cluster with a project of its own, so that test files do not meet."""
-    yield from _opened(Room(cluster, tmp_path_factory.mktemp("server")))
+    yield from _opened(ClusterHarness(cluster, tmp_path_factory.mktemp("server")))
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +42,23 @@ def meddler(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest.fixture(scope="module")
-def meddled_room(
+def meddled_harness(
     cluster: clusters.Cluster, meddler: Meddler, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Room]:
-    """As `room`, with a server that goes through the proxy."""
-    yield from _opened(Room(cluster, tmp_path_factory.mktemp("server"), meddler.kubeconfig))
+) -> Iterator[ClusterHarness]:
+    """As `harness`, with a server that goes through the proxy."""
+    yield from _opened(ClusterHarness(cluster, tmp_path_factory.mktemp("server"), meddler.kubeconfig))
 
 
-def _opened(room: Room) -> Iterator[Room]:
+def _opened(harness: ClusterHarness) -> Iterator[ClusterHarness]:
     try:
-        room.open(CRDS)
-        yield room
+        harness.open(CRDS)
+        yield harness
     finally:
-        room.close()
+        harness.close()
 
 
 @pytest.fixture(autouse=True)
-def clean(room: Room) -> Iterator[None]:
+def clean(harness: ClusterHarness) -> Iterator[None]:
     """Nothing of a test is left for the next."""
     yield
-    room.delete_all()
+    harness.delete_all()

@@ -7,7 +7,7 @@ from typing import Any
 
 from deploy.cluster.api import ApiError
 from tests.e2e.server import until
-from tests.kubernetes.room import ID, PATIENCE, Room
+from tests.kubernetes.cluster_harness import ID, PATIENCE, ClusterHarness
 
 RUNNERS = ("Job", "Deployment", "LeaderWorkerSet")
 #: Kinds of which something could be left over.
@@ -23,33 +23,33 @@ class Member:
     want: str
 
 
-Start = Callable[[Room, int], list[Member]]
+Start = Callable[[ClusterHarness, int], list[Member]]
 
 
-def start_trainings(room: Room, count: int, first: int = 0) -> list[Member]:
+def start_trainings(harness: ClusterHarness, count: int, first: int = 0) -> list[Member]:
     """On nodes without a kubelet: some that end well, some that fail, some that run on."""
     made = []
     for number in range(first, first + count):
         seconds = None if number % 4 == 3 else 2 + number % 3
         code = 5 if number % 4 == 2 else 0
         name = f"many-{number}"
-        id = room.train(name, gpus=0, seconds=seconds, code=code, backoffLimit=0)
+        id = harness.train(name, gpus=0, seconds=seconds, code=code, backoffLimit=0)
         made.append(Member(id, name, "training", {2: "Failed", 3: "Running"}.get(number % 4, "Completed")))
     return made
 
 
-def start_groups(room: Room, count: int, first: int = 0) -> list[Member]:
+def start_groups(harness: ClusterHarness, count: int, first: int = 0) -> list[Member]:
     """A leader and a worker each, on nodes without a kubelet."""
-    pod = room.spec(gpus=0)
+    pod = harness.spec(gpus=0)
     made = []
     for number in range(first, first + count):
         name = f"group-{number}"
-        id = room.submit("groups", name, {"leader": pod, "worker": pod, "workers": 1, "replicas": 1})
+        id = harness.submit("groups", name, {"leader": pod, "worker": pod, "workers": 1, "replicas": 1})
         made.append(Member(id, name, "groups", "Running"))
     return made
 
 
-def start_real(room: Room, count: int, first: int = 0) -> list[Member]:
+def start_real(harness: ClusterHarness, count: int, first: int = 0) -> list[Member]:
     """In containers: some that end well, some that fail, some that run on."""
     scripts = {0: ("sleep 2", "Completed"), 1: ("sleep 3; exit 3", "Failed"), 2: ("sleep 1000", "Running")}
     made = []
@@ -57,25 +57,25 @@ def start_real(room: Room, count: int, first: int = 0) -> list[Member]:
         script, want = scripts[number % 3]
         name = f"real-{number}"
         # A kubelet that is killed while it starts a container may fail the pod, which is no fault of ours.
-        spec = room.real(script) | {"backoffLimit": 0 if want == "Failed" else 3, "terminationGracePeriodSeconds": 1}
-        made.append(Member(room.submit("training", name, spec), name, "training", want))
+        spec = harness.real(script) | {"backoffLimit": 0 if want == "Failed" else 3, "terminationGracePeriodSeconds": 1}
+        made.append(Member(harness.submit("training", name, spec), name, "training", want))
     return made
 
 
-def until_some_run(room: Room, members: list[Member]) -> None:
+def until_some_run(harness: ClusterHarness, members: list[Member]) -> None:
     """The moment for a fault: some have begun and others have not."""
-    until(lambda: any(room.server.phase(one.id) == "Running" for one in members[:6]), "a first pod", PATIENCE)
+    until(lambda: any(harness.server.phase(one.id) == "Running" for one in members[:6]), "a first pod", PATIENCE)
 
 
-def until_settled(room: Room, members: list[Member]) -> None:
+def until_settled(harness: ClusterHarness, members: list[Member]) -> None:
     """Every workload is where it should be, and both sides say the same of every object."""
     for one in members:
-        found = room.until_phase(one.id, one.want, "Completed", "Failed")
+        found = harness.until_phase(one.id, one.want, "Completed", "Failed")
         assert found["phase"] == one.want, (one.name, found["phase"], found["phaseMessage"])
     try:
-        until_none(lambda: differences(room, members), "agreement")
+        until_none(lambda: differences(harness, members), "agreement")
     except AssertionError as error:
-        raise AssertionError(f"{error}; the server said last:\n{room.server.errors()}") from error
+        raise AssertionError(f"{error}; the server said last:\n{harness.server.errors()}") from error
 
 
 def until_none(find: Callable[[], list[str]], what: str) -> None:
@@ -95,25 +95,25 @@ def until_none(find: Callable[[], list[str]], what: str) -> None:
         raise AssertionError(f"{error}: {last}") from error
 
 
-def differences(room: Room, members: list[Member]) -> list[str]:
+def differences(harness: ClusterHarness, members: list[Member]) -> list[str]:
     """Where our records and the cluster's objects do not say the same."""
     found: list[str] = []
-    theirs = by_workload(room)
+    theirs = by_workload(harness)
     found += [f"objects of {id}, which nobody asked for" for id in theirs.keys() - {one.id for one in members}]
     for one in members:
-        seen = room.server.workload(one.id)
+        seen = harness.server.workload(one.id)
         objects = theirs.get(one.id, [])
         runners = [each for each in objects if each["kind"] in RUNNERS]
         if len(runners) != 1:
             found.append(f"{one.name}: {len(runners)} objects that make its pods")
         found += [f"{one.name}: {said}" for said in _unlike_end(seen, runners)]
-        found += [f"{one.name}: {said}" for said in _unlike_pods(room, one, seen, objects)]
+        found += [f"{one.name}: {said}" for said in _unlike_pods(harness, one, seen, objects)]
     return found
 
 
-def by_workload(room: Room) -> dict[str, list[dict[str, Any]]]:
+def by_workload(harness: ClusterHarness) -> dict[str, list[dict[str, Any]]]:
     grouped: dict[str, list[dict[str, Any]]] = {}
-    for each in room.objects(OURS):
+    for each in harness.objects(OURS):
         id = each["metadata"].get("labels", {}).get(ID)
         if id:
             grouped.setdefault(id, []).append(each)
@@ -133,8 +133,10 @@ def _unlike_end(seen: dict[str, Any], runners: list[dict[str, Any]]) -> list[str
     return said
 
 
-def _unlike_pods(room: Room, one: Member, seen: dict[str, Any], objects: list[dict[str, Any]]) -> list[str]:
-    ours = {pod["id"]: pod for pod in room.pods(one.id)}
+def _unlike_pods(
+    harness: ClusterHarness, one: Member, seen: dict[str, Any], objects: list[dict[str, Any]]
+) -> list[str]:
+    ours = {pod["id"]: pod for pod in harness.pods(one.id)}
     theirs = {each["metadata"]["uid"]: each for each in objects if each["kind"] == "Pod"}
     said = []
     for uid, pod in theirs.items():
@@ -154,14 +156,14 @@ def _unlike_pods(room: Room, one: Member, seen: dict[str, Any], objects: list[di
     return said
 
 
-def leftovers(room: Room) -> list[str]:
+def leftovers(harness: ClusterHarness) -> list[str]:
     """Objects of workloads in the project's namespace."""
     return sorted(
-        f"{each['kind']}/{each['metadata']['name']}" for objects in by_workload(room).values() for each in objects
+        f"{each['kind']}/{each['metadata']['name']}" for objects in by_workload(harness).values() for each in objects
     )
 
 
-def end_all(room: Room) -> None:
+def end_all(harness: ClusterHarness) -> None:
     """Delete everything through the server, and see in the cluster that nothing is left."""
-    room.delete_all()
-    until_none(lambda: leftovers(room), "an empty namespace")
+    harness.delete_all()
+    until_none(lambda: leftovers(harness), "an empty namespace")

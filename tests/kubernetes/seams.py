@@ -38,7 +38,7 @@ from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, Request
 from fairlead.model.records.organization import Department, NodePool, Project
 from fairlead.model.records.phase import ENDED, PodPhase
 from tests.builders import container_fields
-from tests.contract.engine_room import clock, myself, shell
+from tests.contract.engine_harness import clock, myself, shell
 
 DEADLINE = 120.0
 

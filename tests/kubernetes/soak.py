@@ -17,10 +17,10 @@ from pathlib import Path
 from deploy.cluster import cluster as clusters
 from deploy.cluster import control
 from tests.clusters import running_cluster, set_nodes
+from tests.kubernetes.cluster_harness import ClusterHarness
 from tests.kubernetes.conftest import CRDS, NODES
 from tests.kubernetes.crowd import end_all, start_groups, start_real, start_trainings, until_settled, until_some_run
 from tests.kubernetes.meddler import Meddler, Trouble
-from tests.kubernetes.room import Room
 
 PROGRAMS = (
     *("etcd", "kube-apiserver", "kube-controller-manager", "kai-scheduler", "kai-binder", "kai-podgrouper"),
@@ -41,8 +41,8 @@ TROUBLES = {
 
 
 class Soak:
-    def __init__(self, room: Room, meddler: Meddler, seed: int, workloads: int) -> None:
-        self.room = room
+    def __init__(self, harness: ClusterHarness, meddler: Meddler, seed: int, workloads: int) -> None:
+        self.harness = harness
         self.meddler = meddler
         self.random = random.Random(seed)
         self.workloads = workloads
@@ -61,48 +61,48 @@ class Soak:
 
     def _round(self) -> None:
         few = self.workloads // 5
-        members = start_trainings(self.room, self.workloads - 2 * few)
-        members += start_groups(self.room, few) + start_real(self.room, few)
-        until_some_run(self.room, members)
+        members = start_trainings(self.harness, self.workloads - 2 * few)
+        members += start_groups(self.harness, few) + start_real(self.harness, few)
+        until_some_run(self.harness, members)
         for _ in range(self.random.randint(3, 6)):
             self._strike()
             time.sleep(self.random.uniform(0.1, 4))
         self.meddler.trouble()
-        until_settled(self.room, members)
+        until_settled(self.harness, members)
         self._strike()
-        end_all(self.room)
+        end_all(self.harness)
         self.meddler.trouble()
 
     def _strike(self) -> None:
         name = self.random.choice((*PROGRAMS, *TROUBLES, SERVER, SERVER, CUT))
         self.faults[name] += 1
         if name == SERVER:
-            self.room.server.kill()
-            self.room.server.start()
+            self.harness.server.kill()
+            self.harness.server.start()
         elif name == CUT:
             self.meddler.cut_watches()
         elif name in TROUBLES:
             self.meddler.trouble(TROUBLES[name])
             self.meddler.cut_watches()
         else:
-            control.kill(self.room.cluster.layout.folder, name)
+            control.kill(self.harness.cluster.layout.folder, name)
 
 
 def soak(cluster: clusters.Cluster, folder: Path, given: argparse.Namespace) -> bool:
     """Whether everything held."""
     set_nodes(cluster, *NODES)
     meddler = Meddler(cluster.layout, folder, given.seed).start()
-    room = Room(cluster, folder, meddler.kubeconfig)
-    work = Soak(room, meddler, given.seed, given.workloads)
+    harness = ClusterHarness(cluster, folder, meddler.kubeconfig)
+    work = Soak(harness, meddler, given.seed, given.workloads)
     try:
-        room.open(CRDS)
+        harness.open(CRDS)
         work.run(given.minutes * 60)
     except AssertionError as error:
-        sys.stdout.write(f"seed {given.seed}, round {work.rounds + 1}: {error}\n{room.server.errors()}\n")
+        sys.stdout.write(f"seed {given.seed}, round {work.rounds + 1}: {error}\n{harness.server.errors()}\n")
         return False
     finally:
         meddler.trouble()
-        room.close()
+        harness.close()
         meddler.close()
     sys.stdout.write(
         f"seed {given.seed}: {work.rounds} rounds of {given.workloads}; both sides agree, nothing is left\n"

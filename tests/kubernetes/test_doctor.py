@@ -11,8 +11,8 @@ from deploy.cluster import control
 from fairlead.engines.kubernetes.install.doctor import examine
 from fairlead.engines.kubernetes.install.manifests import Installation, render_permissions
 from tests.e2e.server import until
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.field_cases import STAYS
-from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
 
@@ -25,32 +25,32 @@ PARTS = {
 
 
 @contextmanager
-def without(room: Room, program: str) -> Iterator[None]:
-    control.stop(room.cluster.layout.folder, program)
+def without(harness: ClusterHarness, program: str) -> Iterator[None]:
+    control.stop(harness.cluster.layout.folder, program)
     try:
         yield
     finally:
-        control.start_again(room.cluster.layout.folder, program)
+        control.start_again(harness.cluster.layout.folder, program)
 
 
 @pytest.mark.parametrize("program", PARTS)
-def test_a_part_of_kai_that_does_not_work(room: Room, program: str) -> None:
+def test_a_part_of_kai_that_does_not_work(harness: ClusterHarness, program: str) -> None:
     what, words = PARTS[program]
-    with without(room, program):
-        workload = room.submit("training", "quiet", room.real(STAYS))
-        until(lambda: words in room.server.message(workload), words, PATIENCE)
-        until(lambda: what in missing(room), f"{what} among what is missing", PATIENCE)
-    room.until_phase(workload, "Running")
-    until(lambda: what not in missing(room), "everything at work", PATIENCE)
+    with without(harness, program):
+        workload = harness.submit("training", "quiet", harness.real(STAYS))
+        until(lambda: words in harness.server.message(workload), words, PATIENCE)
+        until(lambda: what in missing(harness), f"{what} among what is missing", PATIENCE)
+    harness.until_phase(workload, "Running")
+    until(lambda: what not in missing(harness), "everything at work", PATIENCE)
 
 
-def missing(room: Room) -> set[str]:
-    found = examine(str(room.cluster.kubeconfig))
+def missing(harness: ClusterHarness) -> set[str]:
+    found = examine(str(harness.cluster.kubeconfig))
     return {one.what for one in found if one.state == "missing"}
 
 
 @pytest.fixture
-def rights(room: Room, tmp_path: Path) -> Iterator[str]:
+def rights(harness: ClusterHarness, tmp_path: Path) -> Iterator[str]:
     """A kubeconfig of an account that may do what the server's own may."""
     name = "doctor-rights"
     role, binding = render_permissions(Installation(image="", namespace="default"))
@@ -59,17 +59,17 @@ def rights(room: Room, tmp_path: Path) -> Iterator[str]:
     binding["roleRef"]["name"] = binding["subjects"][0]["name"] = name
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
     objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, role, binding]})
-    room.kubectl("apply", "-f", "-", stdin=objects)
-    found = json.loads(room.kubectl("config", "view", "--raw", "-o", "json").stdout)
-    token = room.kubectl("create", "token", name, "-n", "default").stdout.strip()
+    harness.kubectl("apply", "-f", "-", stdin=objects)
+    found = json.loads(harness.kubectl("config", "view", "--raw", "-o", "json").stdout)
+    token = harness.kubectl("create", "token", name, "-n", "default").stdout.strip()
     found["users"][0]["user"] = {"token": token}
     file = tmp_path / "kubeconfig"
     file.write_text(json.dumps(found))
     yield str(file)
-    room.kubectl("delete", "-f", "-", stdin=objects)
+    harness.kubectl("delete", "-f", "-", stdin=objects)
 
 
-def test_the_servers_own_rights_are_enough(room: Room, rights: str) -> None:
+def test_the_servers_own_rights_are_enough(harness: ClusterHarness, rights: str) -> None:
     found = {one.what: one for one in examine(rights)}
     assert [one for one in found.values() if one.state == "missing"] == []
     assert {found[what].state for what in ("Parts of GPUs", "Storage")} == {"note"}

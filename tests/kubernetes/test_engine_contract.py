@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deploy.cluster import cluster as clusters
-from tests.contract.engine_room import clock, scenario
+from tests.contract.engine_harness import clock, scenario
 from tests.kubernetes.seams import ClusterSeam, LocalSeam
 
 pytestmark = pytest.mark.kubernetes

@@ -8,6 +8,7 @@ import pytest
 
 from deploy.cluster import control
 from tests.e2e.server import until
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.crowd import (
     Start,
     end_all,
@@ -19,28 +20,27 @@ from tests.kubernetes.crowd import (
     until_settled,
     until_some_run,
 )
-from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
 
 MANY = 20
 
 
-def kill_program(*names: str) -> Callable[[Room], Any]:
-    def kill(room: Room) -> None:
+def kill_program(*names: str) -> Callable[[ClusterHarness], Any]:
+    def kill(harness: ClusterHarness) -> None:
         for name in names:
-            control.kill(room.cluster.layout.folder, name)
+            control.kill(harness.cluster.layout.folder, name)
 
     return kill
 
 
-def kill_server(room: Room) -> None:
-    room.server.kill()
-    room.server.token = ""
-    room.server.start()
+def kill_server(harness: ClusterHarness) -> None:
+    harness.server.kill()
+    harness.server.token = ""
+    harness.server.start()
 
 
-FAULTS: dict[str, tuple[Callable[[Room], Any], Start]] = {
+FAULTS: dict[str, tuple[Callable[[ClusterHarness], Any], Start]] = {
     "kube-apiserver": (kill_program("kube-apiserver"), start_trainings),
     "etcd": (kill_program("etcd"), start_trainings),
     "kube-controller-manager": (kill_program("kube-controller-manager"), start_trainings),
@@ -59,46 +59,48 @@ FAULTS: dict[str, tuple[Callable[[Room], Any], Start]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_kill_during_twenty_workloads(room: Room, name: str) -> None:
+def test_a_kill_during_twenty_workloads(harness: ClusterHarness, name: str) -> None:
     fault, start = FAULTS[name]
-    members = start(room, MANY)
-    until_some_run(room, members)
-    fault(room)
-    until_settled(room, members)
-    end_all(room)
+    members = start(harness, MANY)
+    until_some_run(harness, members)
+    fault(harness)
+    until_settled(harness, members)
+    end_all(harness)
 
 
-def test_workloads_deleted_while_no_server_runs_leave_nothing(room: Room) -> None:
+def test_workloads_deleted_while_no_server_runs_leave_nothing(harness: ClusterHarness) -> None:
     """A server that died between its record and its act finishes the act when it is back."""
-    for member in start_trainings(room, MANY):
-        room.act("delete", member.id)
-    kill_server(room)
-    until_none(lambda: leftovers(room), "an empty namespace")
+    for member in start_trainings(harness, MANY):
+        harness.act("delete", member.id)
+    kill_server(harness)
+    until_none(lambda: leftovers(harness), "an empty namespace")
 
 
-def test_a_kill_while_everything_is_deleted_leaves_nothing(room: Room) -> None:
-    members = start_trainings(room, MANY)
-    until_some_run(room, members)
+def test_a_kill_while_everything_is_deleted_leaves_nothing(harness: ClusterHarness) -> None:
+    members = start_trainings(harness, MANY)
+    until_some_run(harness, members)
     for member in members:
-        room.act("delete", member.id)
-    control.kill(room.cluster.layout.folder, "kube-apiserver")
-    until_none(lambda: leftovers(room), "an empty namespace")
+        harness.act("delete", member.id)
+    control.kill(harness.cluster.layout.folder, "kube-apiserver")
+    until_none(lambda: leftovers(harness), "an empty namespace")
 
 
-def test_reaction_is_prompt(room: Room) -> None:
+def test_reaction_is_prompt(harness: ClusterHarness) -> None:
     """A pod's change is seen over REST without anybody polling the cluster."""
-    workload = room.train("prompt", gpus=0)
-    room.until_phase(workload, "Running")
-    room.kubectl("delete", "pod", "-n", room.namespace, "--all", "--wait=false")
+    workload = harness.train("prompt", gpus=0)
+    harness.until_phase(workload, "Running")
+    harness.kubectl("delete", "pod", "-n", harness.namespace, "--all", "--wait=false")
     began = time.monotonic()
-    until(lambda: room.server.phase(workload) != "Running" or len(room.pods(workload)) > 1, "the change", PATIENCE)
+    until(
+        lambda: harness.server.phase(workload) != "Running" or len(harness.pods(workload)) > 1, "the change", PATIENCE
+    )
     assert time.monotonic() - began < 30
 
 
-def test_what_ended_before_a_restart_can_be_deleted_after_it(room: Room) -> None:
-    workload = room.train("old", gpus=0, seconds=1)
-    room.until_phase(workload, "Completed")
-    kill_server(room)
-    assert room.server.phase(workload) == "Completed"
-    room.act("delete", workload)
-    until_none(lambda: leftovers(room), "an empty namespace")
+def test_what_ended_before_a_restart_can_be_deleted_after_it(harness: ClusterHarness) -> None:
+    workload = harness.train("old", gpus=0, seconds=1)
+    harness.until_phase(workload, "Completed")
+    kill_server(harness)
+    assert harness.server.phase(workload) == "Completed"
+    harness.act("delete", workload)
+    until_none(lambda: leftovers(harness), "an empty namespace")

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.server import until
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.crowd import end_all, start_groups, start_trainings, until_settled, until_some_run
 from tests.kubernetes.meddler import Meddler, Trouble
-from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
 
@@ -16,13 +16,13 @@ EVERYTHING = ("changes", "reads", "watches")
 
 
 @pytest.fixture(scope="module")
-def room(meddled_room: Room) -> Room:
-    return meddled_room
+def harness(meddled_harness: ClusterHarness) -> ClusterHarness:
+    return meddled_harness
 
 
 @pytest.fixture(autouse=True)
-def peace(room: Room, meddler: Meddler) -> Iterator[None]:
-    """After a test nothing is in the way of what cleans up; asked for after the room's own, so done before."""
+def peace(harness: ClusterHarness, meddler: Meddler) -> Iterator[None]:
+    """After a test nothing is in the way of what cleans up; asked for after the harness's own, so done before."""
     yield
     meddler.trouble()
 
@@ -42,28 +42,28 @@ TROUBLES: dict[str, tuple[Trouble, ...]] = {
 
 
 @pytest.mark.parametrize("name", TROUBLES)
-def test_trouble_during_twenty_workloads(room: Room, meddler: Meddler, name: str) -> None:
+def test_trouble_during_twenty_workloads(harness: ClusterHarness, meddler: Meddler, name: str) -> None:
     """From the first submission until some run, and again while everything is deleted."""
     meddler.trouble(*TROUBLES[name])
     meddler.cut_watches()
-    members = start_trainings(room, MANY - 4) + start_groups(room, 4)
-    until_some_run(room, members)
+    members = start_trainings(harness, MANY - 4) + start_groups(harness, 4)
+    until_some_run(harness, members)
     assert meddler.counts, "nothing was meddled with"
     meddler.trouble()
-    until_settled(room, members)
+    until_settled(harness, members)
     meddler.trouble(*TROUBLES[name])
-    end_all(room)
+    end_all(harness)
 
 
-def test_watches_that_are_cut_again_and_again(room: Room, meddler: Meddler) -> None:
-    members = start_trainings(room, MANY)
+def test_watches_that_are_cut_again_and_again(harness: ClusterHarness, meddler: Meddler) -> None:
+    members = start_trainings(harness, MANY)
     cuts = 0
 
     def is_enough() -> bool:
         nonlocal cuts
         cuts += meddler.cut_watches()
-        return cuts > 30 and room.server.phase(members[0].id) == "Completed"
+        return cuts > 30 and harness.server.phase(members[0].id) == "Completed"
 
     until(is_enough, "thirty cuts", PATIENCE)
-    until_settled(room, members)
-    end_all(room)
+    until_settled(harness, members)
+    end_all(harness)

@@ -13,24 +13,24 @@ import pytest
 from fairlead.engines.kubernetes.install.preflight import make_certificate
 from tests.e2e.server import until
 from tests.e2e.web import PROGRAM, bearer, fetch, log_in
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.field_cases import ENDS
-from tests.kubernetes.room import PATIENCE, Room
 
 pytestmark = pytest.mark.kubernetes
 
 
-def python(room: Room, program: str, *words: str) -> dict[str, Any]:
+def python(harness: ClusterHarness, program: str, *words: str) -> dict[str, Any]:
     """What runs a program of Python in a real container."""
-    return room.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *words])}
+    return harness.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *words])}
 
 
-def web(room: Room) -> dict[str, Any]:
+def web(harness: ClusterHarness) -> dict[str, Any]:
     probe = {"periodSeconds": 1, "handler": {"httpGet": {"path": "/ready", "port": 8080}}}
-    return python(room, PROGRAM, "8080", "/tmp") | {"probes": {"readiness": probe}}
+    return python(harness, PROGRAM, "8080", "/tmp") | {"probes": {"readiness": probe}}
 
 
-def connections(room: Room, workload: str, kind: str) -> list[dict[str, Any]]:
-    found = room.server.workload(workload).get("externalConnections") or []
+def connections(harness: ClusterHarness, workload: str, kind: str) -> list[dict[str, Any]]:
+    found = harness.server.workload(workload).get("externalConnections") or []
     return [each for each in found if each["connectionType"] == kind]
 
 
@@ -47,35 +47,35 @@ def answers(address: str) -> bool:
         return tried.connect_ex((host, int(port))) == 0
 
 
-def test_ports_are_services_of_their_type(room: Room) -> None:
+def test_ports_are_services_of_their_type(harness: ClusterHarness) -> None:
     """`ports` with `container`, `serviceType` and `external`: each is reached as such a service is."""
     ports = [
         {"name": "inner", "container": 8080, "serviceType": "ClusterIP"},
         {"name": "fixed", "container": 8080, "serviceType": "NodePort", "external": 31_987, "toolType": "tensorboard"},
         {"name": "outer", "container": 8080, "serviceType": "LoadBalancer", "external": 8088, "toolName": "Curves"},
     ]
-    workload = room.submit("training", "ports", web(room) | {"ports": ports})
-    room.until_phase(workload, "Running")
-    services = {one["spec"]["type"]: one for one in room.objects("services")}
+    workload = harness.submit("training", "ports", web(harness) | {"ports": ports})
+    harness.until_phase(workload, "Running")
+    services = {one["spec"]["type"]: one for one in harness.objects("services")}
     addresses = [
         f"{services['ClusterIP']['spec']['clusterIP']}:8080",
-        f"{room.cluster.layout.address}:31987",
+        f"{harness.cluster.layout.address}:31987",
         f"{services['LoadBalancer']['spec']['clusterIP']}:8088",
     ]
-    [pod] = room.pods(workload)
+    [pod] = harness.pods(workload)
     for address in addresses:
         # The node's rules follow a moment after the pod.
         until(partial(answers, address), f"an answer at {address}", PATIENCE)
         assert get(address)["pod"] == pod["name"]
-    [fixed] = connections(room, workload, "NodePort")
+    [fixed] = connections(harness, workload, "NodePort")
     assert (fixed["containerPort"], fixed["toolType"]) == (8080, "tensorboard")
-    [outer] = connections(room, workload, "LoadBalancer")
+    [outer] = connections(harness, workload, "LoadBalancer")
     assert outer["name"] == "Curves"
 
 
-def test_urls_lead_to_pods_and_ask_who_comes(room: Room) -> None:
+def test_urls_lead_to_pods_and_ask_who_comes(harness: ClusterHarness) -> None:
     """`exposedUrls` with `container`, `url`, the three kinds of authorization, and what is shown with them."""
-    ada, bob = log_in(room.server, "ada@example.com", ("vision",)), log_in(room.server, "bob@example.com")
+    ada, bob = log_in(harness.server, "ada@example.com", ("vision",)), log_in(harness.server, "bob@example.com")
     rest = {"toolType": "jupyter-notebook", "toolName": "Lab"}
     urls: list[dict[str, Any]] = [
         {"name": "any", "container": 8080, "authorizationType": "authenticatedUsers"},
@@ -84,17 +84,17 @@ def test_urls_lead_to_pods_and_ask_who_comes(room: Room) -> None:
         {"name": "crew", "container": 8080, "authorizedGroups": ["vision"]},
     ]
     related = [{"name": "runs", "url": "https://wandb.example.com/runs/7", "type": "wandb"}]
-    workload = room.submit("workspace", "board", web(room) | {"exposedUrls": urls, "relatedUrls": related})
-    room.until_phase(workload, "Running")
-    anyone, own, few, crew = [str(each["url"]) for each in connections(room, workload, "ExternalUrl")]
+    workload = harness.submit("workspace", "board", web(harness) | {"exposedUrls": urls, "relatedUrls": related})
+    harness.until_phase(workload, "Running")
+    anyone, own, few, crew = [str(each["url"]) for each in connections(harness, workload, "ExternalUrl")]
     assert fetch(anyone).status == 401
     assert fetch(anyone, **bearer(bob)).status == 200
     assert urlsplit(own).hostname == "tools.example.com"
     assert fetch(own, "/x", **bearer(bob)).json["path"] == "/board/x"
     for url in (few, crew):
         assert [fetch(url, **bearer(token)).status for token in (ada, bob)] == [200, 403]
-    assert connections(room, workload, "ExternalUrl")[1]["toolType"] == "jupyter-notebook"
-    [shown] = connections(room, workload, "RelatedUrl")
+    assert connections(harness, workload, "ExternalUrl")[1]["toolType"] == "jupyter-notebook"
+    [shown] = connections(harness, workload, "RelatedUrl")
     assert (shown["url"], shown["toolType"], shown["name"]) == (related[0]["url"], "wandb", "runs")
 
 
@@ -132,41 +132,43 @@ def probe(**get: Any) -> dict[str, Any]:
     return {"readiness": {**TIMES, "failureThreshold": 3, "handler": {"httpGet": asked}}}
 
 
-def told(room: Room, workload: str, query: str = "") -> list[tuple[float, str]]:
-    shown = room.server.call("GET", f"/api/v1/workloads/{workload}/logs{query}")
+def told(harness: ClusterHarness, workload: str, query: str = "") -> list[tuple[float, str]]:
+    shown = harness.server.call("GET", f"/api/v1/workloads/{workload}/logs{query}")
     lines = shown.body.decode().splitlines() if shown.status == 200 else []
     return [(float(line.split(maxsplit=1)[0]), line.split(maxsplit=1)[1]) for line in lines]
 
 
-def has_heard(room: Room, workload: str, query: str, number: int) -> bool:
-    return len(told(room, workload, query)) >= number
+def has_heard(harness: ClusterHarness, workload: str, query: str, number: int) -> bool:
+    return len(told(harness, workload, query)) >= number
 
 
-def test_readiness_is_asked_as_described(room: Room) -> None:
+def test_readiness_is_asked_as_described(harness: ClusterHarness) -> None:
     """All members of `probes`: first question, period, timeout, both thresholds, path, port, host and scheme."""
-    plain = room.submit("training", "probed", python(room, ASKED) | {"probes": probe()})
+    plain = harness.submit("training", "probed", python(harness, ASKED) | {"probes": probe()})
     made = make_certificate("probed")
-    body = {"name": "tls", "projectId": room.project_id, "data": {"tls.key": made.key, "tls.crt": made.chain}}
-    assert room.server.call("POST", "/api/v1/secrets", body).status == 201
+    body = {"name": "tls", "projectId": harness.project_id, "data": {"tls.key": made.key, "tls.crt": made.chain}}
+    assert harness.server.call("POST", "/api/v1/secrets", body).status == 201
     keys = {"storage": {"secretVolume": [{"secret": "tls", "mountPath": "/keys"}]}}
-    secure = room.submit("training", "tls-probed", python(room, ASKED) | {"probes": probe(scheme="HTTPS")} | keys)
+    secure = harness.submit("training", "tls-probed", python(harness, ASKED) | {"probes": probe(scheme="HTTPS")} | keys)
     for workload in (plain, secure):
         # Ready after good answers in a row, not ready after bad ones, ready again.
-        until(partial(has_heard, room, workload, "", 11), "questions enough", PATIENCE)
-        room.until_phase(workload, "Running")
-        asked = told(room, workload)
+        until(partial(has_heard, harness, workload, "", 11), "questions enough", PATIENCE)
+        harness.until_phase(workload, "Running")
+        asked = told(harness, workload)
         assert {words for _, words in asked} == {"/well probe.example.com"}
         at = [moment for moment, _ in asked]
         assert at[0] >= 2, "the first question waits for the initial delay"
         assert at[2] - at[1] < 2.9, "an answer that hangs is given up after the timeout"
-        phases = [phase for phase in room.server.history(workload) if phase in ("Initializing", "Running", "Degraded")]
+        phases = [
+            phase for phase in harness.server.history(workload) if phase in ("Initializing", "Running", "Degraded")
+        ]
         assert phases == ["Initializing", "Running", "Degraded", "Running"]
 
 
-def test_readiness_is_asked_in_each_role(room: Room) -> None:
-    pods = {role: python(room, ASKED) | {"probes": probe()} for role in ("leader", "worker")}
-    workload = room.submit("groups", "asked", {**pods, "workers": 1})
+def test_readiness_is_asked_in_each_role(harness: ClusterHarness) -> None:
+    pods = {role: python(harness, ASKED) | {"probes": probe()} for role in ("leader", "worker")}
+    workload = harness.submit("groups", "asked", {**pods, "workers": 1})
     for pod in ("asked-0", "asked-0-1"):
-        until(partial(has_heard, room, workload, f"?pod={pod}", 4), "questions enough", PATIENCE)
-        assert {words for _, words in told(room, workload, f"?pod={pod}")} == {"/well probe.example.com"}
-    room.until_phase(workload, "Running")
+        until(partial(has_heard, harness, workload, f"?pod={pod}", 4), "questions enough", PATIENCE)
+        assert {words for _, words in told(harness, workload, f"?pod={pod}")} == {"/well probe.example.com"}
+    harness.until_phase(workload, "Running")

@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 
 from deploy.cluster import cluster as clusters
+from tests.kubernetes.cluster_harness import ClusterHarness
 from tests.kubernetes.mpi_image import provide_image
-from tests.kubernetes.room import Room
 from tests.kubernetes.test_mpi import answer_of, gather, job
 
 pytestmark = pytest.mark.operators
 
 
 @pytest.fixture(scope="module", autouse=True)
-def operator(room: Room) -> Iterator[None]:
-    with room.installed("mpi"):
+def operator(harness: ClusterHarness) -> Iterator[None]:
+    with harness.installed("mpi"):
         yield
 
 
 @pytest.mark.debian("openmpi-bin", "python3-mpi4py", "openssh-server")
 def test_a_launcher_that_may_start_again_starts_with_its_workers(
-    cluster: clusters.Cluster, room: Room, tmp_path: Path
+    cluster: clusters.Cluster, harness: ClusterHarness, tmp_path: Path
 ) -> None:
     provide_image(cluster.layout, tmp_path)
-    workload = gather(room, restartPolicy="OnFailure", mpiLauncherCreationPolicy="AtStartup")
-    assert answer_of(room, workload) == f"{[(rank, f'gathers-worker-{rank // 2}') for rank in range(4)]} 4"
-    assert job(room)["spec"]["launcherCreationPolicy"] == "AtStartup"
+    workload = gather(harness, restartPolicy="OnFailure", mpiLauncherCreationPolicy="AtStartup")
+    assert answer_of(harness, workload) == f"{[(rank, f'gathers-worker-{rank // 2}') for rank in range(4)]} 4"
+    assert job(harness)["spec"]["launcherCreationPolicy"] == "AtStartup"

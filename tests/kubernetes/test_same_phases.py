@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.e2e.server import Server, until
-from tests.kubernetes.room import CODE, IMAGE, PATHS, PATIENCE, PYTHON, SECONDS, Room
+from tests.kubernetes.cluster_harness import CODE, IMAGE, PATHS, PATIENCE, PYTHON, SECONDS, ClusterHarness
 
 pytestmark = pytest.mark.kubernetes
 
@@ -113,10 +113,10 @@ CASES: dict[str, Case] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_phases_are_the_same(room: Room, machine: Server, name: str) -> None:
+def test_phases_are_the_same(harness: ClusterHarness, machine: Server, name: str) -> None:
     case = CASES[name]
     paths = {}
-    for server, project in ((machine, "1"), (room.server, room.project_id)):
+    for server, project in ((machine, "1"), (harness.server, harness.project_id)):
         body = {
             "name": name.replace(" ", "-"),
             "projectId": project,

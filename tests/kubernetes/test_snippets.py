@@ -8,7 +8,7 @@ import yaml
 
 from tests.e2e.server import until
 from tests.e2e.test_yaml_reference import PROGRAMS, SNIPPETS
-from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 
 pytestmark = pytest.mark.kubernetes
 #: What no node offers, and a repository that is far away.
@@ -17,46 +17,50 @@ KIND = "interactiveworkloads"
 
 
 @pytest.fixture(scope="module")
-def supplied(room: Room) -> None:
-    body = {"name": "cm-1", "projectId": room.project_id, "data": {"answer": "forty-two"}}
-    assert room.server.call("POST", "/api/v1/config-maps", body).status == 201
+def supplied(harness: ClusterHarness) -> None:
+    body = {"name": "cm-1", "projectId": harness.project_id, "data": {"answer": "forty-two"}}
+    assert harness.server.call("POST", "/api/v1/config-maps", body).status == 201
 
 
-def text_of(room: Room, path: Path) -> str:
-    return path.read_text().replace("runai-team-a", room.namespace)
+def text_of(harness: ClusterHarness, path: Path) -> str:
+    return path.read_text().replace("runai-team-a", harness.namespace)
 
 
-def kubectl(room: Room, *words: str, stdin: str = "") -> str:
-    done = room.kubectl(*words, stdin=stdin)
+def kubectl(harness: ClusterHarness, *words: str, stdin: str = "") -> str:
+    done = harness.kubectl(*words, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def phases(room: Room) -> dict[str, str]:
+def phases(harness: ClusterHarness) -> dict[str, str]:
     """Of every workload that was applied, as its status says."""
-    return {one["metadata"]["name"]: one.get("status", {}).get("phase", "") for one in room.objects(KIND)}
+    return {one["metadata"]["name"]: one.get("status", {}).get("phase", "") for one in harness.objects(KIND)}
 
 
-def test_applied_shown_explained_and_deleted(room: Room, supplied: None) -> None:
+def test_applied_shown_explained_and_deleted(harness: ClusterHarness, supplied: None) -> None:
     """As they are: each is taken and comes as far as its image allows, which nobody can pull here."""
-    documents = "---\n".join(text_of(room, path) for path in SNIPPETS)
+    documents = "---\n".join(text_of(harness, path) for path in SNIPPETS)
     names = {path.stem for path in SNIPPETS}
-    applied = kubectl(room, "apply", "-f", "-", stdin=documents)
+    applied = kubectl(harness, "apply", "-f", "-", stdin=documents)
     assert len(applied.splitlines()) == len(names)
-    until(lambda: set(phases(room)) == names and {"", "Creating"}.isdisjoint(phases(room).values()), "phases", PATIENCE)
-    assert "Failed" not in phases(room).values(), phases(room)
-    listed = kubectl(room, "get", KIND, "-n", room.namespace).splitlines()
+    until(
+        lambda: set(phases(harness)) == names and {"", "Creating"}.isdisjoint(phases(harness).values()),
+        "phases",
+        PATIENCE,
+    )
+    assert "Failed" not in phases(harness).values(), phases(harness)
+    listed = kubectl(harness, "get", KIND, "-n", harness.namespace).splitlines()
     assert {line.split()[0] for line in listed[1:]} == names
     fields = {field for path in SNIPPETS for field in yaml.safe_load(path.read_text())["spec"]}
     for field in sorted(fields):
-        assert "DESCRIPTION" in kubectl(room, "explain", f"{KIND}.spec.{field}"), field
-    kubectl(room, "delete", "-f", "-", "--timeout=120s", stdin=documents)
-    until(lambda: room.names("jobs,pods,services") == [], "an empty namespace", PATIENCE)
+        assert "DESCRIPTION" in kubectl(harness, "explain", f"{KIND}.spec.{field}"), field
+    kubectl(harness, "delete", "-f", "-", "--timeout=120s", stdin=documents)
+    until(lambda: harness.names("jobs,pods,services") == [], "an empty namespace", PATIENCE)
 
 
-def program_of(room: Room, path: Path) -> dict[str, Any]:
+def program_of(harness: ClusterHarness, path: Path) -> dict[str, Any]:
     """The snippet with a program, with an image that the node has, and with a class of storage that there is."""
-    text = text_of(room, path).replace("storageClass: default", "storageClass: standard")
+    text = text_of(harness, path).replace("storageClass: default", "storageClass: standard")
     found: dict[str, Any] = yaml.safe_load(text)
     program, _ = PROGRAMS.get(path.stem, ("echo ran", "ran"))
     image = {"image": {"value": "ubuntu:latest"}, "imagePullPolicy": {"value": "IfNotPresent"}}
@@ -65,17 +69,18 @@ def program_of(room: Room, path: Path) -> dict[str, Any]:
     return found
 
 
-def test_with_a_program(room: Room, supplied: None) -> None:
+def test_with_a_program(harness: ClusterHarness, supplied: None) -> None:
     paths = [path for path in SNIPPETS if path.stem not in NOT_RUN]
-    kubectl(room, "apply", "-f", "-", stdin=yaml.safe_dump_all([program_of(room, path) for path in paths]))
+    kubectl(harness, "apply", "-f", "-", stdin=yaml.safe_dump_all([program_of(harness, path) for path in paths]))
     uids = until(
         lambda: (
-            len(found := {one["metadata"]["name"]: one["metadata"]["uid"] for one in room.objects(KIND)}) == len(paths)
+            len(found := {one["metadata"]["name"]: one["metadata"]["uid"] for one in harness.objects(KIND)})
+            == len(paths)
             and found
         ),
         "all objects",
         PATIENCE,
     )
     for path in paths:
-        room.until_phase(uids[path.stem], "Completed")
-        assert PROGRAMS.get(path.stem, ("", "ran"))[1] in room.server.logs(uids[path.stem]), path.stem
+        harness.until_phase(uids[path.stem], "Completed")
+        assert PROGRAMS.get(path.stem, ("", "ran"))[1] in harness.server.logs(uids[path.stem]), path.stem

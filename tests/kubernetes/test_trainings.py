@@ -5,71 +5,71 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import until
-from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 
 pytestmark = pytest.mark.kubernetes
 OURS = "jobs,pods,services,podgroups"
 
 
-def test_a_training_runs_to_its_end(room: Room) -> None:
-    workload = room.train("hello", seconds=1)
-    done = room.until_phase(workload, "Completed", "Failed")
+def test_a_training_runs_to_its_end(harness: ClusterHarness) -> None:
+    workload = harness.train("hello", seconds=1)
+    done = harness.until_phase(workload, "Completed", "Failed")
     assert done["phase"] == "Completed", done
     assert "1 pod succeeded" in done["phaseMessage"]
-    history = room.server.history(workload)
+    history = harness.server.history(workload)
     assert history[0] == "Creating"
     assert [phase for phase in history if phase in ("Pending", "Running", "Completed")] == [
         "Pending",
         "Running",
         "Completed",
     ]
-    [pod] = room.pods(workload)
+    [pod] = harness.pods(workload)
     assert pod["nodeName"] in ("node-1", "node-2")
-    [job] = room.objects("jobs")
-    assert job["metadata"]["labels"]["kai.scheduler/queue"] == room.project
+    [job] = harness.objects("jobs")
+    assert job["metadata"]["labels"]["kai.scheduler/queue"] == harness.project
 
 
-def test_a_failing_pod_is_retried_and_then_given_up(room: Room) -> None:
-    workload = room.train("fails", seconds=1, code=3, backoffLimit=0)
-    done = room.until_phase(workload, "Completed", "Failed")
+def test_a_failing_pod_is_retried_and_then_given_up(harness: ClusterHarness) -> None:
+    workload = harness.train("fails", seconds=1, code=3, backoffLimit=0)
+    done = harness.until_phase(workload, "Completed", "Failed")
     assert done["phase"] == "Failed"
     assert "1 pod failed, more than the backoff limit of 0" in done["phaseMessage"]
 
 
-def test_several_pods_each_on_its_own(room: Room) -> None:
-    workload = room.train("sweep", gpus=4, seconds=2, completions=3, parallelism=3)
-    room.until_phase(workload, "Running")
-    groups = room.objects("podgroups")
+def test_several_pods_each_on_its_own(harness: ClusterHarness) -> None:
+    workload = harness.train("sweep", gpus=4, seconds=2, completions=3, parallelism=3)
+    harness.until_phase(workload, "Running")
+    groups = harness.objects("podgroups")
     assert [group["spec"]["minMember"] for group in groups] == [1, 1, 1]
-    assert "3 pods succeeded" in room.until_phase(workload, "Completed")["phaseMessage"]
+    assert "3 pods succeeded" in harness.until_phase(workload, "Completed")["phaseMessage"]
 
 
-def test_suspend_and_resume_start_from_the_beginning(room: Room) -> None:
-    workload = room.train("pausing")
-    room.until_phase(workload, "Running")
-    [before] = room.objects("jobs")
-    room.act("suspend", workload)
-    room.until_phase(workload, "Stopped")
-    assert room.names(OURS) == []
-    room.act("resume", workload)
-    room.until_phase(workload, "Running")
-    [after] = room.objects("jobs")
+def test_suspend_and_resume_start_from_the_beginning(harness: ClusterHarness) -> None:
+    workload = harness.train("pausing")
+    harness.until_phase(workload, "Running")
+    [before] = harness.objects("jobs")
+    harness.act("suspend", workload)
+    harness.until_phase(workload, "Stopped")
+    assert harness.names(OURS) == []
+    harness.act("resume", workload)
+    harness.until_phase(workload, "Running")
+    [after] = harness.objects("jobs")
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-def test_deleting_leaves_nothing(room: Room) -> None:
-    workload = room.train("passing", ports=[{"container": 8080, "serviceType": "ClusterIP"}])
-    room.until_phase(workload, "Running")
-    assert "Service/passing-clusterip" in room.names(OURS)
-    room.act("delete", workload)
-    until(lambda: room.names(OURS) == [], "an empty namespace", PATIENCE)
+def test_deleting_leaves_nothing(harness: ClusterHarness) -> None:
+    workload = harness.train("passing", ports=[{"container": 8080, "serviceType": "ClusterIP"}])
+    harness.until_phase(workload, "Running")
+    assert "Service/passing-clusterip" in harness.names(OURS)
+    harness.act("delete", workload)
+    until(lambda: harness.names(OURS) == [], "an empty namespace", PATIENCE)
 
 
-def test_what_does_not_fit_says_why(room: Room) -> None:
-    workload = room.train("huge", gpus=9)
+def test_what_does_not_fit_says_why(harness: ClusterHarness) -> None:
+    workload = harness.train("huge", gpus=9)
     waiting = until(
         lambda: (
-            (seen := room.server.workload(workload)).get("phaseMessage", "") not in ("", "Waiting to be scheduled")
+            (seen := harness.server.workload(workload)).get("phaseMessage", "") not in ("", "Waiting to be scheduled")
             and seen
         ),
         "a reason",
@@ -79,13 +79,13 @@ def test_what_does_not_fit_says_why(room: Room) -> None:
     assert "node" in waiting["phaseMessage"].lower(), waiting["phaseMessage"]
 
 
-def test_over_the_limit(room: Room) -> None:
-    project = room.make_project(f"{room.project}-limited", gpus=1, limit=1)
-    room.train("first", gpus=1)
-    body = room.spec(gpus=2)
-    workload = room.submit("training", "second", body, project=project)
+def test_over_the_limit(harness: ClusterHarness) -> None:
+    project = harness.make_project(f"{harness.project}-limited", gpus=1, limit=1)
+    harness.train("first", gpus=1)
+    body = harness.spec(gpus=2)
+    workload = harness.submit("training", "second", body, project=project)
     waiting = until(
-        lambda: (seen := room.server.workload(workload)).get("phaseReason") and seen,
+        lambda: (seen := harness.server.workload(workload)).get("phaseReason") and seen,
         "a reason of the contract",
         PATIENCE,
     )
@@ -94,53 +94,59 @@ def test_over_the_limit(room: Room) -> None:
     assert (message["phaseReason"], message["orgType"]) == ("OverLimit", "PROJECT")
 
 
-def test_an_object_of_somebody_else_is_left_alone(room: Room) -> None:
-    made = room.kubectl("create", "job", "taken", "-n", room.namespace, "--image=busybox", "--", "true")
+def test_an_object_of_somebody_else_is_left_alone(harness: ClusterHarness) -> None:
+    made = harness.kubectl("create", "job", "taken", "-n", harness.namespace, "--image=busybox", "--", "true")
     assert made.returncode == 0, made.stderr
-    workload = room.train("taken")
-    failed = room.until_phase(workload, "Failed")
+    workload = harness.train("taken")
+    failed = harness.until_phase(workload, "Failed")
     assert "does not belong to Fairlead" in failed["phaseMessage"]
-    assert room.kubectl("delete", "job", "taken", "-n", room.namespace).returncode == 0
+    assert harness.kubectl("delete", "job", "taken", "-n", harness.namespace).returncode == 0
 
 
-def test_a_job_that_somebody_removed_is_made_again(room: Room) -> None:
-    workload = room.train("removed")
-    room.until_phase(workload, "Running")
-    [before] = room.objects("jobs")
-    [pod] = room.objects("pods")
-    assert room.kubectl("delete", "job", "removed", "-n", room.namespace, "--wait=false").returncode == 0
-    until(lambda: uid_of(pod) not in map(uid_of, room.objects("pods")) or room.objects("jobs") == [], "loss", PATIENCE)
-    while uid_of(pod) in (there := [uid_of(one) for one in room.objects("pods")]):
+def test_a_job_that_somebody_removed_is_made_again(harness: ClusterHarness) -> None:
+    workload = harness.train("removed")
+    harness.until_phase(workload, "Running")
+    [before] = harness.objects("jobs")
+    [pod] = harness.objects("pods")
+    assert harness.kubectl("delete", "job", "removed", "-n", harness.namespace, "--wait=false").returncode == 0
+    until(
+        lambda: uid_of(pod) not in map(uid_of, harness.objects("pods")) or harness.objects("jobs") == [],
+        "loss",
+        PATIENCE,
+    )
+    while uid_of(pod) in (there := [uid_of(one) for one in harness.objects("pods")]):
         assert there == [uid_of(pod)], "nothing runs beside what still ends"
     until(
         lambda: (
-            room.server.phase(workload) == "Running"
-            and [job["metadata"]["uid"] for job in room.objects("jobs")] not in ([], [before["metadata"]["uid"]])
+            harness.server.phase(workload) == "Running"
+            and [job["metadata"]["uid"] for job in harness.objects("jobs")] not in ([], [before["metadata"]["uid"]])
         ),
         "another job",
         PATIENCE,
     )
 
 
-def test_why_has_the_schedulers_words_and_no_false_hope(room: Room) -> None:
-    workload = room.train("huge", gpus=16)
+def test_why_has_the_schedulers_words_and_no_false_hope(harness: ClusterHarness) -> None:
+    workload = harness.train("huge", gpus=16)
     waiting = until(
         lambda: (
-            (found := room.server.workload(workload))["phase"] == "Pending" and "16" in found["phaseMessage"] and found
+            (found := harness.server.workload(workload))["phase"] == "Pending"
+            and "16" in found["phaseMessage"]
+            and found
         ),
         "the scheduler's word",
         PATIENCE,
     )
-    assert room.kubectl("cordon", "node-1").returncode == 0
+    assert harness.kubectl("cordon", "node-1").returncode == 0
     try:
         path = f"/api/v1/workloads/{workload}/explanation"
         told = until(
-            lambda: "cordoned" in (found := room.server.call("GET", path).json["waiting"])["counted"] and found,
+            lambda: "cordoned" in (found := harness.server.call("GET", path).json["waiting"])["counted"] and found,
             "a cordoned node",
             PATIENCE,
         )
     finally:
-        room.kubectl("uncordon", "node-1")
+        harness.kubectl("uncordon", "node-1")
     assert told["message"] == waiting["phaseMessage"]
     assert told["reason"]["code"] == "NeverFits"
     assert told["remedies"][0].startswith("Request less")
@@ -150,44 +156,44 @@ def uid_of(body: dict[str, Any]) -> str:
     return str(body["metadata"]["uid"])
 
 
-def preempt(room: Room, times: int, **low: Any) -> tuple[str, str]:
+def preempt(harness: ClusterHarness, times: int, **low: Any) -> tuple[str, str]:
     """Somebody with more priority takes the place of a training again and again; its id, and its namespace."""
-    name = f"{room.project}-{low.get('restartPolicy', 'never').lower()}"
-    project = room.make_project(name, gpus=16)
-    workload = room.submit("training", "low", room.spec(gpus=8, priorityClass="very-low", **low), project=project)
-    fill = room.submit("training", "fill", room.spec(gpus=8, priorityClass="medium"), project=project)
+    name = f"{harness.project}-{low.get('restartPolicy', 'never').lower()}"
+    project = harness.make_project(name, gpus=16)
+    workload = harness.submit("training", "low", harness.spec(gpus=8, priorityClass="very-low", **low), project=project)
+    fill = harness.submit("training", "fill", harness.spec(gpus=8, priorityClass="medium"), project=project)
     for each in (workload, fill):
-        room.until_phase(each, "Running")
+        harness.until_phase(each, "Running")
     for number in range(times):
-        spec = room.spec(gpus=8, seconds=1, priorityClass="medium-high")
-        high = room.submit("training", f"high-{number}", spec, project=project)
-        room.until_phase(high, "Completed")
-        room.until_phase(workload, "Running", "Failed")
+        spec = harness.spec(gpus=8, seconds=1, priorityClass="medium-high")
+        high = harness.submit("training", f"high-{number}", spec, project=project)
+        harness.until_phase(high, "Completed")
+        harness.until_phase(workload, "Running", "Failed")
     return workload, f"runai-{name}"
 
 
-def test_a_place_that_others_have_yet_to_leave_is_told(room: Room) -> None:
+def test_a_place_that_others_have_yet_to_leave_is_told(harness: ClusterHarness) -> None:
     """What is taken away has its grace first; KAI says of who waits for it that a place is kept, and no more."""
     whole = {"compute": {"gpuDevicesRequest": 8}}
-    deaf = room.real("trap '' TERM; while :; do sleep 1; done") | whole
+    deaf = harness.real("trap '' TERM; while :; do sleep 1; done") | whole
     grace = {"terminationGracePeriodSeconds": 120, "priorityClass": "very-low"}
-    room.until_phase(room.submit("training", "deaf", deaf | grace), "Running")
-    waiting = room.submit("training", "next", room.real("true") | whole | {"priorityClass": "medium-high"})
+    harness.until_phase(harness.submit("training", "deaf", deaf | grace), "Running")
+    waiting = harness.submit("training", "next", harness.real("true") | whole | {"priorityClass": "medium-high"})
     kept = "KAI reserved a place for it, and waits until other pods have left"
-    until(lambda: kept in room.server.message(waiting), kept, PATIENCE)
+    until(lambda: kept in harness.server.message(waiting), kept, PATIENCE)
 
 
-def test_preemption_never_counts_as_failure(room: Room) -> None:
+def test_preemption_never_counts_as_failure(harness: ClusterHarness) -> None:
     """Ten times, and it may fail once only; nor does it wait longer from time to time."""
-    workload, namespace = preempt(room, 10, backoffLimit=1)
-    assert room.server.workload(workload)["phase"] == "Running"
-    [job] = [one for one in room.objects("jobs", namespace=namespace) if one["metadata"]["name"] == "low"]
+    workload, namespace = preempt(harness, 10, backoffLimit=1)
+    assert harness.server.workload(workload)["phase"] == "Running"
+    [job] = [one for one in harness.objects("jobs", namespace=namespace) if one["metadata"]["name"] == "low"]
     assert job["status"].get("failed", 0) == 0
-    history = room.server.history(workload)
+    history = harness.server.history(workload)
     assert history.count("Terminating") == 10, history
 
 
-def test_a_job_that_restarts_in_place_counts_what_was_taken_away(room: Room) -> None:
+def test_a_job_that_restarts_in_place_counts_what_was_taken_away(harness: ClusterHarness) -> None:
     """With OnFailure Kubernetes knows no policy against that (docs/kubernetes.md)."""
-    workload, _ = preempt(room, 1, backoffLimit=0, restartPolicy="OnFailure")
-    assert room.until_phase(workload, "Failed")["phase"] == "Failed"
+    workload, _ = preempt(harness, 1, backoffLimit=0, restartPolicy="OnFailure")
+    assert harness.until_phase(workload, "Failed")["phase"] == "Failed"

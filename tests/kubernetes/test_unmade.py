@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import until
-from tests.kubernetes.room import PATIENCE, Room
+from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 
 pytestmark = pytest.mark.kubernetes
 #: Of a framework for which no operator is installed.
@@ -17,39 +17,41 @@ def groups(leader: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["training", "inference", "groups", "distributed"])
-def test_a_quota_on_pods_is_what_it_waits_for(room: Room, kind: str) -> None:
+def test_a_quota_on_pods_is_what_it_waits_for(harness: ClusterHarness, kind: str) -> None:
     """By a Job, by a Deployment, by the StatefulSets of a LeaderWorkerSet, and by ourselves for a group of ours."""
-    spec = room.spec(gpus=0)
+    spec = harness.spec(gpus=0)
     serving = {"servingPort": {"container": 8080}, "autoscaling": {"minReplicas": 1, "maxReplicas": 1}}
     given = {"training": spec, "inference": spec | serving, "groups": groups(spec), "distributed": spec | _PAIR}[kind]
-    with room.no_pods():
-        workload = room.submit(kind, f"kept-out-{kind}", given)
-        until(lambda: "exceeded quota: none" in room.server.message(workload), "the quota's words", PATIENCE)
-        assert room.server.phase(workload) == "Pending"
+    with harness.no_pods():
+        workload = harness.submit(kind, f"kept-out-{kind}", given)
+        until(lambda: "exceeded quota: none" in harness.server.message(workload), "the quota's words", PATIENCE)
+        assert harness.server.phase(workload) == "Pending"
         if kind == "distributed":
             return  # nobody else says anything of it
-        events = room.server.call("GET", f"/api/v1/workloads/{workload}/events").json["events"]
+        events = harness.server.call("GET", f"/api/v1/workloads/{workload}/events").json["events"]
         assert "FailedCreate" in {event["reason"] for event in events}
 
 
-def test_it_goes_on_when_the_quota_is_gone(room: Room) -> None:
-    with room.no_pods():
-        workload = room.train("let-in", gpus=0, seconds=1)
-        until(lambda: "exceeded quota" in room.server.message(workload), "the quota's words", PATIENCE)
-    done = room.until_phase(workload, "Completed")
+def test_it_goes_on_when_the_quota_is_gone(harness: ClusterHarness) -> None:
+    with harness.no_pods():
+        workload = harness.train("let-in", gpus=0, seconds=1)
+        until(lambda: "exceeded quota" in harness.server.message(workload), "the quota's words", PATIENCE)
+    done = harness.until_phase(workload, "Completed")
     assert "quota" not in done["phaseMessage"]
 
 
-def test_a_group_of_which_no_pod_can_come_fails_with_the_clusters_words(room: Room) -> None:
+def test_a_group_of_which_no_pod_can_come_fails_with_the_clusters_words(harness: ClusterHarness) -> None:
     """A LeaderWorkerSet is taken with any template, and its controller says only that it could not go on."""
-    workload = room.submit("groups", "malformed", groups(room.spec(gpus=0, labels=[{"name": "team", "value": "a b"}])))
-    failed = room.until_phase(workload, "Failed")
+    workload = harness.submit(
+        "groups", "malformed", groups(harness.spec(gpus=0, labels=[{"name": "team", "value": "a b"}]))
+    )
+    failed = harness.until_phase(workload, "Failed")
     assert "a valid label must be" in failed["phaseMessage"]
-    until(lambda: room.names("leaderworkersets") == [], "the end of its objects", PATIENCE)
+    until(lambda: harness.names("leaderworkersets") == [], "the end of its objects", PATIENCE)
 
 
-def test_two_volumes_at_one_place_fail_with_the_clusters_words(room: Room) -> None:
+def test_two_volumes_at_one_place_fail_with_the_clusters_words(harness: ClusterHarness) -> None:
     """To such an object the API server says 500, which is no reason to try again."""
     volumes = {"storage": {"emptyDirVolume": [{"path": "/twice"}, {"path": "/twice"}]}}
-    failed = room.until_phase(room.submit("training", "twofold", room.spec(gpus=0) | volumes), "Failed")
+    failed = harness.until_phase(harness.submit("training", "twofold", harness.spec(gpus=0) | volumes), "Failed")
     assert "duplicate entries" in failed["phaseMessage"]

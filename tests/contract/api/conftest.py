@@ -7,22 +7,22 @@ from pathlib import Path
 import pytest
 
 from fairlead.api.application import RequestLimits
-from tests.contract.api.room import Room
+from tests.contract.api.api_server import ApiServer
 
 
 @pytest.fixture(scope="module")
-def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
-    with Room(tmp_path_factory.mktemp("api")) as room:
-        yield room
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    with ApiServer(tmp_path_factory.mktemp("api")) as api:
+        yield api
 
 
 @pytest.fixture
-def make_room(tmp_path: Path) -> Iterator[Callable[..., Room]]:
+def make_api(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
     with ExitStack() as stack:
 
-        def make(name: str = "own", limits: RequestLimits | None = None, token_seconds: int = 86_400) -> Room:
+        def make(name: str = "own", limits: RequestLimits | None = None, token_seconds: int = 86_400) -> ApiServer:
             folder = tmp_path / name
             folder.mkdir()
-            return stack.enter_context(Room(folder, limits, token_seconds))
+            return stack.enter_context(ApiServer(folder, limits, token_seconds))
 
         yield make

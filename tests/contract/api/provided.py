@@ -17,10 +17,10 @@ from fairlead.model.records.assets import (
 )
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import CLAIMS, CONFIG_MAPS, DATA_VOLUMES, SECRETS
-from tests.contract.api.room import Room
+from tests.contract.api.api_server import ApiServer
 
 
-def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
+def provide(api: ApiServer, spec: dict[str, Any], project_id: str = "1") -> None:
     """Put what the spec of a training names into the store; what cannot be made (storage classes) is left out of it."""
     for item in spec.get("storage", {}).get("pvc") or ():
         (item.get("claimInfo") or {}).pop("storageClass", None)
@@ -30,12 +30,12 @@ def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
         keys.setdefault((use.reference, use.name), set()).add(use.key)
     writes = []
     for (what, name), wanted in keys.items():
-        head: dict[str, Any] = {"id": room.context.new_id(), "version": 1, "name": name}
+        head: dict[str, Any] = {"id": api.context.new_id(), "version": 1, "name": name}
         place = project_scope_key(project_id)
         values = dict.fromkeys(sorted(wanted - {""}), "x")
         if what in (Reference.SECRET, Reference.USER_CREDENTIAL):
-            where = place if what is Reference.SECRET else user_scope_key(room.credentials.client_id)
-            sealed = room.context.vault.seal(values, head["id"])
+            where = place if what is Reference.SECRET else user_scope_key(api.credentials.client_id)
+            sealed = api.context.vault.seal(values, head["id"])
             writes.append(Put(SECRETS, Secret(**head, scope_key=where, keys=tuple(values), sealed=sealed)))
         elif what is Reference.CONFIG_MAP:
             writes.append(Put(CONFIG_MAPS, ConfigMap(**head, scope_key=place, data=values)))
@@ -46,4 +46,4 @@ def provide(room: Room, spec: dict[str, Any], project_id: str = "1") -> None:
             writes.append(Put(DATA_VOLUMES, volume))
         else:
             assert what is Reference.STORAGE_CLASS
-    room.do(room.context.store.commit(Change(writes=tuple(writes))))
+    api.do(api.context.store.commit(Change(writes=tuple(writes))))

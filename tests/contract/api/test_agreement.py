@@ -11,7 +11,7 @@ from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Condition, PendingMessage
 from tests import builders
 from tests.contract.api.agreement import find_disagreements, load_contract
-from tests.contract.api.room import START, Room
+from tests.contract.api.api_server import START, ApiServer
 
 RUNNING = "11111111-1111-4111-8111-111111111111"
 PENDING = "22222222-2222-4222-8222-222222222222"
@@ -31,7 +31,7 @@ def _event(workload_id: str, **members: Any) -> Event:
 
 
 @pytest.fixture(scope="module")
-def filled(room: Room) -> Room:
+def filled(api: ApiServer) -> ApiServer:
     """Three workloads as the loop would leave them: one runs, one waits, one was deleted."""
     spec = msgspec.Raw(
         b'{"image":"pytorch","command":"python","args":"a.py \'b c\'","compute":{"cpuCoreRequest":0.5,'
@@ -39,7 +39,7 @@ def filled(room: Room) -> Room:
         b'"environmentVariables":[{"name":"A","value":"1"}]}'
     )
     shared: dict[str, Any] = {
-        "cluster_id": room.cluster_id,
+        "cluster_id": api.cluster_id,
         "created_at": START,
         "updated_at": START,
         "phase_updated_at": START,
@@ -88,8 +88,8 @@ def filled(room: Room) -> Room:
         _event(RUNNING, reason="Started", pod_id=POD, pod_name="running-0-0", source="engine"),
         _event(RUNNING, phase="Running", message="1 pod running"),
     )
-    room.put(running, pending, deleted, pod, events=events)
-    return room
+    api.put(running, pending, deleted, pod, events=events)
+    return api
 
 
 #: What only a user has, not the application that asks here; `test_people.py` reads it.
@@ -111,25 +111,25 @@ READS = [
 ]
 
 
-def _values(room: Room) -> dict[str, str]:
+def _values(api: ApiServer) -> dict[str, str]:
     return {
-        "clusterUuid": room.cluster_id,
+        "clusterUuid": api.cluster_id,
         "departmentId": "1",
         "projectId": "1",
         "nodepoolId": "1",
-        "workloadTypeId": room.get("/api/v1/workload-types")["types"][0]["id"],
-        "userId": room.get("/api/v1/users")[0]["id"],
-        "serviceAccountId": room.get("/api/v1/service-accounts")[0]["id"],
-        "appId": room.get("/api/v1/apps")[0]["id"],
+        "workloadTypeId": api.get("/api/v1/workload-types")["types"][0]["id"],
+        "userId": api.get("/api/v1/users")[0]["id"],
+        "serviceAccountId": api.get("/api/v1/service-accounts")[0]["id"],
+        "appId": api.get("/api/v1/apps")[0]["id"],
         "accessRuleId": "1",
         "roleIdPath": "1",
-        "categoryId": room.get("/api/v1/workload-categories")["categories"][0]["id"],
+        "categoryId": api.get("/api/v1/workload-categories")["categories"][0]["id"],
     }
 
 
 @pytest.mark.parametrize(("method", "path"), READS, ids=[path for _, path in READS])
 @pytest.mark.parametrize("workload_id", [RUNNING, PENDING, DELETED], ids=["running", "pending", "deleted"])
-def test_reads_agree_with_the_contract(filled: Room, method: str, path: str, workload_id: str) -> None:
+def test_reads_agree_with_the_contract(filled: ApiServer, method: str, path: str, workload_id: str) -> None:
     values = _values(filled) | {"workloadId": workload_id}
     url = re.sub(r"\{(\w+)\}", lambda match: values[match[1]], path)
     answer = filled.call(method.upper(), url)
@@ -154,7 +154,7 @@ def test_reads_agree_with_the_contract(filled: Room, method: str, path: str, wor
     ],
 )
 @pytest.mark.parametrize("id", ["55555555-5555-4555-8555-555555555555", "no-id", "%00", "a%2Fb"])
-def test_an_unknown_id_is_404_in_the_one_error_shape(filled: Room, path: str, id: str) -> None:
+def test_an_unknown_id_is_404_in_the_one_error_shape(filled: ApiServer, path: str, id: str) -> None:
     answer = filled.call("GET", re.sub(r"\{\w+\}", id, path))
     assert answer.status == 404, answer
     assert answer.json["message"] == "Resource id not found."
@@ -162,7 +162,7 @@ def test_an_unknown_id_is_404_in_the_one_error_shape(filled: Room, path: str, id
         assert find_disagreements("get", path, 404, answer.json) == []
 
 
-def test_a_running_workload_shows_what_it_holds_and_how_long(filled: Room) -> None:
+def test_a_running_workload_shows_what_it_holds_and_how_long(filled: ApiServer) -> None:
     filled.clock.now = START + 90_500
     try:
         shown = filled.get(f"/api/v1/workloads/{RUNNING}")
@@ -179,7 +179,7 @@ def test_a_running_workload_shows_what_it_holds_and_how_long(filled: Room) -> No
     assert shown["namespace"] == "runai-default"
 
 
-def test_pending_messages_stand_on_the_one_workload_only(filled: Room) -> None:
+def test_pending_messages_stand_on_the_one_workload_only(filled: ApiServer) -> None:
     one = filled.get(f"/api/v1/workloads/{PENDING}")
     assert one["pendingSchedulingMessages"] == [
         {
@@ -195,14 +195,14 @@ def test_pending_messages_stand_on_the_one_workload_only(filled: Room) -> None:
     assert "pendingSchedulingMessages" not in listed[0]
 
 
-def test_deleted_workloads_are_listed_only_when_asked_for(filled: Room) -> None:
+def test_deleted_workloads_are_listed_only_when_asked_for(filled: ApiServer) -> None:
     present = {workload["name"] for workload in filled.get("/api/v1/workloads")["workloads"]}
     gone = {workload["name"] for workload in filled.get("/api/v1/workloads?deleted=true")["workloads"]}
     assert present == {"running", "pending"}
     assert gone == {"deleted"}
 
 
-def test_history_tells_changes_of_phase_from_events(filled: Room) -> None:
+def test_history_tells_changes_of_phase_from_events(filled: ApiServer) -> None:
     records = filled.get(f"/api/v1/workloads/{RUNNING}/history")["records"]
     assert [record["meta"]["type"] for record in records] == ["PhaseUpdate", "Event", "PhaseUpdate"]
     assert records[1]["spec"]["event"]["involvedObject"]["uid"] == POD
@@ -211,7 +211,7 @@ def test_history_tells_changes_of_phase_from_events(filled: Room) -> None:
     assert newest_first["next"] == 2
 
 
-def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: Room) -> None:
+def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: ApiServer) -> None:
     path = f"/api/v1/clusters/{filled.cluster_id}"
     assert filled.call("GET", path).json["status"] == {"state": "Connected"}
     filled.context.engine_unreachable_reason = lambda: "nobody answers"
@@ -223,7 +223,7 @@ def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: Room) -> None:
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
 
 
-def test_usage_of_projects_comes_from_running_pods(filled: Room) -> None:
+def test_usage_of_projects_comes_from_running_pods(filled: ApiServer) -> None:
     project = filled.get("/api/v1/org-unit/projects/1")
     assert project["status"]["quotaStatus"]["allocated"]["gpu"] == 0.5
     assert project["status"]["nodePoolQuotaStatuses"][0]["allocated"]["cpu"] == 500

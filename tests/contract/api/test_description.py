@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.contract.api.agreement import CONTRACTS, load_contract
-from tests.contract.api.room import Room
+from tests.contract.api.api_server import ApiServer
 
 
 @pytest.fixture(scope="module")
-def description(room: Room) -> dict[str, Any]:
-    answer = room.call("GET", "/api/openapi.json", token="")
+def description(api: ApiServer) -> dict[str, Any]:
+    answer = api.call("GET", "/api/openapi.json", token="")
     assert answer.status == 200
     found: dict[str, Any] = answer.json
     return found
@@ -74,19 +74,19 @@ def _name(parameter: dict[str, Any], contract: str = "neighbours-2.24.contract.j
     return str(parameter["name"])
 
 
-def test_the_page_loads_nothing_from_elsewhere(room: Room) -> None:
-    answer = room.call("GET", "/api/docs", token="")
+def test_the_page_loads_nothing_from_elsewhere(api: ApiServer) -> None:
+    answer = api.call("GET", "/api/docs", token="")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/html")
     assert b"//" not in re.sub(rb"<!doctype html>", b"", answer.body).replace(b"/api/", b"")
     assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
-def test_health_and_metrics_need_no_token(room: Room) -> None:
-    room.call("GET", "/api/v1/workloads")
-    assert room.call("GET", "/healthz", token="").json == {"status": "alive"}
-    assert room.call("GET", "/readyz", token="").json == {"status": "ready"}
-    metrics = room.call("GET", "/metrics", token="")
+def test_health_and_metrics_need_no_token(api: ApiServer) -> None:
+    api.call("GET", "/api/v1/workloads")
+    assert api.call("GET", "/healthz", token="").json == {"status": "alive"}
+    assert api.call("GET", "/readyz", token="").json == {"status": "ready"}
+    metrics = api.call("GET", "/metrics", token="")
     assert metrics.headers["content-type"].startswith("text/plain")
     lines = metrics.body.decode().splitlines()
     assert any(
@@ -96,9 +96,9 @@ def test_health_and_metrics_need_no_token(room: Room) -> None:
     assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines)
 
 
-def test_an_explanation_tells_given_from_default(room: Room) -> None:
-    workload_id = room.submit("explained", spec={"image": "python:3", "backoffLimit": 2})
-    explained = room.get(f"/api/v1/workloads/{workload_id}/explanation")
+def test_an_explanation_tells_given_from_default(api: ApiServer) -> None:
+    workload_id = api.submit("explained", spec={"image": "python:3", "backoffLimit": 2})
+    explained = api.get(f"/api/v1/workloads/{workload_id}/explanation")
     values = {value["field"]: value for value in explained["values"]}
     assert (values["backoffLimit"]["value"], values["backoffLimit"]["origin"]) == (2, "given")
     assert values["completions"]["value"] == 1

@@ -9,7 +9,7 @@ import pytest
 from fairlead.model.records.phase import Phase
 from tests import builders
 from tests.contract.api.agreement import load_contract
-from tests.contract.api.room import START, Room
+from tests.contract.api.api_server import START, ApiServer
 
 NAMES = ["alpha", "beta", "gamma", "delta"]
 _PATTERN = load_contract("neighbours-2.24.contract.json")["components"]["parameters"]["WorkloadsFilter"]["schema"]
@@ -17,13 +17,13 @@ FIELDS = re.match(r"\^\(([^)]+)\)", _PATTERN["items"]["pattern"])[1].split("|") 
 
 
 @pytest.fixture(scope="module")
-def filled(room: Room) -> Room:
+def filled(api: ApiServer) -> ApiServer:
     for number, name in enumerate(NAMES):
-        room.put(
+        api.put(
             builders.workload(
                 name,
                 id=f"00000000-0000-4000-8000-00000000000{number}",
-                cluster_id=room.cluster_id,
+                cluster_id=api.cluster_id,
                 created_at=START + number * 1000,
                 phase=Phase.RUNNING if number % 2 else Phase.PENDING,
                 priority=number * 10,
@@ -33,11 +33,11 @@ def filled(room: Room) -> Room:
                 allocated_gpu=number / 2,
             )
         )
-    return room
+    return api
 
 
-def names(room: Room, query: str) -> list[str]:
-    return [workload["name"] for workload in room.get(f"/api/v1/workloads?{query}")["workloads"]]
+def names(api: ApiServer, query: str) -> list[str]:
+    return [workload["name"] for workload in api.get(f"/api/v1/workloads?{query}")["workloads"]]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def names(room: Room, query: str) -> list[str]:
         ("name==a,b", []),
     ],
 )
-def test_filters(filled: Room, filters: str, want_names: list[str]) -> None:
+def test_filters(filled: ApiServer, filters: str, want_names: list[str]) -> None:
     assert names(filled, f"filterBy={quote(filters)}") == want_names
     # Clients differ in whether they encode the commas and operators of several filters.
     assert names(filled, f"filterBy={quote(filters, safe=',=@!^$<>')}") == want_names
@@ -74,7 +74,7 @@ def test_filters(filled: Room, filters: str, want_names: list[str]) -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_every_field_of_the_contract_filters_and_sorts(filled: Room, field: str) -> None:
+def test_every_field_of_the_contract_filters_and_sorts(filled: ApiServer, field: str) -> None:
     value = "2024-01-01T00:00:00Z" if field.endswith("At") else "1"
     for operator in ("==", "!=", "<=", ">="):
         filled.get(f"/api/v1/workloads?filterBy={quote(field + operator + value)}")
@@ -102,20 +102,20 @@ def test_every_field_of_the_contract_filters_and_sorts(filled: Room, field: str)
         ("deleted=perhaps", "deleted"),
     ],
 )
-def test_what_cannot_be_asked_is_400_and_says_why(filled: Room, query: str, want_details: str) -> None:
+def test_what_cannot_be_asked_is_400_and_says_why(filled: ApiServer, query: str, want_details: str) -> None:
     answer = filled.call("GET", f"/api/v1/workloads?{query}")
     assert answer.status == 400, answer
     assert want_details in answer.json["details"]
     assert set(answer.json) == {"code", "message", "details"}
 
 
-def test_every_bad_filter_is_named(filled: Room) -> None:
+def test_every_bad_filter_is_named(filled: ApiServer) -> None:
     answer = filled.call("GET", "/api/v1/workloads?filterBy=colour==red,size==big,name==x")
     assert "colour" in answer.json["details"]
     assert "size" in answer.json["details"]
 
 
-def test_sorting_and_pages(filled: Room) -> None:
+def test_sorting_and_pages(filled: ApiServer) -> None:
     assert names(filled, "sortBy=name") == ["alpha", "beta", "delta", "gamma"]
     assert names(filled, "sortBy=priority&sortOrder=desc") == ["delta", "gamma", "beta", "alpha"]
     first = filled.get("/api/v1/workloads?limit=3")
@@ -126,7 +126,7 @@ def test_sorting_and_pages(filled: Room) -> None:
     assert "next" not in last
 
 
-def test_search_looks_into_names(filled: Room) -> None:
+def test_search_looks_into_names(filled: ApiServer) -> None:
     assert names(filled, "search=ELT") == ["delta"]
     assert names(filled, "search=100%25") == []
 
@@ -146,5 +146,5 @@ def test_search_looks_into_names(filled: Room) -> None:
         ("/api/v1/org-unit/priorities", lambda body: sum(rank["isDefault"] for rank in body["priorities"]) == 1),
     ],
 )
-def test_lists_around_workloads(filled: Room, path: str, want: Any) -> None:
+def test_lists_around_workloads(filled: ApiServer, path: str, want: Any) -> None:
     assert want(filled.get(path))

@@ -9,7 +9,7 @@ import pytest
 from fairlead.model.records.phase import Phase
 from fairlead.scheduling import TopologyConstraint, read_snapshot
 from tests import builders
-from tests.contract.api.room import Room
+from tests.contract.api.api_server import ApiServer
 from tests.contract.api.test_people import RESEARCHER, Person
 
 PATH = "/api/v1/network-topologies"
@@ -17,34 +17,34 @@ LEVELS = ["example.com/block", "example.com/rack"]
 
 
 @pytest.fixture
-def room(make_room: Callable[..., Room]) -> Room:
-    return make_room()
+def api(make_api: Callable[..., ApiServer]) -> ApiServer:
+    return make_api()
 
 
-def body(room: Room, **members: Any) -> dict[str, Any]:
+def body(api: ApiServer, **members: Any) -> dict[str, Any]:
     return {
         "name": "fabric",
-        "clusterId": room.cluster_id,
+        "clusterId": api.cluster_id,
         "levels": ["example.com/block", "example.com/rack"],
     } | members
 
 
-def test_a_topology_is_made_given_to_a_pool_and_deleted(room: Room) -> None:
-    made = room.call("POST", PATH, body(room))
+def test_a_topology_is_made_given_to_a_pool_and_deleted(api: ApiServer) -> None:
+    made = api.call("POST", PATH, body(api))
     assert made.status == 201, made
     id = made.json["id"]
     assert (made.json["levels"], made.json["nodePools"]) == (LEVELS, [])
-    assert [one["name"] for one in room.get(PATH)["networkTopologies"]] == ["fabric"]
-    pool = room.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": id})
+    assert [one["name"] for one in api.get(PATH)["networkTopologies"]] == ["fabric"]
+    pool = api.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": id})
     assert (pool.status, pool.json["networkTopologyId"]) == (200, id), pool
-    assert room.get(f"{PATH}/{id}")["nodePools"] == ["default"]
-    refused = room.call("DELETE", f"{PATH}/{id}")
+    assert api.get(f"{PATH}/{id}")["nodePools"] == ["default"]
+    refused = api.call("DELETE", f"{PATH}/{id}")
     assert refused.status == 400, refused
     assert "is used by node pool default" in refused.json["details"]
-    assert room.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": ""}).status == 200
-    assert room.call("DELETE", f"{PATH}/{id}").status == 204
-    assert room.call("GET", f"{PATH}/{id}").status == 404
-    assert room.call("DELETE", f"{PATH}/{id}").status == 404
+    assert api.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": ""}).status == 200
+    assert api.call("DELETE", f"{PATH}/{id}").status == 204
+    assert api.call("GET", f"{PATH}/{id}").status == 404
+    assert api.call("DELETE", f"{PATH}/{id}").status == 404
 
 
 @pytest.mark.parametrize(
@@ -58,29 +58,29 @@ def test_a_topology_is_made_given_to_a_pool_and_deleted(room: Room) -> None:
         pytest.param({"clusterId": "55555555-5555-4555-8555-555555555555"}, "clusterId", id="another cluster"),
     ],
 )
-def test_a_topology_that_breaks_rules_is_400(room: Room, members: dict[str, Any], want: str) -> None:
-    answer = room.call("POST", PATH, body(room, **members))
+def test_a_topology_that_breaks_rules_is_400(api: ApiServer, members: dict[str, Any], want: str) -> None:
+    answer = api.call("POST", PATH, body(api, **members))
     assert answer.status == 400, answer
     assert want in answer.body.decode()
 
 
-def test_a_name_is_given_once(room: Room) -> None:
-    assert room.call("POST", PATH, body(room)).status == 201
-    again = room.call("POST", PATH, body(room))
+def test_a_name_is_given_once(api: ApiServer) -> None:
+    assert api.call("POST", PATH, body(api)).status == 201
+    again = api.call("POST", PATH, body(api))
     assert again.status == 400, again
     assert "a network topology named fabric already exists" in again.body.decode()
 
 
-def test_topologies_are_for_administrators(room: Room) -> None:
-    ada = Person(room, "ada@example.com")
+def test_topologies_are_for_administrators(api: ApiServer) -> None:
+    ada = Person(api, "ada@example.com")
     ada.may(RESEARCHER, "project", "1")
     assert ada.call("GET", PATH).status == 403
-    assert ada.call("POST", PATH, body(room)).status == 403
+    assert ada.call("POST", PATH, body(api)).status == 403
 
 
-def test_gangs_in_such_a_pool_prefer_its_lowest_level(room: Room) -> None:
-    id = room.call("POST", PATH, body(room)).json["id"]
-    assert room.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": id}).status == 200
+def test_gangs_in_such_a_pool_prefer_its_lowest_level(api: ApiServer) -> None:
+    id = api.call("POST", PATH, body(api)).json["id"]
+    assert api.call("PATCH", "/api/v1/node-pools/1", {"networkTopologyId": id}).status == 200
     asked = {"image": "python:3", "distributedFramework": "PyTorch", "numWorkers": 2}
     chosen = [
         {"name": "kai.scheduler/topology", "value": "fabric"},
@@ -92,8 +92,8 @@ def test_gangs_in_such_a_pool_prefer_its_lowest_level(room: Room) -> None:
         ("training", "alone", {"image": "python:3"}),
     ):
         stored = msgspec.Raw(msgspec.json.encode(spec))
-        room.put(builders.workload(name, kind=kind, phase=Phase.PENDING, spec=stored, cluster_id=room.cluster_id))
-    snapshot = read_snapshot(room.call("GET", "/api/v1/scheduling/snapshot").body)
+        api.put(builders.workload(name, kind=kind, phase=Phase.PENDING, spec=stored, cluster_id=api.cluster_id))
+    snapshot = read_snapshot(api.call("GET", "/api/v1/scheduling/snapshot").body)
     assert [(topology.name, topology.levels[-1]) for topology in snapshot.topologies] == [
         ("fabric", "example.com/rack")
     ]

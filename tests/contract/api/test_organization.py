@@ -10,7 +10,7 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import AUDIT, EVENTS
 from tests import builders
 from tests.contract.api.agreement import find_disagreements
-from tests.contract.api.room import START, Answer, Room
+from tests.contract.api.api_server import START, Answer, ApiServer
 
 DEPARTMENTS = "/api/v1/org-unit/departments"
 PROJECTS = "/api/v1/org-unit/projects"
@@ -21,11 +21,11 @@ def quota(gpu: float = 4, pool: str = "1", **members: Any) -> dict[str, Any]:
     return {"nodePool": {"id": pool}, "gpu": {"deserved": gpu}, **members}
 
 
-def create(room: Room, path: str, name: str, **members: Any) -> dict[str, Any]:
-    body = {"name": name, "clusterId": room.cluster_id} | members
+def create(api: ApiServer, path: str, name: str, **members: Any) -> dict[str, Any]:
+    body = {"name": name, "clusterId": api.cluster_id} | members
     if path != POOLS:
         body.setdefault("resources", [quota()])
-    answer = room.call("POST", path, body)
+    answer = api.call("POST", path, body)
     assert answer.status == 201, answer
     assert find_disagreements("post", path, 201, answer.json) == []
     made: dict[str, Any] = answer.json
@@ -37,12 +37,12 @@ def issues(answer: Answer) -> str:
     return str(answer.json["details"])
 
 
-def test_a_department_and_a_project_in_it(room: Room) -> None:
-    department = create(room, DEPARTMENTS, "research", description="All of it")
+def test_a_department_and_a_project_in_it(api: ApiServer) -> None:
+    department = create(api, DEPARTMENTS, "research", description="All of it")
     assert department["resources"][0]["gpu"] == {"deserved": 4, "limit": None, "overQuotaWeight": 2}
     assert department["totalResources"]["gpuQuota"] == 4
     project = create(
-        room,
+        api,
         PROJECTS,
         "vision",
         parentId=department["id"],
@@ -63,24 +63,24 @@ def test_a_department_and_a_project_in_it(room: Room) -> None:
     assert shown["cpu"] == {"deserved": 8000, "limit": 16000, "overQuotaWeight": 2}
     assert shown["memory"] == {"deserved": 16, "limit": None, "overQuotaWeight": 3, "units": "GB"}
     assert shown["priority"] == "High"
-    assert room.get(f"{PROJECTS}/{project['id']}")["name"] == "vision"
-    assert room.get(f"{PROJECTS}/count")["count"] == 2
-    assert room.get(f"{PROJECTS}?filterBy=parentName==research")["projects"][0]["id"] == project["id"]
+    assert api.get(f"{PROJECTS}/{project['id']}")["name"] == "vision"
+    assert api.get(f"{PROJECTS}/count")["count"] == 2
+    assert api.get(f"{PROJECTS}?filterBy=parentName==research")["projects"][0]["id"] == project["id"]
 
 
-def test_ids_are_never_given_again(make_room: Any) -> None:
-    room = make_room()
-    first = create(room, PROJECTS, "once")
-    assert room.call("DELETE", f"{PROJECTS}/{first['id']}").status == 204
-    assert room.call("GET", f"{PROJECTS}/{first['id']}").status == 404
-    second = create(room, PROJECTS, "once")
+def test_ids_are_never_given_again(make_api: Any) -> None:
+    api = make_api()
+    first = create(api, PROJECTS, "once")
+    assert api.call("DELETE", f"{PROJECTS}/{first['id']}").status == 204
+    assert api.call("GET", f"{PROJECTS}/{first['id']}").status == 404
+    second = create(api, PROJECTS, "once")
     assert int(second["id"]) == int(first["id"]) + 1
 
 
 @pytest.mark.parametrize("path", [DEPARTMENTS, PROJECTS])
-def test_a_taken_name_is_409(room: Room, path: str) -> None:
-    create(room, path, "taken")
-    answer = room.call("POST", path, {"name": "taken", "clusterId": room.cluster_id, "resources": [quota()]})
+def test_a_taken_name_is_409(api: ApiServer, path: str) -> None:
+    create(api, path, "taken")
+    answer = api.call("POST", path, {"name": "taken", "clusterId": api.cluster_id, "resources": [quota()]})
     assert answer.status == 409, answer
     assert answer.json["message"] == "Resource with this name already exists"
     assert find_disagreements("post", path, 409, answer.json) == []
@@ -112,36 +112,38 @@ def test_a_taken_name_is_409(room: Room, path: str) -> None:
         ({"requestedNamespace": "runai-default"}, "is the namespace of project default"),
     ],
 )
-def test_a_project_that_breaks_rules_is_400_with_every_reason(room: Room, members: dict[str, Any], want: str) -> None:
-    body = {"name": "new", "clusterId": room.cluster_id, "resources": [quota()]} | members
-    answer = room.call("POST", PROJECTS, body)
+def test_a_project_that_breaks_rules_is_400_with_every_reason(
+    api: ApiServer, members: dict[str, Any], want: str
+) -> None:
+    body = {"name": "new", "clusterId": api.cluster_id, "resources": [quota()]} | members
+    answer = api.call("POST", PROJECTS, body)
     assert want in issues(answer)
     assert find_disagreements("post", PROJECTS, 400, answer.json) == []
 
 
-def test_resources_are_set_or_changed(make_room: Any) -> None:
-    room = make_room()
-    gold = create(room, POOLS, "gold", labelKey="tier", labelValue="gold")
-    project = create(room, PROJECTS, "vision", resources=[quota(4), quota(2, gold["id"], priority="Low")])
+def test_resources_are_set_or_changed(make_api: Any) -> None:
+    api = make_api()
+    gold = create(api, POOLS, "gold", labelKey="tier", labelValue="gold")
+    project = create(api, PROJECTS, "vision", resources=[quota(4), quota(2, gold["id"], priority="Low")])
     path = f"{PROJECTS}/{project['id']}/resources"
-    changed = room.call("PATCH", path, [quota(3, gold["id"])])
+    changed = api.call("PATCH", path, [quota(3, gold["id"])])
     assert changed.status == 200, changed
     assert find_disagreements("patch", f"{PROJECTS}/{{projectId}}/resources", 200, changed.json) == []
     assert [pool["gpu"]["deserved"] for pool in changed.json] == [4, 3]
     assert changed.json[1]["priority"] == "Low"
-    put = room.call("PUT", path, [quota(3, gold["id"])])
+    put = api.call("PUT", path, [quota(3, gold["id"])])
     assert put.status == 200, put
     assert [pool["gpu"]["deserved"] for pool in put.json] == [0, 3]
     assert put.json[1]["priority"] == "MediumLow"
-    department = room.call("PATCH", f"{DEPARTMENTS}/1/resources", [quota(8)])
+    department = api.call("PATCH", f"{DEPARTMENTS}/1/resources", [quota(8)])
     assert department.json[0]["gpu"]["deserved"] == 8
-    assert room.call("PUT", f"{PROJECTS}/99/resources", []).status == 404
+    assert api.call("PUT", f"{PROJECTS}/99/resources", []).status == 404
 
 
-def test_an_update_leaves_what_it_does_not_name(make_room: Any) -> None:
-    room = make_room()
+def test_an_update_leaves_what_it_does_not_name(make_api: Any) -> None:
+    api = make_api()
     project = create(
-        room,
+        api,
         PROJECTS,
         "vision",
         description="kept",
@@ -149,39 +151,39 @@ def test_an_update_leaves_what_it_does_not_name(make_room: Any) -> None:
         nodeTypes={"training": ["a100"]},
     )
     path = f"{PROJECTS}/{project['id']}"
-    changed = room.call("PUT", path, {"resources": [quota(1)], "enforceRunaiScheduler": False})
+    changed = api.call("PUT", path, {"resources": [quota(1)], "enforceRunaiScheduler": False})
     assert changed.status == 200, changed
     assert find_disagreements("put", f"{PROJECTS}/{{projectId}}", 200, changed.json) == []
     assert changed.json["description"] == "kept"
     assert changed.json["schedulingRules"] == {"trainingJobTimeLimitSeconds": 600}
     assert changed.json["enforceRunaiScheduler"] is False
-    cleared = room.call("PUT", path, {"resources": [quota(1)], "schedulingRules": None, "nodeTypes": None})
+    cleared = api.call("PUT", path, {"resources": [quota(1)], "schedulingRules": None, "nodeTypes": None})
     assert cleared.json["schedulingRules"] is None
     assert cleared.json["nodeTypes"] is None
-    assert room.call("PUT", path, {"description": "no resources"}).status == 400
+    assert api.call("PUT", path, {"description": "no resources"}).status == 400
 
 
-def test_rules_are_inherited_and_only_narrowed(make_room: Any) -> None:
-    room = make_room()
+def test_rules_are_inherited_and_only_narrowed(make_api: Any) -> None:
+    api = make_api()
     rules = {"trainingJobTimeLimitSeconds": 600}
-    department = create(room, DEPARTMENTS, "research", schedulingRules=rules, defaultNodePools=["default"])
-    inherits = create(room, PROJECTS, "inherits", parentId=department["id"])
+    department = create(api, DEPARTMENTS, "research", schedulingRules=rules, defaultNodePools=["default"])
+    inherits = create(api, PROJECTS, "inherits", parentId=department["id"])
     assert inherits["effective"]["schedulingRules"] == rules
     assert inherits["effective"]["defaultNodePools"] == ["default"]
     assert inherits["schedulingRules"] is None
     stricter = create(
-        room, PROJECTS, "stricter", parentId=department["id"], schedulingRules={"trainingJobTimeLimitSeconds": 60}
+        api, PROJECTS, "stricter", parentId=department["id"], schedulingRules={"trainingJobTimeLimitSeconds": 60}
     )
     assert stricter["effective"]["schedulingRules"] == {"trainingJobTimeLimitSeconds": 60}
     looser = {"resources": [quota()], "schedulingRules": {"trainingJobTimeLimitSeconds": 601}}
-    answer = room.call("PUT", f"{PROJECTS}/{inherits['id']}", looser)
+    answer = api.call("PUT", f"{PROJECTS}/{inherits['id']}", looser)
     assert "the department allows at most" in issues(answer)
 
 
-def test_a_new_pool_is_open_to_everybody(make_room: Any) -> None:
-    room = make_room()
+def test_a_new_pool_is_open_to_everybody(make_api: Any) -> None:
+    api = make_api()
     pool = create(
-        room,
+        api,
         POOLS,
         "gold",
         labelKey="tier",
@@ -192,22 +194,22 @@ def test_a_new_pool_is_open_to_everybody(make_room: Any) -> None:
     assert pool["schedulingConfiguration"]["placementStrategy"] == {"gpu": "spread", "cpu": "binpack"}
     assert pool["phase"] == "Empty"
     for path in (f"{PROJECTS}/1", f"{DEPARTMENTS}/1"):
-        granted = room.get(path)["resources"][1]
+        granted = api.get(path)["resources"][1]
         assert granted["nodePool"] == {"id": pool["id"], "name": "gold"}
         assert granted["gpu"] == {"deserved": 0, "limit": None, "overQuotaWeight": 2}
         assert granted["cpu"]["deserved"] is None
-    create(room, PROJECTS, "vision", defaultNodePools=["gold", "default"])
-    assert room.call("DELETE", f"{POOLS}/{pool['id']}").status == 204
-    assert len(room.get(f"{PROJECTS}/1")["resources"]) == 1
-    assert room.get(f"{PROJECTS}?filterBy=name==vision")["projects"][0]["defaultNodePools"] == ["default"]
+    create(api, PROJECTS, "vision", defaultNodePools=["gold", "default"])
+    assert api.call("DELETE", f"{POOLS}/{pool['id']}").status == 204
+    assert len(api.get(f"{PROJECTS}/1")["resources"]) == 1
+    assert api.get(f"{PROJECTS}?filterBy=name==vision")["projects"][0]["defaultNodePools"] == ["default"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_a_pool_is_changed(make_room: Any, method: str) -> None:
-    room = make_room()
-    pool = create(room, POOLS, "gold", labelKey="tier", labelValue="gold", overProvisioningRatio=2)
+def test_a_pool_is_changed(make_api: Any, method: str) -> None:
+    api = make_api()
+    pool = create(api, POOLS, "gold", labelKey="tier", labelValue="gold", overProvisioningRatio=2)
     body = {"labelValue": "golden", "placementStrategy": {"cpu": "spread"}, "gpuNetworkAccelerationDetection": "Use"}
-    changed = room.call(method, f"{POOLS}/{pool['id']}", body)
+    changed = api.call(method, f"{POOLS}/{pool['id']}", body)
     assert changed.status == 200, changed
     assert find_disagreements(method.lower(), f"{POOLS}/{{nodepoolId}}", 200, changed.json) == []
     assert (changed.json["labelKey"], changed.json["labelValue"]) == ("tier", "golden")
@@ -226,22 +228,22 @@ def test_a_pool_is_changed(make_room: Any, method: str) -> None:
         ({"networkTopologyId": "55555555-5555-4555-8555-555555555555"}, "there is no network topology"),
     ],
 )
-def test_a_pool_that_breaks_rules_is_400(room: Room, members: dict[str, Any], want: str) -> None:
-    if not any(pool["name"] == "silver" for pool in room.get(POOLS)["nodepools"]):
-        create(room, POOLS, "silver", labelKey="tier", labelValue="silver")
-    body = {"name": "new", "clusterId": room.cluster_id, "labelKey": "tier", "labelValue": "new"} | members
-    assert want in issues(room.call("POST", POOLS, body))
+def test_a_pool_that_breaks_rules_is_400(api: ApiServer, members: dict[str, Any], want: str) -> None:
+    if not any(pool["name"] == "silver" for pool in api.get(POOLS)["nodepools"]):
+        create(api, POOLS, "silver", labelKey="tier", labelValue="silver")
+    body = {"name": "new", "clusterId": api.cluster_id, "labelKey": "tier", "labelValue": "new"} | members
+    assert want in issues(api.call("POST", POOLS, body))
 
 
-def test_the_default_pool_stays(room: Room) -> None:
-    answer = room.call("DELETE", f"{POOLS}/1")
+def test_the_default_pool_stays(api: ApiServer) -> None:
+    answer = api.call("DELETE", f"{POOLS}/1")
     assert "cannot be deleted" in issues(answer)
-    assert "has no label" in issues(room.call("PUT", f"{POOLS}/1", {"labelKey": "a", "labelValue": "b"}))
-    assert room.call("DELETE", f"{POOLS}/99").status == 404
+    assert "has no label" in issues(api.call("PUT", f"{POOLS}/1", {"labelKey": "a", "labelValue": "b"}))
+    assert api.call("DELETE", f"{POOLS}/99").status == 404
 
 
-def test_a_quota_below_what_cannot_be_preempted_is_refused(make_room: Any) -> None:
-    room = make_room()
+def test_a_quota_below_what_cannot_be_preempted_is_refused(make_api: Any) -> None:
+    api = make_api()
     fixed = builders.workload(
         "fixed", id="11111111-1111-4111-8111-111111111111", phase=Phase.RUNNING, preemptible=False, created_at=START
     )
@@ -255,58 +257,58 @@ def test_a_quota_below_what_cannot_be_preempted_is_refused(make_room: Any) -> No
         gpu_devices=(0, 1),
         gpu_thousandths=1000,
     )
-    room.put(fixed, pod)
+    api.put(fixed, pod)
     for path in (f"{PROJECTS}/1", f"{DEPARTMENTS}/1"):
         assert "below the 2 that non-preemptible workloads hold" in issues(
-            room.call("PUT", path, {"resources": [quota(1.5)]})
+            api.call("PUT", path, {"resources": [quota(1.5)]})
         )
-        answer = room.call("PUT", path, {"resources": [quota(2)]})
+        answer = api.call("PUT", path, {"resources": [quota(2)]})
         assert answer.status == 200, answer
-    status = room.get(f"{PROJECTS}/1")["status"]
+    status = api.get(f"{PROJECTS}/1")["status"]
     assert status["quotaStatus"]["allocatedNonPreemptible"]["gpu"] == 2
     assert status["nodePoolQuotaStatuses"][0]["allocated"]["cpu"] == 500
 
 
-def test_requested_counts_what_waits_too(make_room: Any) -> None:
-    room = make_room()
+def test_requested_counts_what_waits_too(make_api: Any) -> None:
+    api = make_api()
     compute = {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 0.5}
-    room.submit("waits", spec={"image": "python:3", "parallelism": 2, "completions": 4, "compute": compute})
-    status = room.get(f"{PROJECTS}/1")["status"]["quotaStatus"]
+    api.submit("waits", spec={"image": "python:3", "parallelism": 2, "completions": 4, "compute": compute})
+    status = api.get(f"{PROJECTS}/1")["status"]["quotaStatus"]
     assert status["requested"]["gpu"] == 1
     assert status["allocated"]["gpu"] == 0
 
 
-def test_deleting_a_project_deletes_its_workloads_first(make_room: Any) -> None:
-    room = make_room()
-    project = create(room, PROJECTS, "vision")
-    workload_id = room.submit("train", projectId=project["id"])
-    answer = room.call("DELETE", f"{PROJECTS}/{project['id']}")
+def test_deleting_a_project_deletes_its_workloads_first(make_api: Any) -> None:
+    api = make_api()
+    project = create(api, PROJECTS, "vision")
+    workload_id = api.submit("train", projectId=project["id"])
+    answer = api.call("DELETE", f"{PROJECTS}/{project['id']}")
     assert answer.status == 202, answer
     assert answer.json == {"code": 202, "message": "Request has been accepted."}
-    assert room.get(f"{PROJECTS}/{project['id']}")["status"]["phase"] == "Deleting"
-    assert room.get(f"/api/v1/workloads/trainings/{workload_id}")["desiredPhase"] == "Deleted"
-    refused = room.call("POST", "/api/v1/workloads/trainings", room.training("late", projectId=project["id"]))
+    assert api.get(f"{PROJECTS}/{project['id']}")["status"]["phase"] == "Deleting"
+    assert api.get(f"/api/v1/workloads/trainings/{workload_id}")["desiredPhase"] == "Deleted"
+    refused = api.call("POST", "/api/v1/workloads/trainings", api.training("late", projectId=project["id"]))
     assert "is being deleted" in issues(refused)
-    assert room.call("PUT", f"{PROJECTS}/{project['id']}", {"resources": []}).status == 404
-    assert room.call("DELETE", f"{PROJECTS}/99").status == 404
+    assert api.call("PUT", f"{PROJECTS}/{project['id']}", {"resources": []}).status == 404
+    assert api.call("DELETE", f"{PROJECTS}/99").status == 404
 
 
-def test_deleting_a_department_deletes_its_projects(make_room: Any) -> None:
-    room = make_room()
-    department = create(room, DEPARTMENTS, "research")
-    empty = create(room, PROJECTS, "empty", parentId=department["id"])
-    busy = create(room, PROJECTS, "busy", parentId=department["id"])
-    room.submit("train", projectId=busy["id"])
-    assert room.call("DELETE", f"{DEPARTMENTS}/{department['id']}").status == 204
-    assert room.call("GET", f"{PROJECTS}/{empty['id']}").status == 404
-    assert room.get(f"{PROJECTS}/{busy['id']}")["status"]["phase"] == "Deleting"
+def test_deleting_a_department_deletes_its_projects(make_api: Any) -> None:
+    api = make_api()
+    department = create(api, DEPARTMENTS, "research")
+    empty = create(api, PROJECTS, "empty", parentId=department["id"])
+    busy = create(api, PROJECTS, "busy", parentId=department["id"])
+    api.submit("train", projectId=busy["id"])
+    assert api.call("DELETE", f"{DEPARTMENTS}/{department['id']}").status == 204
+    assert api.call("GET", f"{PROJECTS}/{empty['id']}").status == 404
+    assert api.get(f"{PROJECTS}/{busy['id']}")["status"]["phase"] == "Deleting"
 
 
-def test_terms_of_the_project_reach_a_workload(make_room: Any) -> None:
-    room = make_room()
-    create(room, POOLS, "gold", labelKey="tier", labelValue="gold")
+def test_terms_of_the_project_reach_a_workload(make_api: Any) -> None:
+    api = make_api()
+    create(api, POOLS, "gold", labelKey="tier", labelValue="gold")
     project = create(
-        room,
+        api,
         PROJECTS,
         "vision",
         defaultNodePools=["gold", "default"],
@@ -314,28 +316,28 @@ def test_terms_of_the_project_reach_a_workload(make_room: Any) -> None:
         schedulingRules={"trainingJobTimeLimitSeconds": 600, "trainingJobMaxIdleDurationSeconds": 60},
     )
     spec = {"image": "python:3", "compute": {"gpuDevicesRequest": 1}}
-    first = room.get(f"/api/v1/workloads/{room.submit('first', projectId=project['id'], spec=spec)}")
+    first = api.get(f"/api/v1/workloads/{api.submit('first', projectId=project['id'], spec=spec)}")
     assert first["requestedNodePools"] == ["gold", "default"]
     assert "is not measured" in first["conditions"][0]["message"]
-    named = room.submit("named", projectId=project["id"], spec=spec | {"nodePools": ["default"], "nodeType": "h100"})
-    assert room.get(f"/api/v1/workloads/{named}")["requestedNodePools"] == ["default"]
-    body = room.training("wrong", projectId=project["id"], spec=spec | {"nodeType": "t4"})
-    answer = room.call("POST", "/api/v1/workloads/trainings", body)
+    named = api.submit("named", projectId=project["id"], spec=spec | {"nodePools": ["default"], "nodeType": "h100"})
+    assert api.get(f"/api/v1/workloads/{named}")["requestedNodePools"] == ["default"]
+    body = api.training("wrong", projectId=project["id"], spec=spec | {"nodeType": "t4"})
+    answer = api.call("POST", "/api/v1/workloads/trainings", body)
     assert "spec.nodeType: is 't4'; project vision allows a100, h100" in issues(answer)
 
 
-def test_every_change_leaves_an_event_and_an_audit_line(make_room: Any) -> None:
-    room = make_room()
-    project = create(room, PROJECTS, "vision")
-    room.call("PATCH", f"{PROJECTS}/{project['id']}/resources", [quota(1)])
-    room.call("DELETE", f"{PROJECTS}/{project['id']}")
+def test_every_change_leaves_an_event_and_an_audit_line(make_api: Any) -> None:
+    api = make_api()
+    project = create(api, PROJECTS, "vision")
+    api.call("PATCH", f"{PROJECTS}/{project['id']}/resources", [quota(1)])
+    api.call("DELETE", f"{PROJECTS}/{project['id']}")
 
     async def load() -> tuple[list[str], list[str]]:
-        from_events = await room.context.store.find(_query("events", project["id"]))
-        from_audit = await room.context.store.find(_query("audit", project["id"]))
+        from_events = await api.context.store.find(_query("events", project["id"]))
+        from_audit = await api.context.store.find(_query("audit", project["id"]))
         return [event.reason for event in from_events], [line.operation for line in from_audit]
 
-    events, audit = room.do(load())
+    events, audit = api.do(load())
     assert events == ["Created", "Updated", "Deleting", "Deleted"]
     assert audit == ["create", "update", "delete", "delete"]
 
@@ -347,19 +349,19 @@ def _query(collection: str, subject_id: str) -> Any:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b'{"name": 1}', b"\xff", b"[" * 2000])
-def test_bodies_that_are_none_are_400(room: Room, body: bytes) -> None:
+def test_bodies_that_are_none_are_400(api: ApiServer, body: bytes) -> None:
     for method, path in (("POST", PROJECTS), ("PUT", f"{PROJECTS}/1"), ("PATCH", f"{PROJECTS}/1/resources")):
         if body == b"[]" and method == "PATCH":
             continue
-        answer = room.call(method, path, body)
+        answer = api.call(method, path, body)
         assert answer.status == 400, (method, path, answer)
 
 
 @pytest.mark.parametrize("id", ["%00", "no-id", "55555555-5555-4555-8555-555555555555", "1e3", "%D9%A3", "9" * 40])
-def test_ids_that_name_nothing_are_404(room: Room, id: str) -> None:
+def test_ids_that_name_nothing_are_404(api: ApiServer, id: str) -> None:
     for path in (DEPARTMENTS, PROJECTS, POOLS):
         for method, body in (("PUT", {"resources": []} if path != POOLS else {}), ("DELETE", None)):
-            answer = room.call(method, f"{path}/{id}", body)
+            answer = api.call(method, f"{path}/{id}", body)
             assert answer.status == 404, (method, path, answer)
             assert answer.json["message"] == "Resource id not found."
 
@@ -379,19 +381,19 @@ def test_ids_that_name_nothing_are_404(room: Room, id: str) -> None:
     ],
     ids=str,
 )
-def test_values_that_cannot_be_are_400(room: Room, members: dict[str, Any]) -> None:
-    body = {"name": "new", "clusterId": room.cluster_id, "resources": [quota()]} | members
-    answer = room.call("POST", PROJECTS, body)
+def test_values_that_cannot_be_are_400(api: ApiServer, members: dict[str, Any]) -> None:
+    body = {"name": "new", "clusterId": api.cluster_id, "resources": [quota()]} | members
+    answer = api.call("POST", PROJECTS, body)
     assert answer.status == 400, answer
     assert answer.json["details"]
 
 
-def test_a_race_for_one_name_has_one_winner(make_room: Any) -> None:
-    room = make_room()
-    body = {"name": "wanted", "clusterId": room.cluster_id, "resources": [quota()]}
+def test_a_race_for_one_name_has_one_winner(make_api: Any) -> None:
+    api = make_api()
+    body = {"name": "wanted", "clusterId": api.cluster_id, "resources": [quota()]}
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: room.call("POST", PROJECTS, body).status, range(8)))
+        answers = list(pool.map(lambda _: api.call("POST", PROJECTS, body).status, range(8)))
     assert sorted(answers) == [201] + [409] * 7
     with ThreadPoolExecutor(8) as pool:
-        made = list(pool.map(lambda n: create(room, PROJECTS, f"team-{n}")["id"], range(8)))
+        made = list(pool.map(lambda n: create(api, PROJECTS, f"team-{n}")["id"], range(8)))
     assert len(set(made)) == 8

@@ -12,7 +12,7 @@ from fairlead.scheduling import decide, read_snapshot
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES
 from tests import builders
-from tests.contract.api.room import START, Room
+from tests.contract.api.api_server import START, ApiServer
 from tests.contract.api.test_people import RESEARCHER, Person
 
 HOLDS = "11111111-1111-4111-8111-111111111111"
@@ -29,11 +29,11 @@ def asking(cores: float) -> msgspec.Raw:
 
 
 @pytest.fixture(scope="module")
-def filled(room: Room) -> Room:
+def filled(api: ApiServer) -> ApiServer:
     """A node of 4 cores: one workload holds 3.5 of them, one wants 1, one wants more than there are."""
-    shared: dict[str, Any] = {"cluster_id": room.cluster_id, "created_at": START, "phase_updated_at": START}
+    shared: dict[str, Any] = {"cluster_id": api.cluster_id, "created_at": START, "phase_updated_at": START}
     note = EvictionNote(at=START, pod="waits-0-0", node="alpha", rule="reclaimed", message="Evicted: …", gpus=1.0)
-    room.put(
+    api.put(
         builders.workload("holds", id=HOLDS, phase=Phase.RUNNING, spec=asking(3.5), **shared),
         builders.workload(
             "waits", id=WAITS, phase=Phase.PENDING, spec=asking(1), preemptions=2, last_eviction=note, **shared
@@ -52,10 +52,10 @@ def filled(room: Room) -> Room:
             started_at=START,
         ),
     )
-    return room
+    return api
 
 
-def test_who_holds_what_is_waited_for(filled: Room) -> None:
+def test_who_holds_what_is_waited_for(filled: ApiServer) -> None:
     told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
     waiting = told["waiting"]
     assert waiting["reason"]["code"] == "NoNodeFits"
@@ -69,21 +69,21 @@ def test_who_holds_what_is_waited_for(filled: Room) -> None:
     assert owners["DEPARTMENT", "default"]["quota"]["cpu"] == -1
 
 
-def test_what_can_never_fit_says_so(filled: Room) -> None:
+def test_what_can_never_fit_says_so(filled: ApiServer) -> None:
     waiting = filled.get(f"/api/v1/workloads/{HUGE}/explanation")["waiting"]
     assert waiting["reason"]["code"] == "NeverFits"
     assert waiting["remedies"][0].startswith("Request less")
 
 
-def test_what_runs_waits_for_nothing(filled: Room) -> None:
+def test_what_runs_waits_for_nothing(filled: ApiServer) -> None:
     assert "waiting" not in filled.get(f"/api/v1/workloads/{HOLDS}/explanation")
 
 
-def test_waiting_is_left_out_on_request(filled: Room) -> None:
+def test_waiting_is_left_out_on_request(filled: ApiServer) -> None:
     assert "waiting" not in filled.get(f"/api/v1/workloads/{WAITS}/explanation?waiting=false")
 
 
-def test_the_last_eviction_is_told(filled: Room) -> None:
+def test_the_last_eviction_is_told(filled: ApiServer) -> None:
     told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
     assert told["preemptions"] == 2
     assert told["lastEviction"]["rule"] == "reclaimed"
@@ -92,7 +92,7 @@ def test_the_last_eviction_is_told(filled: Room) -> None:
     assert "lastEviction" not in never
 
 
-def test_a_snapshot_can_be_read_and_decided_on(filled: Room) -> None:
+def test_a_snapshot_can_be_read_and_decided_on(filled: ApiServer) -> None:
     answer = filled.call("GET", "/api/v1/scheduling/snapshot")
     assert answer.status == 200, answer
     assert answer.body == filled.call("GET", "/api/v1/scheduling/snapshot").body
@@ -102,7 +102,7 @@ def test_a_snapshot_can_be_read_and_decided_on(filled: Room) -> None:
     assert filled.call("GET", "/api/v1/scheduling/snapshot", token="").status != 200
 
 
-def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled: Room) -> None:
+def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled: ApiServer) -> None:
     made = filled.call(
         "POST", "/api/v1/org-unit/projects", {"name": "apart", "clusterId": filled.cluster_id, "resources": []}
     )
@@ -125,7 +125,7 @@ def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled:
     assert (seen["workload"], seen["workloadId"]) == ("holds", HOLDS)
 
 
-def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Room) -> None:
+def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: ApiServer) -> None:
     spec = {"image": "x", "compute": {"cpuCoreRequest": 0.4}, "parallelism": 3, "completions": 3}
     shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
     own: dict[str, Any] = {"workload_id": PARTLY, "role": "worker", "node": "alpha", "node_pool": "default"}
@@ -140,7 +140,7 @@ def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Roo
     assert waiting["remedies"] == ["It starts when enough of holds has finished."]
 
 
-def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: Room) -> None:
+def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: ApiServer) -> None:
     shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
     asked = {"gpuDevicesRequest": 1, "gpuRequestType": "memory", "gpuMemoryRequest": "100G"}
     spec = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": asked}))

@@ -13,7 +13,7 @@ from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
 from tests import builders
-from tests.contract.api.room import START, Room
+from tests.contract.api.api_server import START, ApiServer
 
 WATCH = "/api/v1/workloads/watch"
 
@@ -21,9 +21,9 @@ WATCH = "/api/v1/workloads/watch"
 class Watch:
     """Reads one message after another; each read has the connection's deadline."""
 
-    def __init__(self, room: Room, query: str = "", last: str = "") -> None:
+    def __init__(self, api: ApiServer, query: str = "", last: str = "") -> None:
         headers = {"Last-Event-ID": last} if last else {}
-        self.connection, self.response = room.open("GET", WATCH + query, headers=headers)
+        self.connection, self.response = api.open("GET", WATCH + query, headers=headers)
         assert self.response.status == 200, self.response.read()
         assert self.response.getheader("content-type", "").startswith("text/event-stream")
         assert self._lines() == [": watching"]
@@ -47,100 +47,100 @@ class Watch:
         return members["id"], json.loads(members["data"])
 
 
-def test_what_happens_after_a_list_is_told(room: Room) -> None:
-    listed = room.call("GET", "/api/v1/workloads")
+def test_what_happens_after_a_list_is_told(api: ApiServer) -> None:
+    listed = api.call("GET", "/api/v1/workloads")
     revision = listed.headers["x-fairlead-revision"]
-    first = room.submit("watched-1")
-    with Watch(room, f"?revision={revision}") as watch:
+    first = api.submit("watched-1")
+    with Watch(api, f"?revision={revision}") as watch:
         id, change = watch.next()
         assert change["workloadId"] == first
         assert change["workload"]["name"] == "watched-1"
         assert int(id) == change["revision"] > int(revision)
-        second = room.submit("watched-2")
+        second = api.submit("watched-2")
         later, change = watch.next()
         assert change["workloadId"] == second
         assert int(later) > int(id)
 
 
-def test_a_broken_watch_goes_on_where_it_was(room: Room) -> None:
-    revision = room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
-    ids = [room.submit(f"resumed-{number}") for number in range(3)]
-    with Watch(room, f"?revision={revision}") as watch:
+def test_a_broken_watch_goes_on_where_it_was(api: ApiServer) -> None:
+    revision = api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
+    ids = [api.submit(f"resumed-{number}") for number in range(3)]
+    with Watch(api, f"?revision={revision}") as watch:
         last, change = watch.next()
         assert change["workloadId"] == ids[0]
-    with Watch(room, f"?revision={revision}", last) as watch:
+    with Watch(api, f"?revision={revision}", last) as watch:
         assert [watch.next()[1]["workloadId"] for _ in range(2)] == ids[1:]
 
 
-def test_without_a_revision_it_starts_now(room: Room) -> None:
-    room.submit("before")
-    with Watch(room) as watch:
-        after = room.submit("after")
+def test_without_a_revision_it_starts_now(api: ApiServer) -> None:
+    api.submit("before")
+    with Watch(api) as watch:
+        after = api.submit("after")
         assert watch.next()[1]["workloadId"] == after
 
 
-def test_a_project_can_be_watched_alone(room: Room) -> None:
-    revision = room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
+def test_a_project_can_be_watched_alone(api: ApiServer) -> None:
+    revision = api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
     other = Event(at=START, subject="workloads", subject_id="x", project_id="2", reason="Elsewhere")
-    room.put(events=(other,))
-    mine = room.submit("mine")
-    with Watch(room, f"?revision={revision}&projectId=1") as watch:
+    api.put(events=(other,))
+    mine = api.submit("mine")
+    with Watch(api, f"?revision={revision}&projectId=1") as watch:
         assert watch.next()[1]["workloadId"] == mine
 
 
-def test_a_watch_that_is_left_makes_room_for_another(make_room: Callable[..., Room]) -> None:
-    room = make_room(limits=RequestLimits(watch_streams=1))
-    with Watch(room):
-        answer = room.call("GET", WATCH)
+def test_a_watch_that_is_left_makes_room_for_another(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api(limits=RequestLimits(watch_streams=1))
+    with Watch(api):
+        answer = api.call("GET", WATCH)
         assert answer.status == 429, answer
         assert answer.headers["retry-after"]
     deadline = time.monotonic() + 120
-    while (status := _status_of_watch(room)) != 200:
+    while (status := _status_of_watch(api)) != 200:
         assert time.monotonic() < deadline, f"still {status} although the first watch was left"
 
 
-def _status_of_watch(room: Room) -> int:
-    connection, response = room.open("GET", WATCH)
+def _status_of_watch(api: ApiServer) -> int:
+    connection, response = api.open("GET", WATCH)
     connection.close()
     return response.status
 
 
-def test_a_watch_from_before_what_is_kept_is_410_with_a_way_on(make_room: Callable[..., Room]) -> None:
-    room = make_room()
-    room.submit("old")
-    oldest = int(room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
-    room.submit("new")
+def test_a_watch_from_before_what_is_kept_is_410_with_a_way_on(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api()
+    api.submit("old")
+    oldest = int(api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
+    api.submit("new")
     drop = tuple(Delete(EVENTS, str(number)) for number in range(1, oldest + 1))
-    room.do(room.context.store.commit(Change(writes=drop)))
-    newest = int(room.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
+    api.do(api.context.store.commit(Change(writes=drop)))
+    newest = int(api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"])
     for revision in (0, oldest - 1, newest + 1000):
-        answer = room.call("GET", f"{WATCH}?revision={revision}")
+        answer = api.call("GET", f"{WATCH}?revision={revision}")
         assert answer.status == 410, answer
         assert answer.json["listRevision"] == newest
-    with Watch(room, f"?revision={oldest}") as watch:
+    with Watch(api, f"?revision={oldest}") as watch:
         assert watch.next()[1]["workload"]["name"] == "new"
 
 
 @pytest.mark.parametrize("revision", ["-1", "x", "99999999999999999999999"])
-def test_a_revision_that_is_none_is_400(room: Room, revision: str) -> None:
-    assert room.call("GET", f"{WATCH}?revision={revision}").status == 400
+def test_a_revision_that_is_none_is_400(api: ApiServer, revision: str) -> None:
+    assert api.call("GET", f"{WATCH}?revision={revision}").status == 400
 
 
 LOGGED = "66666666-6666-4666-8666-666666666666"
 
 
 @pytest.fixture(scope="module")
-def logged(room: Room) -> Room:
-    room.put(
-        builders.workload("logged", id=LOGGED, cluster_id=room.cluster_id),
+def logged(api: ApiServer) -> ApiServer:
+    api.put(
+        builders.workload("logged", id=LOGGED, cluster_id=api.cluster_id),
         builders.pod("logged-0-0", id="pod-a", workload_id=LOGGED, created_at=START),
         builders.pod("logged-0-1", id="pod-b", workload_id=LOGGED, created_at=START + 1, attempt=3),
     )
-    room.sessions.output = {"pod-a": [b"one\n", b"two\n"], "pod-b": [b"three\n"]}
-    return room
+    api.sessions.output = {"pod-a": [b"one\n", b"two\n"], "pod-b": [b"three\n"]}
+    return api
 
 
-def test_output_of_the_newest_or_the_named_pod(logged: Room) -> None:
+def test_output_of_the_newest_or_the_named_pod(logged: ApiServer) -> None:
     newest = logged.call("GET", f"/api/v1/workloads/{LOGGED}/logs")
     assert (newest.status, newest.body) == (200, b"three\n")
     assert newest.headers["content-type"].startswith("text/plain")
@@ -148,7 +148,7 @@ def test_output_of_the_newest_or_the_named_pod(logged: Room) -> None:
     assert named.body == b"one\ntwo\n"
 
 
-def test_all_that_can_be_asked_of_output_reaches_the_session(logged: Room) -> None:
+def test_all_that_can_be_asked_of_output_reaches_the_session(logged: ApiServer) -> None:
     query = "tail=5&since=10&timestamps=true&limitBytes=100&previous=true&follow=false"
     logged.call("GET", f"/api/v1/workloads/{LOGGED}/logs?{query}")
     asked = logged.sessions.asked[-1]
@@ -168,12 +168,12 @@ def test_all_that_can_be_asked_of_output_reaches_the_session(logged: Room) -> No
         (f"{LOGGED}/logs?follow=maybe", 400),
     ],
 )
-def test_output_that_is_not_there(logged: Room, path: str, want_status: int) -> None:
+def test_output_that_is_not_there(logged: ApiServer, path: str, want_status: int) -> None:
     answer = logged.call("GET", f"/api/v1/workloads/{path}")
     assert answer.status == want_status, answer
     assert answer.json["code"] == want_status
 
 
-def test_streams_want_a_token_too(room: Room) -> None:
+def test_streams_want_a_token_too(api: ApiServer) -> None:
     for path in (WATCH, f"/api/v1/workloads/{LOGGED}/logs"):
-        assert room.call("GET", path, token="").status == http.client.UNAUTHORIZED
+        assert api.call("GET", path, token="").status == http.client.UNAUTHORIZED

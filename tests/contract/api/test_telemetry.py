@@ -19,7 +19,7 @@ from fairlead.store.base import Change, Put
 from fairlead.store.collections import NODES, REVISIONS
 from tests import builders
 from tests.contract.api.agreement import find_disagreements, load_contract
-from tests.contract.api.room import START, Room
+from tests.contract.api.api_server import START, ApiServer
 
 SERVICE = "11111111-1111-4111-8111-111111111111"
 WAITING = "22222222-2222-4222-8222-222222222222"
@@ -29,11 +29,11 @@ SECOND = 1000
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A service with one pod on a machine, seen at two moments ten seconds apart; and a training that waits."""
-    with Room(tmp_path_factory.mktemp("telemetry")) as room:
+    with ApiServer(tmp_path_factory.mktemp("telemetry")) as api:
         spec = msgspec.Raw(b'{"image":"model","servingPort":{"container":8000},"compute":{"cpuCoreLimit":2}}')
-        shared = {"cluster_id": room.cluster_id, "created_at": START, "phase_updated_at": START, "updated_at": START}
+        shared = {"cluster_id": api.cluster_id, "created_at": START, "phase_updated_at": START, "updated_at": START}
         revision = Revision(
             id=REVISION,
             version=1,
@@ -76,25 +76,25 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
             started_at=START + SECOND,
             phase=PodPhase.RUNNING,
         )
-        room.put(service, waiting, pod)
+        api.put(service, waiting, pod)
         gpus = tuple(GpuDevice(index, "", "A100", 1024) for index in range(2))
         node = Node(id="alpha", name="alpha", version=2, cpu_milli=4000, memory_bytes=10**10, gpus=gpus)
-        room.do(room.context.store.commit(Change(writes=(Put(NODES, node), Put(REVISIONS, revision)))))
-        room.do(room.context.directory.load())
-        room.do(_seen(room))
-        room.clock.now = START + 10 * SECOND
-        yield room
+        api.do(api.context.store.commit(Change(writes=(Put(NODES, node), Put(REVISIONS, revision)))))
+        api.do(api.context.directory.load())
+        api.do(_seen(api))
+        api.clock.now = START + 10 * SECOND
+        yield api
 
 
-async def _seen(room: Room) -> None:
+async def _seen(api: ApiServer) -> None:
     """The service answered 20 requests in the ten seconds, each in a fifth of a second; the pod used 5 cpu seconds."""
     moment = [0.0]
-    traffic = Traffic(room.clock, lambda: moment[0])
+    traffic = Traffic(api.clock, lambda: moment[0])
     usages = [[MeasuredUsage(POD, 1.0, 2_000_000), MeasuredUsage(node_key("alpha"), 100.0, 10**9)]]
-    telemetry = Telemetry(room.context.store, room.clock, traffic, lambda: usages[-1])
-    room.context.telemetry = telemetry
+    telemetry = Telemetry(api.context.store, api.clock, traffic, lambda: usages[-1])
+    api.context.telemetry = telemetry
     await telemetry.sample()
-    room.clock.now = START + 10 * SECOND
+    api.clock.now = START + 10 * SECOND
     traffic.serve(SERVICE, msgspec.structs.replace(traffic.begin(SERVICE).serving, pods=(POD,)))
     for _ in range(20):
         visit = traffic.begin(SERVICE)
@@ -113,7 +113,7 @@ def values(answer: Any) -> dict[str, list[str]]:
     return {each["type"]: [value["value"] for value in each["values"]] for each in answer["measurements"]}
 
 
-def test_what_a_workload_asked_for_held_and_used(filled: Room) -> None:
+def test_what_a_workload_asked_for_held_and_used(filled: ApiServer) -> None:
     types = "POD_COUNT,RUNNING_POD_COUNT,GPU_ALLOCATION,CPU_REQUEST_CORES,CPU_LIMIT_CORES,CPU_USAGE_CORES"
     found = values(filled.get(f"/api/v1/workloads/{SERVICE}/metrics{over_time(types)}"))
     assert found == {
@@ -126,7 +126,7 @@ def test_what_a_workload_asked_for_held_and_used(filled: Room) -> None:
     }
 
 
-def test_what_a_service_answers(filled: Room) -> None:
+def test_what_a_service_answers(filled: ApiServer) -> None:
     path = f"/api/v1/workloads/inferences/{SERVICE}"
     found = values(filled.get(f"{path}/metrics{over_time('THROUGHPUT,LATENCY')}"))
     # One more than 20 has arrived, and is not answered.
@@ -135,13 +135,13 @@ def test_what_a_service_answers(filled: Room) -> None:
     assert found == {"THROUGHPUT": ["2"] * 3, "LATENCY": ["200"] * 3}
 
 
-def test_what_nobody_measures_has_no_values_and_the_status_says_so(filled: Room) -> None:
+def test_what_nobody_measures_has_no_values_and_the_status_says_so(filled: ApiServer) -> None:
     answer = filled.call("GET", f"/api/v1/workloads/{SERVICE}/metrics{over_time('GPU_UTILIZATION,POD_COUNT')}")
     assert answer.status == 207
     assert values(answer.json) == {"GPU_UTILIZATION": [], "POD_COUNT": ["1", "1", "1"]}
 
 
-def test_nodes_show_the_machine_and_each_device(filled: Room) -> None:
+def test_nodes_show_the_machine_and_each_device(filled: ApiServer) -> None:
     [node] = filled.get("/api/v1/nodes")["nodes"]
     types = "CPU_UTILIZATION,CPU_MEMORY_USAGE_BYTES,GPU_ALLOCATION_PER_GPU"
     found = filled.get(f"/api/v1/nodes/{node['id']}/metrics{over_time(types, samples=2)}")["measurements"]
@@ -174,13 +174,13 @@ def test_nodes_show_the_machine_and_each_device(filled: Room) -> None:
     ],
     ids=lambda value: value.partition("?")[2] if isinstance(value, str) else "",
 )
-def test_figures_of_this_moment(filled: Room, question: str, want: dict[tuple[str, ...], str]) -> None:
+def test_figures_of_this_moment(filled: ApiServer, question: str, want: dict[tuple[str, ...], str]) -> None:
     answer = filled.get(f"/api/v1/{question}")
     found = {tuple(group["value"] for group in each.get("groups", ())): each["value"] for each in answer["values"]}
     assert found == want
 
 
-def test_figures_of_owners(filled: Room) -> None:
+def test_figures_of_owners(filled: ApiServer) -> None:
     def figure(what: str, type: str, more: str = "") -> list[Any]:
         found: list[Any] = filled.get(f"/api/v1/org-unit/{what}/telemetry?telemetryType={type}{more}")["values"]
         return found
@@ -205,7 +205,7 @@ def test_figures_of_owners(filled: Room) -> None:
 
 
 @pytest.mark.parametrize("path", load_contract("telemetry-2.24.contract.json")["paths"])
-def test_answers_agree_with_the_contract(filled: Room, path: str) -> None:
+def test_answers_agree_with_the_contract(filled: ApiServer, path: str) -> None:
     [node] = filled.get("/api/v1/nodes")["nodes"]
     ids = {"workloadId": SERVICE, "podId": POD, "revisionId": REVISION, "nodeId": node["id"]}
     ids |= {"projectId": "1", "departmentId": "1", "clusterUuid": filled.cluster_id, "nodepoolName": "default"}
@@ -234,12 +234,12 @@ def test_answers_agree_with_the_contract(filled: Room, path: str) -> None:
     ],
     ids=["no type", "unknown type", "no start", "no time", "backwards", "too many"],
 )
-def test_questions_that_cannot_be_answered(filled: Room, query: str, path: str) -> None:
+def test_questions_that_cannot_be_answered(filled: ApiServer, query: str, path: str) -> None:
     answer = filled.call("GET", f"/api/v1/workloads/{SERVICE}/metrics{query}")
     assert (answer.status, path in answer.json["details"]) == (400, True), answer
 
 
-def test_the_same_as_text(filled: Room) -> None:
+def test_the_same_as_text(filled: ApiServer) -> None:
     url = f"/api/v1/workloads/{SERVICE}/metrics{over_time('POD_COUNT', samples=1)}"
     answer = filled.call("GET", url, headers={"Accept": "text/csv"})
     assert answer.headers["content-type"].startswith("text/csv")
@@ -250,7 +250,7 @@ PLACES = "TOTAL_GPU,TOTAL_GPU_NODES,ALLOCATED_GPU,UNALLOCATED_GPU,CPU_UTILIZATIO
 
 
 @pytest.mark.parametrize("place", ["", "/nodepools/default"], ids=["cluster", "node-pool"])
-def test_the_cluster_and_its_pools_show_what_is_held_and_used(filled: Room, place: str) -> None:
+def test_the_cluster_and_its_pools_show_what_is_held_and_used(filled: ApiServer, place: str) -> None:
     path = f"/api/v1/clusters/{filled.cluster_id}{place}/metrics"
     answer = filled.call("GET", f"{path}{over_time(PLACES)}")
     assert answer.status == 200, answer
@@ -277,7 +277,7 @@ def test_the_cluster_and_its_pools_show_what_is_held_and_used(filled: Room, plac
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_cluster_by_groups(filled: Room, group_by: str, want: dict[str, tuple[list[str], list[str]]]) -> None:
+def test_a_cluster_by_groups(filled: ApiServer, group_by: str, want: dict[str, tuple[list[str], list[str]]]) -> None:
     """What parts have none of has no values."""
     query = over_time("ALLOCATED_GPU,TOTAL_GPU", samples=1) + f"&groupBy={group_by}"
     answer = filled.call("GET", f"/api/v1/clusters/{filled.cluster_id}/metrics{query}")
@@ -291,7 +291,7 @@ def test_a_cluster_by_groups(filled: Room, group_by: str, want: dict[str, tuple[
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}/metrics", answer.status, answer.json) == []
 
 
-def test_clusters_and_pools_that_are_not_there(filled: Room) -> None:
+def test_clusters_and_pools_that_are_not_there(filled: ApiServer) -> None:
     query = over_time("TOTAL_GPU")
     other = "99999999-9999-4999-8999-999999999999"
     for path in (f"{other}/metrics", f"{filled.cluster_id}/nodepools/none/metrics"):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.contract.api.agreement import find_disagreements
-from tests.contract.api.room import Answer, Room
+from tests.contract.api.api_server import Answer, ApiServer
 from tests.contract.api.test_people import RESEARCHER, Person
 
 BASE = "/api/v1/workload-templates/trainings"
@@ -17,44 +17,44 @@ SPEC: dict[str, Any] = {
 }
 
 
-def create(room: Room, name: str, spec: Any = None, **meta: Any) -> Answer:
+def create(api: ApiServer, name: str, spec: Any = None, **meta: Any) -> Answer:
     head = {"name": name, "scopeType": "project", "scopeId": "1"} | meta
-    return room.call("POST", BASE, {"meta": head, "spec": SPEC if spec is None else spec})
+    return api.call("POST", BASE, {"meta": head, "spec": SPEC if spec is None else spec})
 
 
-def test_the_life_of_a_template(room: Room) -> None:
-    made = create(room, "life", description="first")
+def test_the_life_of_a_template(api: ApiServer) -> None:
+    made = create(api, "life", description="first")
     assert made.status == 202, made
     assert find_disagreements("post", BASE, 202, made.json) == []
     id = made.json["meta"]["id"]
     one = f"{BASE}/{id}"
-    assert room.get(one) == made.json == room.get(f"/api/v1/workload-templates/{id}")
+    assert api.get(one) == made.json == api.get(f"/api/v1/workload-templates/{id}")
     assert find_disagreements("get", "/api/v1/workload-templates/{templateId}", 200, made.json) == []
     assert made.json["runnable"] == {"isRunnable": True}
-    assert create(room, "life").status == 400
+    assert create(api, "life").status == 400
     for path in (BASE, "/api/v1/workload-templates"):
-        listed = room.get(f"{path}?filterBy=name==life")
+        listed = api.get(f"{path}?filterBy=name==life")
         assert find_disagreements("get", path, 200, listed) == []
         assert [entry["meta"]["name"] for entry in listed["entries"]] == ["life"]
-    assert room.get("/api/v1/workload-templates/count?filterBy=name==life") == {"count": 1}
+    assert api.get("/api/v1/workload-templates/count?filterBy=name==life") == {"count": 1}
     free = "/api/v1/workload-templates/name-availability?scopeType=project&scopeId=1&templateName="
-    assert room.call("GET", f"{free}life").status == 409
-    assert room.call("GET", f"{free}other").status == 204
-    patched = room.call("PATCH", one, {"spec": {"compute": {"cpuMemoryRequest": "1G"}}})
+    assert api.call("GET", f"{free}life").status == 409
+    assert api.call("GET", f"{free}other").status == 204
+    patched = api.call("PATCH", one, {"spec": {"compute": {"cpuMemoryRequest": "1G"}}})
     assert patched.status == 200, patched
     assert find_disagreements("patch", f"{BASE}/{{templateId}}", 200, patched.json) == []
     assert patched.json["spec"]["compute"] == {"cpuCoreRequest": 1, "cpuMemoryRequest": "1G"}
     assert patched.json["meta"]["description"] == "first"
-    put = room.call("PUT", one, {"meta": {"name": "renamed"}, "spec": {"image": "busybox"}})
+    put = api.call("PUT", one, {"meta": {"name": "renamed"}, "spec": {"image": "busybox"}})
     assert put.status == 200, put
     assert find_disagreements("put", f"{BASE}/{{templateId}}", 200, put.json) == []
     assert (put.json["meta"]["name"], put.json["spec"]) == ("renamed", {"image": "busybox"})
-    assert room.call("DELETE", one).status == 204
-    assert room.call("GET", one).status == 404
+    assert api.call("DELETE", one).status == 204
+    assert api.call("GET", one).status == 404
 
 
-def test_the_request_wins_over_the_template(room: Room) -> None:
-    id = create(room, "base").json["meta"]["id"]
+def test_the_request_wins_over_the_template(api: ApiServer) -> None:
+    id = create(api, "base").json["meta"]["id"]
     spec = {
         "command": "sh",
         "environmentVariables": [
@@ -63,41 +63,41 @@ def test_the_request_wins_over_the_template(room: Room) -> None:
             {"name": "C", "value": "4"},
         ],
     }
-    body = room.training("combined", spec=spec, templateId=id)
+    body = api.training("combined", spec=spec, templateId=id)
     want = {
         "image": "python:3",
         "command": "sh",
         "environmentVariables": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}],
         "compute": {"cpuCoreRequest": 1},
     }
-    trial = room.call("POST", f"{CREATE}?dryRun=true", body)
+    trial = api.call("POST", f"{CREATE}?dryRun=true", body)
     assert trial.status == 200, trial
     assert trial.json["spec"] == want
-    assert room.call("GET", f"{CREATE}/{trial.json['workloadId']}").status == 404
-    made = room.call("POST", CREATE, body)
+    assert api.call("GET", f"{CREATE}/{trial.json['workloadId']}").status == 404
+    made = api.call("POST", CREATE, body)
     assert made.status == 202, made
     assert made.json["spec"] == want
-    taken = room.call("POST", f"{CREATE}?dryRun=true", body)
+    taken = api.call("POST", f"{CREATE}?dryRun=true", body)
     assert taken.status == 400, taken
 
 
-def test_a_template_without_an_image_needs_one_in_the_request(room: Room) -> None:
-    made = create(room, "bare", spec={"command": "true"})
+def test_a_template_without_an_image_needs_one_in_the_request(api: ApiServer) -> None:
+    made = create(api, "bare", spec={"command": "true"})
     assert made.json["runnable"]["isRunnable"] is False
     id = made.json["meta"]["id"]
-    assert room.call("POST", CREATE, room.training("lacks", spec={}, templateId=id)).status == 400
-    assert room.call("POST", CREATE, room.training("has", spec={"image": "x"}, templateId=id)).status == 202
+    assert api.call("POST", CREATE, api.training("lacks", spec={}, templateId=id)).status == 400
+    assert api.call("POST", CREATE, api.training("has", spec={"image": "x"}, templateId=id)).status == 202
 
 
-def test_unknown_and_foreign_templates_are_refused(room: Room) -> None:
-    body = {"name": "apart", "clusterId": room.cluster_id, "resources": []}
-    other = room.call("POST", "/api/v1/org-unit/projects", body).json["id"]
-    foreign = create(room, "foreign", scopeId=other).json["meta"]["id"]
+def test_unknown_and_foreign_templates_are_refused(api: ApiServer) -> None:
+    body = {"name": "apart", "clusterId": api.cluster_id, "resources": []}
+    other = api.call("POST", "/api/v1/org-unit/projects", body).json["id"]
+    foreign = create(api, "foreign", scopeId=other).json["meta"]["id"]
     for id in (foreign, "55555555-5555-4555-8555-555555555555"):
-        answer = room.call("POST", CREATE, room.training("refused", templateId=id))
+        answer = api.call("POST", CREATE, api.training("refused", templateId=id))
         assert answer.status == 400, answer
         assert answer.json["complianceIssues"][0]["field"] == "templateId"
-    ada = Person(room, "ada@example.com")
+    ada = Person(api, "ada@example.com")
     ada.may(RESEARCHER, "project", "1")
     assert ada.call("GET", f"{BASE}/{foreign}").status == 404
     assert "foreign" not in {entry["meta"]["name"] for entry in ada.get(BASE)["entries"]}
@@ -105,17 +105,17 @@ def test_unknown_and_foreign_templates_are_refused(room: Room) -> None:
     assert ada.call("POST", BASE, wide).status == 403
 
 
-def make_asset(room: Room, path: str, name: str, spec: dict[str, Any], **meta: Any) -> str:
+def make_asset(api: ApiServer, path: str, name: str, spec: dict[str, Any], **meta: Any) -> str:
     head = {"name": name, "scope": "project", "projectId": 1} | meta
-    made = room.call("POST", f"/api/v1/asset/{path}", {"meta": head, "spec": spec})
+    made = api.call("POST", f"/api/v1/asset/{path}", {"meta": head, "spec": spec})
     assert made.status == 202, made
     return str(made.json["meta"]["id"])
 
 
-def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Callable[..., Room]) -> None:
+def test_a_template_names_assets_whose_members_its_workloads_get(make_api: Callable[..., ApiServer]) -> None:
     """Request over template over assets; credentials become the secrets that they made, tools become URLs."""
-    room = make_room()
-    password = make_asset(room, "credentials/password", "git", {"user": "ada", "password": "hush"})
+    api = make_api()
+    password = make_asset(api, "credentials/password", "git", {"user": "ada", "password": "hush"})
     tool = {"toolType": "jupyter-notebook", "connectionType": "ExternalUrl", "containerPort": 8888}
     environment = {
         "image": "python:3",
@@ -129,16 +129,16 @@ def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Call
     }
     sources = [
         make_asset(
-            room,
+            api,
             "datasource/git",
             "code",
             {"repository": "https://example.com/a.git", "path": "/code", "passwordAssetId": password},
         ),
-        make_asset(room, "datasource/pvc", "shelf", {"path": "/data", "claimInfo": {"size": "1G"}}),
+        make_asset(api, "datasource/pvc", "shelf", {"path": "/data", "claimInfo": {"size": "1G"}}),
     ]
     assets = {
-        "environment": make_asset(room, "environment", "python", environment),
-        "compute": make_asset(room, "compute", "small", {"cpuCoreRequest": 0.5, "cpuMemoryRequest": "20M"}),
+        "environment": make_asset(api, "environment", "python", environment),
+        "compute": make_asset(api, "compute", "small", {"cpuCoreRequest": 0.5, "cpuMemoryRequest": "20M"}),
         "datasources": [{"id": id} for id in sources],
     }
     body: dict[str, Any] = {
@@ -147,7 +147,7 @@ def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Call
         "assets": assets,
     }
     path = "/api/v1/workload-templates/trainings"
-    made = room.call("POST", path, body)
+    made = api.call("POST", path, body)
     assert made.status == 202, made
     assert find_disagreements("post", path, 202, made.json) == []
     assert made.json["assets"] == assets
@@ -158,8 +158,8 @@ def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Call
         "templateId": made.json["meta"]["id"],
         "spec": {"environmentVariables": [{"name": "A", "value": "request"}]},
     }
-    workload = room.submit("made", **sent)
-    spec = room.get(f"/api/v1/workloads/trainings/{workload}")["spec"]
+    workload = api.submit("made", **sent)
+    spec = api.get(f"/api/v1/workloads/trainings/{workload}")["spec"]
     assert (spec["image"], spec["command"]) == ("python:3", "python")
     assert spec["compute"]["cpuCoreRequest"] == 1
     variables = {each["name"]: each for each in spec["environmentVariables"]}
@@ -171,9 +171,9 @@ def test_a_template_names_assets_whose_members_its_workloads_get(make_room: Call
     assert spec["exposedUrls"][0]["container"] == 8888
     assert spec["security"]["runAsNonRoot"] is False
 
-    changed = room.call("PATCH", f"{path}/{made.json['meta']['id']}", {"meta": {"description": "other"}})
+    changed = api.call("PATCH", f"{path}/{made.json['meta']['id']}", {"meta": {"description": "other"}})
     assert changed.json["assets"] == assets
     missing = {**body, "meta": {**body["meta"], "name": "other"}, "assets": {"compute": assets["environment"]}}
-    refused = room.call("POST", path, missing)
+    refused = api.call("POST", path, missing)
     assert refused.status == 400
     assert "assets.compute" in str(refused.json)

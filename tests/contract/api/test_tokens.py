@@ -15,21 +15,21 @@ from fairlead.control.people.authentication import ADMINISTRATOR, hash_secret, i
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import USERS
 from tests.contract.api.agreement import find_disagreements
-from tests.contract.api.room import Answer, Room
+from tests.contract.api.api_server import Answer, ApiServer
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def ask(room: Room, body: Any) -> Answer:
-    return room.call("POST", "/api/v1/token", body, token="")
+def ask(api: ApiServer, body: Any) -> Answer:
+    return api.call("POST", "/api/v1/token", body, token="")
 
 
-def ask_form(room: Room, **members: str) -> Answer:
-    return room.call("POST", "/api/v2/token", urlencode(members).encode(), FORM, token="")
+def ask_form(api: ApiServer, **members: str) -> Answer:
+    return api.call("POST", "/api/v2/token", urlencode(members).encode(), FORM, token="")
 
 
-def is_accepted(room: Room, token: str) -> bool:
-    answer = room.call("GET", "/api/v1/workloads/count", token=token)
+def is_accepted(api: ApiServer, token: str) -> bool:
+    answer = api.call("GET", "/api/v1/workloads/count", token=token)
     if answer.status == 200:
         return True
     assert answer.status == 401, answer
@@ -47,24 +47,24 @@ def is_accepted(room: Room, token: str) -> bool:
         ("app_token", "appID", "appSecret"),
     ],
 )
-def test_an_application_logs_in(room: Room, grant: str, id_key: str, secret_key: str) -> None:
-    given = {"grantType": grant, id_key: room.credentials.client_id, secret_key: room.credentials.client_secret}
-    answer = ask(room, given)
+def test_an_application_logs_in(api: ApiServer, grant: str, id_key: str, secret_key: str) -> None:
+    given = {"grantType": grant, id_key: api.credentials.client_id, secret_key: api.credentials.client_secret}
+    answer = ask(api, given)
     assert answer.status == 200, answer
     assert answer.json["expiresIn"] == 86_400
     assert answer.headers["cache-control"] == "no-store"
     assert find_disagreements("post", "/api/v1/token", 200, answer.json) == []
-    assert is_accepted(room, answer.json["accessToken"])
+    assert is_accepted(api, answer.json["accessToken"])
 
 
-def test_a_person_logs_in_and_refreshes(room: Room) -> None:
-    given = {"grantType": "password", "username": ADMINISTRATOR, "password": room.credentials.password}
-    first = ask(room, given).json
-    second = ask(room, {"grantType": "refresh_token", "refreshToken": first["refreshToken"]})
+def test_a_person_logs_in_and_refreshes(api: ApiServer) -> None:
+    given = {"grantType": "password", "username": ADMINISTRATOR, "password": api.credentials.password}
+    first = ask(api, given).json
+    second = ask(api, {"grantType": "refresh_token", "refreshToken": first["refreshToken"]})
     assert second.status == 200, second
-    assert is_accepted(room, second.json["accessToken"])
-    assert not is_accepted(room, first["refreshToken"]), "a refresh token is no access token"
-    assert not is_accepted(room, first["idToken"])
+    assert is_accepted(api, second.json["accessToken"])
+    assert not is_accepted(api, first["refreshToken"]), "a refresh token is no access token"
+    assert not is_accepted(api, first["idToken"])
 
 
 @pytest.mark.parametrize(
@@ -84,23 +84,23 @@ def test_a_person_logs_in_and_refreshes(room: Room) -> None:
     ],
     ids=str,
 )
-def test_what_gets_no_token_is_400(room: Room, body: Any) -> None:
-    answer = ask(room, body)
+def test_what_gets_no_token_is_400(api: ApiServer, body: Any) -> None:
+    answer = ask(api, body)
     assert answer.status == 400, answer
     assert find_disagreements("post", "/api/v1/token", 400, answer.json) == []
 
 
-def test_the_form_endpoint_speaks_oauth(room: Room) -> None:
+def test_the_form_endpoint_speaks_oauth(api: ApiServer) -> None:
     good = ask_form(
-        room,
+        api,
         grant_type="client_credentials",
-        client_id=room.credentials.client_id,
-        client_secret=room.credentials.client_secret,
+        client_id=api.credentials.client_id,
+        client_secret=api.credentials.client_secret,
     )
     assert good.status == 200, good
     assert good.json["token_type"] == "Bearer"
     assert find_disagreements("post", "/api/v2/token", 200, good.json) == []
-    assert is_accepted(room, good.json["access_token"])
+    assert is_accepted(api, good.json["access_token"])
     cases: list[tuple[dict[str, str], int, str]] = [
         ({"grant_type": "password", "username": ADMINISTRATOR, "password": "x"}, 401, "invalid_client"),
         ({"grant_type": "authorization_code", "code": "x"}, 400, "unsupported_grant_type"),
@@ -108,17 +108,17 @@ def test_the_form_endpoint_speaks_oauth(room: Room) -> None:
         ({}, 400, "invalid_request"),
     ]
     for members, want_status, want_error in cases:
-        bad = ask_form(room, **members)
+        bad = ask_form(api, **members)
         assert (bad.status, bad.json["error"]) == (want_status, want_error)
         assert find_disagreements("post", "/api/v2/token", want_status, bad.json) == []
 
 
-def test_tokens_that_are_worth_nothing(room: Room, make_room: Callable[..., Room]) -> None:
-    header, payload, signature = room.token.split(".")
+def test_tokens_that_are_worth_nothing(api: ApiServer, make_api: Callable[..., ApiServer]) -> None:
+    header, payload, signature = api.token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(payload + "=="))
     forged = jwt.encode(claims, "x" * 32, algorithm="HS256")
     unsigned = jwt.encode(claims, "", algorithm="none")
-    elsewhere = make_room().token
+    elsewhere = make_api().token
     worthless = (
         forged,
         unsigned,
@@ -129,26 +129,26 @@ def test_tokens_that_are_worth_nothing(room: Room, make_room: Callable[..., Room
         f"{header}.{payload}.{signature[:-2]}",
     )
     for token in worthless:
-        assert not is_accepted(room, token)
-    for value in ("", "Bearer", f"Basic {room.token}", room.token):
-        answer = room.call("GET", "/api/v1/workloads/count", headers={"Authorization": value}, token="")
+        assert not is_accepted(api, token)
+    for value in ("", "Bearer", f"Basic {api.token}", api.token):
+        answer = api.call("GET", "/api/v1/workloads/count", headers={"Authorization": value}, token="")
         assert answer.status == 401, answer
-    assert is_accepted(room, room.token)
+    assert is_accepted(api, api.token)
 
 
-def test_an_expired_token_is_refused_even_when_it_was_known(make_room: Callable[..., Room]) -> None:
-    room = make_room(token_seconds=60)
-    assert is_accepted(room, room.token)
-    room.clock.now += 61_000
-    assert not is_accepted(room, room.token)
-    assert is_accepted(room, room.log_in())
+def test_an_expired_token_is_refused_even_when_it_was_known(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api(token_seconds=60)
+    assert is_accepted(api, api.token)
+    api.clock.now += 61_000
+    assert not is_accepted(api, api.token)
+    assert is_accepted(api, api.log_in())
 
 
-def test_a_disabled_account_gets_no_token(make_room: Callable[..., Room]) -> None:
-    room = make_room()
-    given = {"grantType": "password", "username": ADMINISTRATOR, "password": room.credentials.password}
-    refresh = ask(room, given).json["refreshToken"]
-    user = room.do(load_user(room.context.store, "user", ADMINISTRATOR))
+def test_a_disabled_account_gets_no_token(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api()
+    given = {"grantType": "password", "username": ADMINISTRATOR, "password": api.credentials.password}
+    refresh = ask(api, given).json["refreshToken"]
+    user = api.do(load_user(api.context.store, "user", ADMINISTRATOR))
     assert user is not None
     disabled = type(user)(
         **{name: getattr(user, name) for name in user.__struct_fields__}
@@ -157,25 +157,25 @@ def test_a_disabled_account_gets_no_token(make_room: Callable[..., Room]) -> Non
             "enabled": False,
         }
     )
-    room.do(room.context.store.commit(Change(writes=(Put(USERS, disabled),))))
-    assert ask(room, given).status == 400
-    assert ask(room, {"grantType": "refresh_token", "refreshToken": refresh}).status == 400
+    api.do(api.context.store.commit(Change(writes=(Put(USERS, disabled),))))
+    assert ask(api, given).status == 400
+    assert ask(api, {"grantType": "refresh_token", "refreshToken": refresh}).status == 400
 
 
 @pytest.mark.parametrize("grant", ["password", "client_credentials"])
-def test_an_unknown_name_costs_as_much_as_a_wrong_secret(make_room: Callable[..., Room], grant: str) -> None:
+def test_an_unknown_name_costs_as_much_as_a_wrong_secret(make_api: Callable[..., ApiServer], grant: str) -> None:
     """Measured in CPU time of this process, in which the server runs; before, they were sixteen times apart."""
-    room = make_room()
-    made = room.call("POST", "/api/v1/users", {"email": "ada@example.com"})
+    api = make_api()
+    made = api.call("POST", "/api/v1/users", {"email": "ada@example.com"})
     assert made.status == 201, made
-    known = (ADMINISTRATOR, "ada@example.com") if grant == "password" else (room.credentials.client_id,)
+    known = (ADMINISTRATOR, "ada@example.com") if grant == "password" else (api.credentials.client_id,)
     names = ("username", "password") if grant == "password" else ("clientId", "clientSecret")
 
     def cost(name: str) -> float:
         took = []
         for number in range(7):
             began = time.process_time()
-            assert ask(room, {"grantType": grant, names[0]: name, names[1]: f"wrong-{number}"}).status == 400
+            assert ask(api, {"grantType": grant, names[0]: name, names[1]: f"wrong-{number}"}).status == 400
             took.append(time.process_time() - began)
         return sorted(took)[3]
 
@@ -183,17 +183,17 @@ def test_an_unknown_name_costs_as_much_as_a_wrong_secret(make_room: Callable[...
     assert all(0.5 < cost(name) / unknown < 2 for name in known)
 
 
-def test_secrets_are_kept_hashed_and_files_private(room: Room) -> None:
-    user = room.do(load_user(room.context.store, "app", room.credentials.client_id))
+def test_secrets_are_kept_hashed_and_files_private(api: ApiServer) -> None:
+    user = api.do(load_user(api.context.store, "app", api.credentials.client_id))
     assert user is not None
-    assert room.credentials.client_secret not in user.secret_hash
+    assert api.credentials.client_secret not in user.secret_hash
     for name in ("credentials.json", "keys/signing.key"):
-        assert stat.S_IMODE((room.folder / name).stat().st_mode) == 0o600
+        assert stat.S_IMODE((api.folder / name).stat().st_mode) == 0o600
     assert is_secret("geheim", hash_secret("geheim"))
     assert not is_secret("geheim", hash_secret("gehein"))
 
 
-def test_the_payload_decodes_as_plain_base64(room: Room) -> None:
+def test_the_payload_decodes_as_plain_base64(api: ApiServer) -> None:
     """NVIDIA's client reads the expiry so, which fails on the two characters that base64url has of its own."""
-    for token in (room.token, room.log_in()):
+    for token in (api.token, api.log_in()):
         assert json.loads(base64.b64decode(token.split(".")[1] + "=="))["exp"] > 0

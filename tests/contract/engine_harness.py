@@ -1,4 +1,4 @@
-"""A room for trying an engine: starts it, gathers what it reports, waits for what should come, and cleans up."""
+"""A harness for trying an engine: starts it, gathers what it reports, waits for what should come, and cleans up."""
 
 import asyncio
 import contextlib
@@ -64,7 +64,7 @@ def pod(
     )
 
 
-class Room:
+class EngineHarness:
     def __init__(self, make: Callable[[], RunningEngine]) -> None:
         self._make = make
         self.engine = make()
@@ -143,13 +143,13 @@ class Room:
 
 
 @contextlib.asynccontextmanager
-async def opened(make: Callable[[], RunningEngine]) -> AsyncIterator[Room]:
-    room = Room(make)
-    await room.open()
+async def opened(make: Callable[[], RunningEngine]) -> AsyncIterator[EngineHarness]:
+    harness = EngineHarness(make)
+    await harness.open()
     try:
-        yield room
+        yield harness
     finally:
-        await room.close()
+        await harness.close()
 
 
 async def eventually(check: Callable[[], Any], what: str = "") -> Any:

@@ -77,7 +77,7 @@ class Answer:
         return f"{self.status} {self.body[:1000]!r}"
 
 
-class Room:
+class ApiServer:
     """One server. Use it as a context manager."""
 
     def __init__(self, folder: Path, limits: RequestLimits | None = None, token_seconds: int = 86_400) -> None:
@@ -93,7 +93,7 @@ class Room:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._numbers = itertools.count(1)
 
-    def __enter__(self) -> "Room":
+    def __enter__(self) -> "ApiServer":
         self._thread.start()
         assert self._started.wait(120), "the server did not start"
         self.token = self.log_in()

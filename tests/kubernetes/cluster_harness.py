@@ -62,7 +62,7 @@ def _nodes(operator: str) -> dict[str, Any]:
     return {"nodeSelectorTerms": [{"matchExpressions": [{"key": MARK, "operator": operator}]}]}
 
 
-class Room:
+class ClusterHarness:
     def __init__(
         self,
         cluster: clusters.Cluster,

@@ -20,7 +20,7 @@ IMAGE = "localhost/fairlead-box:1"
 PODMAN = ["podman", "--runtime=runc", "--cgroup-manager=cgroupfs"]
 
 
-class Box:
+class ContainerServer:
     """A server with podman as its runtime, on a store of its own."""
 
     def __init__(self, folder: Path, *flags: str, running: str = "", environment: dict[str, str] | None = None) -> None:
@@ -83,29 +83,29 @@ def make_archive(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def opened(folder: Path, *flags: str, environment: dict[str, str] | None = None) -> Iterator[Box]:
-    """A box with its image, serving; nothing of it is left afterwards."""
-    box = Box(folder, *flags, environment=environment)
+def opened(folder: Path, *flags: str, environment: dict[str, str] | None = None) -> Iterator[ContainerServer]:
+    """A containers with its image, serving; nothing of it is left afterwards."""
+    containers = ContainerServer(folder, *flags, environment=environment)
     changes = ['--change=ENTRYPOINT ["/bin/echo", "the entry point"]', '--change=CMD ["and its arguments"]']
-    box.podman("import", *changes, str(make_archive(folder)), IMAGE)
-    box.podman("save", "--output", f"{folder}/box.tar", IMAGE)
-    box.server.start()
+    containers.podman("import", *changes, str(make_archive(folder)), IMAGE)
+    containers.podman("save", "--output", f"{folder}/box.tar", IMAGE)
+    containers.server.start()
     try:
-        yield box
+        yield containers
     finally:
-        box.server.close()
+        containers.server.close()
         try:
-            box.podman("rm", "--all", "--force")
+            containers.podman("rm", "--all", "--force")
         finally:
             subprocess.run(["umount", f"{folder}/store/overlay"], check=False, capture_output=True)
-            shutil.rmtree(box.running)
+            shutil.rmtree(containers.running)
 
 
 @contextlib.contextmanager
-def beside(box: Box, *flags: str) -> Iterator[Box]:
+def beside(containers: ContainerServer, *flags: str) -> Iterator[ContainerServer]:
     """A shared server on the same store of images."""
-    shared = Box(box.folder, *flags, running=box.running)
-    shared.server.data_dir = box.folder / "shared"
+    shared = ContainerServer(containers.folder, *flags, running=containers.running)
+    shared.server.data_dir = containers.folder / "shared"
     shared.server.start()
     try:
         yield shared

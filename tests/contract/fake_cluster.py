@@ -1,4 +1,4 @@
-"""A cluster in memory whose watches may be behind, and a room that tries the Kubernetes engine on it.
+"""A cluster in memory whose watches may be behind, and a harness that tries the Kubernetes engine on it.
 
 It answers as an API server does; nobody in it makes or places pods but the tests.
 """
@@ -207,7 +207,7 @@ def _is_selected(body: Body, selector: str) -> bool:
     return all(name in labels and (not equals or labels[name] == value) for name, equals, value in pairs)
 
 
-class Room:
+class ClusterHarness:
     """An engine on such a cluster, looked at as the loop does: with each piece of news the last wish is given again."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -248,7 +248,7 @@ class Room:
             quiet = quiet + 1 if is_quiet else 0
 
     @asynccontextmanager
-    async def open(self) -> AsyncIterator["Room"]:
+    async def open(self) -> AsyncIterator["ClusterHarness"]:
         """With the namespace and the queue of a project; left, the engine is closed, and the cluster stays."""
         self.cluster.listen(self._news.set)
         await self.engine.start(self._news.set)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.container_box import IMAGE, make_archive
+from tests.e2e.container_server import IMAGE, make_archive
 from tests.e2e.fields import conditions
 from tests.e2e.server import Server, until
 
@@ -31,7 +31,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri"]
 """
 
 
-class EngineBox(ABC):
+class ContainerEngine(ABC):
     """An engine that leaves the machine's network alone, and a server that runs pods by it."""
 
     name: str
@@ -116,7 +116,7 @@ class EngineBox(ABC):
         shutil.rmtree(self.running, ignore_errors=True)
 
 
-class Docker(EngineBox):
+class Docker(ContainerEngine):
     name = program = "docker"
 
     def start(self) -> list[str]:
@@ -129,7 +129,7 @@ class Docker(EngineBox):
         subprocess.run(["umount", f"{self.running}/netns/default"], check=False, capture_output=True)
 
 
-class Containerd(EngineBox):
+class Containerd(ContainerEngine):
     name, program = "containerd", "nerdctl"
 
     def start(self) -> list[str]:

@@ -12,7 +12,7 @@ from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
-from tests.contract.engine_room import Room, clock, eventually, myself, shell
+from tests.contract.engine_harness import EngineHarness, clock, eventually, myself, shell
 
 AS_ROOT = os.geteuid() == 0
 NOTHING = Supplies()
@@ -35,19 +35,19 @@ def claim(name: str, **members: Any) -> ClaimSupply:
     return ClaimSupply(id=f"id-of-{name}", name=name, **members)
 
 
-async def say(room: Room, script: str, **fields: Any) -> str:
+async def say(harness: EngineHarness, script: str, **fields: Any) -> str:
     """What a pod with these fields says to the end of a script that must go well."""
     container = {"working_dir": fields.pop("workingDir")} if "workingDir" in fields else {}
     spec = shell(script, fields=fields, **container)
-    report = await room.run(spec)
-    output = (await room.output(spec)).decode() if report.reason not in ("StartError", "FetchError") else ""
+    report = await harness.run(spec)
+    output = (await harness.output(spec)).decode() if report.reason not in ("StartError", "FetchError") else ""
     assert report.exit_code == 0, f"{report.message}\n{output}"
     return output
 
 
-async def fail(room: Room, script: str = "true", **fields: Any) -> str:
+async def fail(harness: EngineHarness, script: str = "true", **fields: Any) -> str:
     """The words with which a pod with these fields fails."""
-    report = await room.run(shell(script, fields=fields))
+    report = await harness.run(shell(script, fields=fields))
     assert report.exit_code != 0
     return report.message
 

@@ -11,7 +11,7 @@ import pytest
 from fairlead.engines.base import PodReport, PodState, Session
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.model.pods.podset import PodSpec
-from tests.contract.engine_room import DEADLINE, Room, pod
+from tests.contract.engine_harness import DEADLINE, EngineHarness, pod
 
 #: An HTTP server that answers with its own name and, while the file `sick` is there, with 503.
 SERVER = """
@@ -55,21 +55,21 @@ def server(seen: Path, port: int, address: str = "0.0.0.0", *more: str, **member
     return pod(sys.executable, "-c", SERVER, str(port), str(seen), address, *more, **members)
 
 
-async def until_ready(room: Room, spec: PodSpec, wanted: bool = True) -> PodReport:
+async def until_ready(harness: EngineHarness, spec: PodSpec, wanted: bool = True) -> PodReport:
     async with asyncio.timeout(DEADLINE):
         while True:
-            await room.look()
-            report = room.last(spec)
+            await harness.look()
+            report = harness.last(spec)
             if report is not None and report.state is PodState.RUNNING and report.ready is wanted:
                 return report
             await asyncio.sleep(0.005)
 
 
-async def until_said(room: Room, spec: PodSpec, is_enough: Callable[[bytes], bool]) -> bytes:
+async def until_said(harness: EngineHarness, spec: PodSpec, is_enough: Callable[[bytes], bool]) -> bytes:
     """What a pod has written, when it is enough."""
     async with asyncio.timeout(DEADLINE):
         while True:
-            said = await room.output(spec)
+            said = await harness.output(spec)
             if is_enough(said):
                 return said
             await asyncio.sleep(0.01)
