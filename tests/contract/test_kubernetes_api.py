@@ -96,7 +96,7 @@ async def hang_up(writer: asyncio.StreamWriter) -> None:
 
 
 async def hang(writer: asyncio.StreamWriter) -> None:
-    await asyncio.sleep(DEADLINE)
+    await asyncio.Event().wait()
 
 
 def scenario(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:

@@ -67,10 +67,14 @@ async def test_what_is_removed_by_hand_while_it_is_being_made_is_made_again() ->
         cluster.gates["/services/"] = asyncio.Event()
         await harness.wish(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
         await harness.until(lambda: harness.report.run == 1)
+        [removed] = cluster.all(JOB)
         cluster.drop(JOB, "train")
         await harness.until(lambda: harness.report.run == 0)
         cluster.gates["/services/"].set()
         await harness.until(lambda: harness.report.run == 1)
+        [made] = cluster.all(JOB)
+        assert made["metadata"]["name"] == "train"
+        assert made["metadata"]["uid"] != removed["metadata"]["uid"]
 
 
 @scenario

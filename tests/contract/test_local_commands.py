@@ -157,8 +157,9 @@ async def test_commands_end_with_the_pod_that_asked_for_them(make: Make, tmp_pat
         await harness.start(worker())
         await harness.start(spec := launcher(f"{AGENT} job-worker-0 'echo $$ >{mark}; exec sleep 600'"))
         pid = int(await eventually(lambda: mark.exists() and mark.read_text(), "the command's start"))
+        assert is_running(pid)
         await harness.stop(spec)
-        await eventually(lambda: not is_running(pid), "the command's end")
+        assert await eventually(lambda: not is_running(pid), "the command's end")
 
 
 @scenario
@@ -170,7 +171,7 @@ async def test_commands_need_no_server(make: Make, tmp_path: Path) -> None:
         await harness.start(spec := launcher(script))
         await harness.engine.close()
         go.touch()
-        await eventually(lambda: out.exists() and out.read_text() == "worker\n", "the command's words")
+        assert await eventually(lambda: out.exists() and out.read_text(), "the command's words") == "worker\n"
         await harness.reopen()
         await harness.stop(spec)
 

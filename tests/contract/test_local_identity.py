@@ -130,10 +130,10 @@ class TestUser:
     async def test_root_in_a_pod_cannot_change_the_machine(self, shared: Make) -> None:
         script = (
             "! echo x > /proc/sys/kernel/domainname && ! touch /etc/x && ! mount -t tmpfs none /mnt"
-            " && ! hostname other && ! cat $DATA/fairlead.db"
+            " && ! hostname other && ! cat $DATA/fairlead.db && echo unchanged"
         )
         spec = secured(script, uidGidSource="custom", runAsUid=0, runAsGid=0)
-        await said(lambda: shared(root_user=True), spec)
+        assert (await said(lambda: shared(root_user=True), spec)).splitlines()[-1] == "unchanged"
 
     @scenario
     async def test_ids_of_a_token_that_nobody_issued(self, shared: Make, personal: Make) -> None:

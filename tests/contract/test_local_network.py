@@ -79,9 +79,11 @@ class TestProbes:
     ) -> None:
         certificate = make_certificate(tmp_path)
         async with opened(make) as harness:
-            spec = server(tmp_path / "seen", port, "0.0.0.0", str(certificate), fields=probe(port, scheme="HTTPS"))
+            seen = tmp_path / "seen"
+            spec = server(seen, port, "0.0.0.0", str(certificate), fields=probe(port, scheme="HTTPS"))
             await harness.start(spec)
             await until_ready(harness, spec)
+            assert seen.read_text().startswith(f"127.0.0.1:{port} /\n")
 
     @scenario
     async def test_failing_again_after_the_threshold_ends_readiness_and_passing_brings_it_back(
@@ -146,7 +148,8 @@ class TestProbes:
             await eventually(lambda: len(seen.read_text().splitlines()) > asked, "a question while nobody listens")
             harness.engine = make()
             await harness.open()
-            await until_ready(harness, spec, wanted=False)
+            report = await until_ready(harness, spec, wanted=False)
+            assert report.state is PodState.RUNNING
 
 
 def make_certificate(folder: Path) -> Path:

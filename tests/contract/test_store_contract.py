@@ -166,8 +166,10 @@ async def test_within_a_change_later_writes_see_earlier_ones(database: Database)
 @scenario
 async def test_deleting_what_is_not_there_is_no_error(database: Database) -> None:
     async with opened(database) as store:
+        await store.commit(put(named("a"), events=(event("a"),)))
         await store.commit(Change(writes=(Delete(WORKLOADS, "none"),)))
         await store.commit(Change(writes=(Delete(EVENTS, "no number"), Delete(EVENTS, "9" * 40))))
+        assert [await store.count(Query(collection=kept)) for kept in (WORKLOADS, EVENTS)] == [1, 1]
 
 
 @scenario

@@ -114,9 +114,11 @@ class Server:
     def errors(self) -> str:
         return (self.data_dir / "stderr.txt").read_text()[-4000:]
 
-    def kill(self) -> None:
-        """End it as a power cut would end the process: no handler runs."""
+    def kill(self, after: float = 0) -> None:
+        """End it as a power cut would end the process, now or so many seconds later: no handler runs."""
         assert self.process is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(after)
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 

@@ -3,7 +3,6 @@
 import json
 import re
 import socket
-import time
 import urllib.request
 
 import pytest
@@ -125,7 +124,6 @@ def answers(port: int) -> bool:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
             return bool(answer.status == 200)
     except OSError:
-        time.sleep(0.05)
         return False
 
 

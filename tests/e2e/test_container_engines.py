@@ -122,5 +122,6 @@ def test_nothing_is_left_after_a_lost_supervisor(engine: ContainerEngine) -> Non
     (name,) = until(engine.names, "its container")
     live = engine.server.data_dir / "pods" / "live" / name.removeprefix("fairlead-")
     os.kill(json.loads(live.read_text().splitlines()[-1])["pid"], signal.SIGKILL)
-    until(lambda: name not in engine.names(), "the end of the container")
+    assert until(lambda: name not in engine.names(), "the end of the container")
     engine.delete(workload)
+    assert until(lambda: engine.names() == [], "the end of the next attempt's")

@@ -64,6 +64,7 @@ def test_two_at_once_do_not_get_in_each_others_way(server: Server) -> None:
     ids = [run(server, f"twin-{number}", RENDEZVOUS, numWorkers=2) for number in range(2)]
     for workload_id in ids:
         server.until_phase(workload_id, "Completed")
+        assert set(outputs(server, workload_id).values()) == {"met 3\n", "heard 3\n"}
 
 
 def test_without_master_the_first_worker_leads(server: Server) -> None:

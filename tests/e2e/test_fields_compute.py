@@ -25,7 +25,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.close()
 
 
-def is_counted(server: Server, name: str, fits: dict[str, Any], does_not: dict[str, Any]) -> None:
+def assert_counted(server: Server, name: str, fits: dict[str, Any], does_not: dict[str, Any]) -> None:
     """What fits runs; what does not beside it waits until the first is gone."""
     first = server.run(f"{name}-first", "/bin/sleep", "600", compute=fits)
     server.until_phase(first, "Running")
@@ -38,11 +38,11 @@ def is_counted(server: Server, name: str, fits: dict[str, Any], does_not: dict[s
 
 
 def test_cpu_core_request(machine: Server) -> None:
-    is_counted(machine, "cpu", {"cpuCoreRequest": 3}, {"cpuCoreRequest": 1.5})
+    assert_counted(machine, "cpu", {"cpuCoreRequest": 3}, {"cpuCoreRequest": 1.5})
 
 
 def test_cpu_memory_request(machine: Server) -> None:
-    is_counted(machine, "memory", {"cpuMemoryRequest": "3Gi"}, {"cpuMemoryRequest": "1100Mi"})
+    assert_counted(machine, "memory", {"cpuMemoryRequest": "3Gi"}, {"cpuMemoryRequest": "1100Mi"})
 
 
 def test_cpu_core_limit(machine: Server) -> None:
@@ -74,7 +74,7 @@ def test_cpu_memory_limit(machine: Server) -> None:
 def test_gpu_devices_request(machine: Server) -> None:
     assert look(machine, "devices", SEES, compute={"gpuDevicesRequest": 2}) == "0,1/0,1/2/1/"
     assert look(machine, "no-devices", SEES) == "/void/0//"
-    is_counted(machine, "gpus", {"gpuDevicesRequest": 3}, {"gpuDevicesRequest": 2})
+    assert_counted(machine, "gpus", {"gpuDevicesRequest": 3}, {"gpuDevicesRequest": 2})
 
 
 def test_gpu_request_type(machine: Server) -> None:
@@ -86,7 +86,7 @@ def test_gpu_request_type(machine: Server) -> None:
 
 def test_gpu_portion_request(machine: Server) -> None:
     share = {"gpuDevicesRequest": 4, "gpuRequestType": "portion", "gpuPortionRequest": 0.6}
-    is_counted(machine, "portion", share, {**share, "gpuPortionRequest": 0.5})
+    assert_counted(machine, "portion", share, {**share, "gpuPortionRequest": 0.5})
 
 
 def test_gpu_portion_limit(machine: Server) -> None:
@@ -101,7 +101,9 @@ def test_gpu_memory_request(machine: Server) -> None:
         machine.until_phase(workload, "Running")
     last = machine.run("memory-last", "/bin/true", compute={**share, "gpuMemoryRequest": "8Gi"})
     machine.until_phase(last, "Pending")
-    machine.call("DELETE", f"/api/v1/workloads/trainings/{running[0]}")
+    assert until(lambda: machine.message(last), "a reason to wait")
+    assert machine.phase(last) == "Pending"
+    assert machine.call("DELETE", f"/api/v1/workloads/trainings/{running[0]}").status == 202
     machine.until_phase(last, "Completed")
     for workload in running[1:]:
         machine.call("DELETE", f"/api/v1/workloads/trainings/{workload}")
@@ -125,7 +127,7 @@ def test_extended_resources(machine: Server) -> None:
     def asks(quantity: str) -> dict[str, Any]:
         return {"extendedResources": [{"resource": "example.com/dongle", "quantity": quantity}]}
 
-    is_counted(machine, "dongles", asks("2"), asks("1"))
+    assert_counted(machine, "dongles", asks("2"), asks("1"))
     left_out = {"extendedResources": [{"resource": "example.com/none", "quantity": "1", "exclude": True}]}
     assert look(machine, "no-dongles", "echo ran", compute=left_out) == "ran"
 

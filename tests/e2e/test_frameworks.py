@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import Server, until
-from tests.e2e.several import DISTRIBUTED, HAS_NETWORKS, SLEEP, delete, events, outputs, program, request, train
+from tests.e2e.several import (
+    DISTRIBUTED,
+    HAS_NETWORKS,
+    SLEEP,
+    all_pods,
+    delete,
+    events,
+    outputs,
+    program,
+    request,
+    train,
+)
 
 PYTHON = "/usr/bin/python3"
 ALL_REDUCE = """
@@ -114,6 +125,8 @@ def test_a_program_of_mpi_that_fails_fails_the_launcher(server: Server) -> None:
     workload_id = train(server, "mpi-fails", spec)
     server.until_phase(workload_id, "Failed", patience=120)
     until(lambda: server.workload(workload_id)["runningPods"] == 0, "the end of the workers")
+    codes = {pod["name"]: pod.get("exitCode") for pod in all_pods(server, workload_id)}
+    assert codes["mpi-fails-launcher-0"] == 3
 
 
 @pytest.mark.debian("openmpi-bin", "python3-mpi4py")

@@ -95,7 +95,7 @@ class Fuzz:
         self.session = session
         self.known = server.run(f"known-{next(NUMBERS)}", "true", compute={"cpuCoreRequest": 1})
 
-    def run(self, operation: Any, mode: Any) -> None:
+    def assert_conforms(self, operation: Any, mode: Any) -> None:
         @given(data=st.data())
         @settings(
             max_examples=EXAMPLES,
@@ -137,7 +137,7 @@ class Fuzz:
 @pytest.mark.parametrize("label", labels(contract()))
 def test_the_contract(idle: Server, session: requests.Session, label: str, mode: Any) -> None:
     method, path = label.split(" ")
-    Fuzz(idle, session).run(contract()[path][method], mode)
+    Fuzz(idle, session).assert_conforms(contract()[path][method], mode)
 
 
 @pytest.mark.parametrize("mode", MODES, ids=["right", "wrong"])
@@ -151,7 +151,7 @@ def test_our_own_description(idle: Server, session: requests.Session, own: Any, 
         and "requestBody" not in operation.definition.raw
     ):
         return
-    Fuzz(idle, session).run(operation, mode)
+    Fuzz(idle, session).assert_conforms(operation, mode)
 
 
 def test_no_operation_is_left_out(own: Any) -> None:

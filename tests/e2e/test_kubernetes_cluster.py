@@ -193,6 +193,7 @@ def test_two_halves_share_a_gpu_and_a_third_waits(kubectl: Kubectl, one_gpu: str
     [first, _] = [name for name in names if name != waiting]
     kubectl("delete", "pod", first, "-n", SPACE)
     wait_for_phase(kubectl, waiting, "Running")
+    assert observe(kubectl, "pod", waiting)["spec"]["nodeName"] == place
     kubectl("delete", "pod", "-n", SPACE, "--all", "--force")
 
 
@@ -219,6 +220,8 @@ def test_groups_of_leader_and_workers_become_ready(kubectl: Kubectl) -> None:
         "both groups to be ready",
         PATIENCE,
     )
+    listed = kubectl("get", "pods", "-n", SPACE, "-l", "leaderworkerset.sigs.k8s.io/name=groups", "-o", "name").stdout
+    assert sorted(listed.split()) == ["pod/groups-0", "pod/groups-0-1", "pod/groups-1", "pod/groups-1-1"]
     kubectl("delete", "leaderworkerset", "groups", "-n", SPACE)
 
 
@@ -246,6 +249,7 @@ def test_a_killed_program_comes_back_and_pods_run_again(
         PATIENCE,
     )
     wait_for_phase(kubectl, f"after-{program}", "Succeeded")
+    assert control.observe(folder)[program]["pid"]
 
 
 def test_nothing_is_left_after_a_crash(tmp_path: Path) -> None:

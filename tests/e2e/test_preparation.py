@@ -1,7 +1,6 @@
 """A server that is killed while it prepares a pod: the pod still runs once, and nothing of the preparation stays."""
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,8 +40,7 @@ def test_a_server_killed_while_it_prepares(server: Server, millis: int) -> None:
     script = "echo began >> /claim/runs; cat /hushed/token /claim/runs"
     name = f"killed-{millis}"
     workload = server.run(name, "/bin/sh", f"-c '{script}'", storage=storage, ports=ports, backoffLimit=0)
-    time.sleep(millis / 1000)
-    server.kill()
+    server.kill(after=millis / 1000)
     server.start()
     server.until_phase(workload, "Completed")
     assert server.logs(workload) == "xbegan\n"

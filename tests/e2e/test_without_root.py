@@ -120,6 +120,9 @@ def test_two_workloads_use_one_port(server: UsersServer) -> None:
     for workload in workloads:
         server.until_phase(workload, "Running")
         until(partial(is_answered, server, workload), "its answer")
+    ports = [one["url"] for each in workloads for one in server.workload(each)["externalConnections"] if "url" in one]
+    assert len(ports) == len(set(ports)) == 4
+    assert not is_open(8472)
 
 
 def is_answered(server: Server, workload: str) -> bool:

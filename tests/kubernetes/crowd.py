@@ -67,7 +67,7 @@ def until_some_run(harness: ClusterHarness, members: list[Member]) -> None:
     until(lambda: any(harness.server.phase(one.id) == "Running" for one in members[:6]), "a first pod", PATIENCE)
 
 
-def until_settled(harness: ClusterHarness, members: list[Member]) -> None:
+def assert_settled(harness: ClusterHarness, members: list[Member]) -> None:
     """Every workload is where it should be, and both sides say the same of every object."""
     for one in members:
         found = harness.until_phase(one.id, one.want, "Completed", "Failed")
@@ -163,7 +163,12 @@ def leftovers(harness: ClusterHarness) -> list[str]:
     )
 
 
-def end_all(harness: ClusterHarness) -> None:
+def assert_all_end(harness: ClusterHarness) -> None:
     """Delete everything through the server, and see in the cluster that nothing is left."""
     harness.delete_all()
+    assert_nothing_left(harness)
+
+
+def assert_nothing_left(harness: ClusterHarness) -> None:
+    """Soon, the project's namespace is empty."""
     until_none(lambda: leftovers(harness), "an empty namespace")

@@ -19,7 +19,14 @@ from deploy.cluster import control
 from tests.clusters import running_cluster, set_nodes
 from tests.kubernetes.cluster_harness import ClusterHarness
 from tests.kubernetes.conftest import CRDS, NODES
-from tests.kubernetes.crowd import end_all, start_groups, start_real, start_trainings, until_settled, until_some_run
+from tests.kubernetes.crowd import (
+    assert_all_end,
+    assert_settled,
+    start_groups,
+    start_real,
+    start_trainings,
+    until_some_run,
+)
 from tests.kubernetes.meddler import Meddler, Trouble
 
 PROGRAMS = (
@@ -68,9 +75,9 @@ class Soak:
             self._strike()
             time.sleep(self.random.uniform(0.1, 4))
         self.meddler.trouble()
-        until_settled(self.harness, members)
+        assert_settled(self.harness, members)
         self._strike()
-        end_all(self.harness)
+        assert_all_end(self.harness)
         self.meddler.trouble()
 
     def _strike(self) -> None:

@@ -180,6 +180,7 @@ def test_deleting_over_rest_removes_the_object(harness: ClusterHarness) -> None:
     until_status(harness, "removed", "Running")
     harness.act("delete", workload)
     until(lambda: harness.objects("trainingworkloads") == [], "the object's end", PATIENCE)
+    assert until(lambda: harness.names("jobs,pods") == [], "the end of what was made for it", PATIENCE)
 
 
 def test_what_a_submission_refuses_is_refused_here_in_the_same_words(harness: ClusterHarness) -> None:
@@ -203,14 +204,17 @@ def test_objects_that_went_while_no_server_ran(harness: ClusterHarness) -> None:
     harness.server.token = ""
     harness.server.start()
     until(lambda: harness.objects("trainingworkloads") == [], "the object's end", PATIENCE)
+    assert until(lambda: harness.names("jobs,pods") == [], "the end of what was made for it", PATIENCE)
     until(lambda: harness.names("jobs,pods") == [], "an empty namespace", PATIENCE)
 
 
 def test_an_end_is_written_back(harness: ClusterHarness) -> None:
     body = document(harness, "short", command="sleep 1")
     body["spec"]["annotations"] = {"items": {SECONDS: {"value": "1"}}}
-    apply(harness, body)
-    until_status(harness, "short", "Completed")
+    workload = apply(harness, body)
+    written = until_status(harness, "short", "Completed")
+    assert written["status"]["workloadId"] == workload
+    assert harness.server.phase(workload) == "Completed"
 
 
 def value_of(body: dict[str, Any], field: str) -> Any:

@@ -41,7 +41,8 @@ def test_a_part_of_kai_that_does_not_work(harness: ClusterHarness, program: str)
         until(lambda: words in harness.server.message(workload), words, PATIENCE)
         until(lambda: what in missing(harness), f"{what} among what is missing", PATIENCE)
     harness.until_phase(workload, "Running")
-    until(lambda: what not in missing(harness), "everything at work", PATIENCE)
+    assert words not in harness.server.message(workload)
+    assert until(lambda: what not in missing(harness), "everything at work", PATIENCE)
 
 
 def missing(harness: ClusterHarness) -> set[str]:

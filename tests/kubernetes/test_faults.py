@@ -11,13 +11,12 @@ from tests.e2e.server import until
 from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.crowd import (
     Start,
-    end_all,
-    leftovers,
+    assert_all_end,
+    assert_nothing_left,
+    assert_settled,
     start_groups,
     start_real,
     start_trainings,
-    until_none,
-    until_settled,
     until_some_run,
 )
 
@@ -64,8 +63,8 @@ def test_a_kill_during_twenty_workloads(harness: ClusterHarness, name: str) -> N
     members = start(harness, MANY)
     until_some_run(harness, members)
     fault(harness)
-    until_settled(harness, members)
-    end_all(harness)
+    assert_settled(harness, members)
+    assert_all_end(harness)
 
 
 def test_workloads_deleted_while_no_server_runs_leave_nothing(harness: ClusterHarness) -> None:
@@ -73,7 +72,7 @@ def test_workloads_deleted_while_no_server_runs_leave_nothing(harness: ClusterHa
     for member in start_trainings(harness, MANY):
         harness.act("delete", member.id)
     kill_server(harness)
-    until_none(lambda: leftovers(harness), "an empty namespace")
+    assert_nothing_left(harness)
 
 
 def test_a_kill_while_everything_is_deleted_leaves_nothing(harness: ClusterHarness) -> None:
@@ -82,7 +81,7 @@ def test_a_kill_while_everything_is_deleted_leaves_nothing(harness: ClusterHarne
     for member in members:
         harness.act("delete", member.id)
     control.kill(harness.cluster.layout.folder, "kube-apiserver")
-    until_none(lambda: leftovers(harness), "an empty namespace")
+    assert_nothing_left(harness)
 
 
 def test_reaction_is_prompt(harness: ClusterHarness) -> None:
@@ -103,4 +102,4 @@ def test_what_ended_before_a_restart_can_be_deleted_after_it(harness: ClusterHar
     kill_server(harness)
     assert harness.server.phase(workload) == "Completed"
     harness.act("delete", workload)
-    until_none(lambda: leftovers(harness), "an empty namespace")
+    assert_nothing_left(harness)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.e2e.server import until
 from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
-from tests.kubernetes.crowd import end_all, start_groups, start_trainings, until_settled, until_some_run
+from tests.kubernetes.crowd import assert_all_end, assert_settled, start_groups, start_trainings, until_some_run
 from tests.kubernetes.meddler import Meddler, Trouble
 
 pytestmark = pytest.mark.kubernetes
@@ -50,9 +50,9 @@ def test_trouble_during_twenty_workloads(harness: ClusterHarness, meddler: Meddl
     until_some_run(harness, members)
     assert meddler.counts, "nothing was meddled with"
     meddler.trouble()
-    until_settled(harness, members)
+    assert_settled(harness, members)
     meddler.trouble(*TROUBLES[name])
-    end_all(harness)
+    assert_all_end(harness)
 
 
 def test_watches_that_are_cut_again_and_again(harness: ClusterHarness, meddler: Meddler) -> None:
@@ -65,5 +65,5 @@ def test_watches_that_are_cut_again_and_again(harness: ClusterHarness, meddler: 
         return cuts > 30 and harness.server.phase(members[0].id) == "Completed"
 
     until(is_enough, "thirty cuts", PATIENCE)
-    until_settled(harness, members)
-    end_all(harness)
+    assert_settled(harness, members)
+    assert_all_end(harness)

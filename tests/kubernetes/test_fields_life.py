@@ -133,7 +133,7 @@ def test_a_finished_workload_deletes_itself(harness: ClusterHarness) -> None:
     """`autoDeletionTimeAfterCompletionSeconds`."""
     workload = run(harness, "brief", "true", autoDeletionTimeAfterCompletionSeconds=1)
     until(lambda: harness.server.workload(workload).get("deletedAt"), "its deletion", PATIENCE)
-    until(lambda: harness.names("jobs,pods") == [], "an empty namespace", PATIENCE)
+    assert until(lambda: harness.names("jobs,pods") == [], "an empty namespace", PATIENCE)
 
 
 # The node
@@ -173,6 +173,8 @@ def test_root_is_refused_where_it_is_not_wanted(harness: ClusterHarness) -> None
     """`runAsNonRoot` with an image whose user is root."""
     workload = run(harness, "rootless", "true", security={"runAsNonRoot": True})
     until(lambda: "runAsNonRoot" in harness.server.message(workload), "the runtime's words", PATIENCE)
+    [pod] = harness.pods(workload)
+    assert pod["k8sPhase"] == "Pending"
 
 
 # Words

@@ -23,14 +23,10 @@ def test_what_restarts_for_ever_comes_back_by_itself(harness: ClusterHarness) ->
     harness.until_phase(workload, "Running")
     [pod] = harness.objects("pods")
     harness.kubectl("delete", "pod", pod["metadata"]["name"], "-n", harness.namespace)
-    until(
-        lambda: (
-            [one["metadata"]["uid"] for one in harness.objects("pods")] not in ([], [pod["metadata"]["uid"]])
-            and harness.server.phase(workload) == "Running"
-        ),
-        "another pod",
-        PATIENCE,
-    )
+    uid = pod["metadata"]["uid"]
+    until(lambda: [one["id"] for one in harness.pods(workload) if one["id"] != uid], "another pod", PATIENCE)
+    harness.until_phase(workload, "Running")
+    assert uid not in [one["metadata"]["uid"] for one in harness.objects("pods")]
 
 
 def test_distributed_pods_start_together(harness: ClusterHarness) -> None:
@@ -109,15 +105,13 @@ def test_a_group_whose_pod_is_lost_is_made_again(harness: ClusterHarness) -> Non
     harness.until_phase(workload, "Running")
     before = {pod["metadata"]["uid"] for pod in harness.objects("pods")}
     harness.kubectl("delete", "pod", "lost-0-1", "-n", harness.namespace)
-    until(
-        lambda: (
-            len(after := {pod["metadata"]["uid"] for pod in harness.objects("pods")}) == 2
-            and not after & before
-            and harness.server.phase(workload) == "Running"
-        ),
-        "a group of new pods",
-        PATIENCE,
-    )
+
+    def uids() -> set[str]:
+        return {pod["metadata"]["uid"] for pod in harness.objects("pods")}
+
+    until(lambda: len(uids()) == 2 and not uids() & before, "a group of new pods", PATIENCE)
+    harness.until_phase(workload, "Running")
+    assert not uids() & before
 
 
 def test_secrets_that_the_server_keeps_are_the_workloads_own(harness: ClusterHarness) -> None:

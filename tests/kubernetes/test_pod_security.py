@@ -7,7 +7,7 @@ import pytest
 
 from deploy.cluster import cluster as clusters
 from tests.e2e.server import until
-from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
+from tests.kubernetes.cluster_harness import ID, PATIENCE, ClusterHarness
 from tests.kubernetes.conftest import CRDS
 
 pytestmark = pytest.mark.kubernetes
@@ -58,6 +58,7 @@ def test_pods_of_every_kind_are_let_in_at_the_baseline(harness: ClusterHarness) 
     started = {kind: harness.submit(kind, f"plain-{kind}", spec) for kind, spec in kinds.items()}
     for workload in started.values():
         harness.until_phase(workload, "Running")
+    assert {one["metadata"]["labels"][ID] for one in harness.objects("pods")} == set(started.values())
 
 
 def test_pods_are_what_the_strictest_level_wants(harness: ClusterHarness) -> None:

@@ -63,6 +63,7 @@ def test_a_group_is_reclaimed_as_a_whole(harness: ClusterHarness, teams: tuple[s
     until(lambda: not placed(harness, namespace), "no pod of the group with a place", PATIENCE)
     harness.act("delete", back)
     harness.until_phase(gang, "Running")
+    assert len(placed(harness, namespace)) == 4
 
 
 def placed(harness: ClusterHarness, namespace: str) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ def test_nothing_is_sent_where_nothing_differs(harness: ClusterHarness, meddler:
 
 
 def test_what_went_while_no_server_ran_is_made_again(harness: ClusterHarness) -> None:
-    start_some(harness)
+    workloads = start_some(harness)
     harness.server.kill()
     harness.kubectl("delete", "service", "stands-0-clusterip", "-n", harness.namespace)
     harness.kubectl("delete", "configmap", "stands-1-config-words", "-n", harness.namespace)
@@ -55,3 +55,5 @@ def test_what_went_while_no_server_ran_is_made_again(harness: ClusterHarness) ->
     harness.server.start()
     wanted = {"Service/stands-0-clusterip", "ConfigMap/stands-1-config-words", "Job/stands-2"}
     until(lambda: wanted <= set(harness.names("services,configmaps,jobs")), "what was removed", PATIENCE)
+    for workload in workloads:
+        assert harness.until_phase(workload, "Running")["runningPods"] == 1

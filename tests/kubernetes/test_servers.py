@@ -12,7 +12,7 @@ from tests.e2e.server import Server, until
 from tests.e2e.serving import ask, url_of
 from tests.kubernetes.cluster_harness import IMAGE, PATIENCE, ClusterHarness
 from tests.kubernetes.conftest import CRDS
-from tests.kubernetes.crowd import leftovers, until_none
+from tests.kubernetes.crowd import assert_nothing_left
 from tests.kubernetes.field_cases import STAYS
 from tests.kubernetes.test_fields_network import web
 from tests.postgres import PostgresServer
@@ -101,7 +101,7 @@ def test_when_one_dies_the_other_goes_on(harness: ClusterHarness, other: Server)
         mine.start()
         assert mine.phase(runs) == "Running"
         harness.delete_all()
-        until_none(lambda: leftovers(harness), "an empty namespace")
+        assert_nothing_left(harness)
     finally:
         harness.server = mine
 
@@ -140,6 +140,7 @@ def test_who_leaves_hands_over_at_once(harness: ClusterHarness, other: Server) -
     harness.server.stop()
     workload = ClusterHarness.train(_seen_by(harness, other), "handed", gpus=0, seconds=1)
     other.until_phase(workload, "Completed")
+    assert is_holder(other)
     harness.server.token = ""
     harness.server.start()
 

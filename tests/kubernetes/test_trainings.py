@@ -181,6 +181,7 @@ def test_a_place_that_others_have_yet_to_leave_is_told(harness: ClusterHarness) 
     waiting = harness.submit("training", "next", harness.real("true") | whole | {"priorityClass": "medium-high"})
     kept = "KAI reserved a place for it, and waits until other pods have left"
     until(lambda: kept in harness.server.message(waiting), kept, PATIENCE)
+    assert harness.server.phase(waiting) == "Pending"
 
 
 def test_preemption_never_counts_as_failure(harness: ClusterHarness) -> None:

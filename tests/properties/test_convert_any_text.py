@@ -45,7 +45,7 @@ HEAD = "apiVersion: run.ai/v2alpha1\nkind: TrainingWorkload\nmetadata: {name: x,
 BODIES = st.lists(st.sampled_from(PIECES), max_size=30).map("".join)
 
 
-def check(text: str) -> None:
+def assert_read_or_refused(text: str) -> None:
     began = time.process_time()
     manifests, issues = read_manifests(text, "f")
     for manifest in manifests:
@@ -59,13 +59,13 @@ def check(text: str) -> None:
 @given(BODIES)
 @QUICK
 def test_documents(body: str) -> None:
-    check(HEAD + "  name: {value: x}\n  image: {value: i}\n" + body)
+    assert_read_or_refused(HEAD + "  name: {value: x}\n  image: {value: i}\n" + body)
 
 
 @given(st.one_of(st.text(max_size=200), BODIES))
 @QUICK
 def test_any_text(text: str) -> None:
-    check(text)
+    assert_read_or_refused(text)
 
 
 @given(st.sampled_from(DIALECTS), st.one_of(st.text(max_size=100), BODIES, BODIES.map(lambda body: HEAD + body)))

@@ -225,3 +225,55 @@ def test_no_function_is_written_twice() -> None:
                 places.setdefault(body, []).append(f"{name_of(path)}:{function.lineno} {function.name}")
     twice = [names for names in places.values() if len(names) > 1]
     assert not twice
+
+
+def name_of_call(node: ast.AST) -> str:
+    """What is called, without what it belongs to; empty for everything that is not a call."""
+    function = node.func if isinstance(node, ast.Call) else None
+    return getattr(function, "attr", "") or getattr(function, "id", "")
+
+
+def asserts(function: ast.AST) -> bool:
+    """Directly, by `pytest.raises` or `pytest.fail`, by Playwright's `expect`, or by a helper whose name says so."""
+    return any(
+        isinstance(node, ast.Assert)
+        or name_of_call(node) in ("raises", "fail", "expect")
+        or name_of_call(node).lstrip("_").startswith(("assert_", "expect_"))
+        for node in ast.walk(function)
+    )
+
+
+def test_every_test_asserts() -> None:
+    silent = [
+        f"{name_of(path)}:{function.lineno} {function.name}"
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for function in walk_functions(ast.parse(path.read_text()))
+        if function.name.startswith("test_") and not asserts(function)
+    ]
+    assert not silent
+
+
+#: Helpers that ask again and again until something is so, and give up after a while.
+WAITING = re.compile(r"_?(until|eventually)(_|$)")
+#: Programs that tests start or put between others; that they take time is what they are for.
+SLOW_PROGRAMS = {"tests/e2e/gpu_witness.py", "tests/kubernetes/meddler.py", "tests/kubernetes/soak.py"}
+
+
+def walk_sleeps(node: ast.AST) -> Iterator[int]:
+    """Lines that sleep outside of a waiting helper; `sleep(0)` only lets others of the event loop go first."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and WAITING.match(node.name):
+        return
+    if isinstance(node, ast.Call) and name_of_call(node) == "sleep" and ast.unparse(node.args[0]) != "0":
+        yield node.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from walk_sleeps(child)
+
+
+def test_tests_wait_for_conditions_and_do_not_sleep() -> None:
+    sleeping = [
+        f"{name_of(path)}:{line}"
+        for path in (ROOT / "tests").rglob("*.py")
+        if name_of(path) not in SLOW_PROGRAMS
+        for line in walk_sleeps(ast.parse(path.read_text()))
+    ]
+    assert not sleeping

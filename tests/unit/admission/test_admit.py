@@ -67,4 +67,6 @@ def test_policy_violations_have_their_own_message() -> None:
 
 
 def test_a_policy_default_gives_the_image() -> None:
-    admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"}))
+    with pytest.raises(Invalid):
+        admit(KIND, submission(image=None))
+    assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"}))["category"] == "Train"
