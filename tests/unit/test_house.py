@@ -5,6 +5,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -47,14 +48,20 @@ def walk_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctio
             yield node
 
 
-@pytest.fixture(params=MODULES, ids=name_of)
+@lru_cache(maxsize=4)
+def load_tree(path: Path) -> ast.Module:
+    """Kept for the tests of one module, which run one after the other."""
+    return ast.parse(path.read_text())
+
+
+@pytest.fixture(params=MODULES, ids=name_of, scope="module")
 def module(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
     return path
 
 
 def test_imports_stand_at_the_top(module: Path) -> None:
-    tree = ast.parse(module.read_text())
+    tree = load_tree(module)
     inside = [
         node.lineno
         for function in walk_functions(tree)
@@ -65,7 +72,7 @@ def test_imports_stand_at_the_top(module: Path) -> None:
 
 
 def test_no_import_is_hidden_from_the_import_check(module: Path) -> None:
-    tree = ast.parse(module.read_text())
+    tree = load_tree(module)
     dodges = [
         node.lineno
         for node in ast.walk(tree)
@@ -78,7 +85,7 @@ def test_no_import_is_hidden_from_the_import_check(module: Path) -> None:
 def test_only_the_tables_load_modules_by_name(module: Path) -> None:
     if module.relative_to(PACKAGE).as_posix() in LOADERS:
         return
-    imports = [node for node in ast.walk(ast.parse(module.read_text())) if isinstance(node, ast.Import)]
+    imports = [node for node in ast.walk(load_tree(module)) if isinstance(node, ast.Import)]
     assert "importlib" not in {alias.name for node in imports for alias in node.names}
 
 
@@ -91,7 +98,7 @@ def test_module_is_not_too_long(module: Path) -> None:
 def test_functions_are_not_too_long(module: Path) -> None:
     long = {
         function.name: length
-        for function in walk_functions(ast.parse(module.read_text()))
+        for function in walk_functions(load_tree(module))
         if (length := (function.end_lineno or function.lineno) - function.lineno + 1) > MOST_LINES_OF_FUNCTION
     }
     assert not long
@@ -99,7 +106,7 @@ def test_functions_are_not_too_long(module: Path) -> None:
 
 def test_module_says_what_it_is_for(module: Path) -> None:
     text = module.read_text()
-    assert not text.strip() or ast.get_docstring(ast.parse(text)), "a module opens with what it is for"
+    assert not text.strip() or ast.get_docstring(load_tree(module)), "a module opens with what it is for"
 
 
 def test_no_folder_or_module_has_a_name_that_says_nothing() -> None:
@@ -126,6 +133,7 @@ def test_test_files_are_not_too_long() -> None:
     assert not long
 
 
+@cache
 def load_kind_names() -> set[str]:
     """Every word by which a kind is known, read from the calls `Kind(key=…, title=…, …)` in kinds/."""
     names: set[str] = set()
@@ -157,7 +165,7 @@ def test_kinds_are_named_in_their_own_files_only(module: Path) -> None:
     if (PACKAGE / "kinds") in module.parents or is_generated(text):
         return
     kinds = load_kind_names()
-    named = {(node.lineno, node.value) for node in walk_literals(ast.parse(text)) if node.value in kinds}
+    named = {(node.lineno, node.value) for node in walk_literals(load_tree(module)) if node.value in kinds}
     assert not named, "a kind's name as a literal outside kinds/"
 
 
