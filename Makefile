@@ -27,7 +27,7 @@ test: $(ready) ## all tests (ARGS="-k name" narrows)
 test-kubernetes: $(ready) ## the tests on a real cluster, as root; builds it once, some minutes
 	@scripts/test-kubernetes.sh $(ARGS)
 
-test-operators: $(ready) ## the tests with Knative and slow MPI on a cluster, as root; builds them once, some minutes
+test-operators: $(ready) ## the tests with Knative, and slow ones, on a cluster, as root; builds it once, some minutes
 	@scripts/test-operators.sh $(ARGS)
 
 test-docker: $(ready) ## the tests of containers by Docker, as root on Debian; fetches its engine once

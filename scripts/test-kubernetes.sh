@@ -15,7 +15,8 @@ trap end EXIT
 end
 cluster build --with kubeflow,mpi
 failures=$PWD/.tools/failed-kubernetes-tests.json
-options=(-p tests.flaky --dist loadfile -m kubernetes --nothing-skipped)
+# Whole files, in the order of tests/kubernetes/conftest.py.
+options=(-p tests.flaky --dist loadfile --no-loadscope-reorder -m "kubernetes and not operators" --nothing-skipped)
 run() { FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest "${options[@]}" "$@"; }
 code=0
 run -n 2 --first-run "$failures" "$@" || code=$?

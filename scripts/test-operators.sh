@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The tests with Knative Serving itself, and with MPI that starts slowly, as root: the programs are built once from their Go
-# modules (some minutes), on a cluster that is started for them and ended with them. Arguments go to pytest.
+# The tests with Knative Serving itself, with MPI that starts slowly, and others that take long on a cluster, as root: the
+# programs are built once from their Go modules (some minutes), on a cluster that is started for them and ended with them.
+# Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/system-packages.sh

@@ -14,6 +14,25 @@ NODES = ("node-1", "node-2")
 CRDS = Path(__file__).parents[2] / "deploy" / "crds"
 
 
+#: The files that take longest, longest first: begun early, they leave no process alone at the end.
+LONG = (
+    *("test_faults_network.py", "test_faults.py", "test_kubernetes_cluster.py", "test_kubeflow.py"),
+    *("test_same_phases.py", "test_mpi.py", "test_fields_storage.py", "test_trainings.py", "test_servers.py"),
+    *("test_distributed_inference.py", "test_doctor.py", "test_fields_life.py", "test_inference.py"),
+    *("test_kubernetes_chart.py", "test_examples.py", "test_engine_contract.py", "test_pools.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In this order for the processes of xdist, which take whole files one after the other."""
+
+    def place(item: pytest.Item) -> int:
+        is_long = item.path.name in LONG and item.get_closest_marker("kubernetes") is not None
+        return LONG.index(item.path.name) if is_long else len(LONG)
+
+    items.sort(key=place)
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[clusters.Cluster]:
     with running_cluster(tmp_path_factory.mktemp("cluster")) as running:

@@ -33,7 +33,13 @@ def without(harness: ClusterHarness, program: str) -> Iterator[None]:
         control.start_again(harness.cluster.layout.folder, program)
 
 
-@pytest.mark.parametrize("program", PARTS)
+#: Each takes the time after which a part counts as silent; one of them is enough for every run.
+SLOW_PARTS = ("kai-podgrouper", "kai-binder")
+
+
+@pytest.mark.parametrize(
+    "program", [pytest.param(name, marks=[pytest.mark.operators] if name in SLOW_PARTS else []) for name in PARTS]
+)
 def test_a_part_of_kai_that_does_not_work(harness: ClusterHarness, program: str) -> None:
     what, words = PARTS[program]
     with without(harness, program):
