@@ -226,12 +226,18 @@ class Server:
         return str(self.workload(workload_id).get("phaseMessage", ""))
 
     def until_phase(self, workload_id: str, *phases: str, patience: float = PATIENCE) -> dict[str, Any]:
-        found: dict[str, Any] = until(
-            lambda: (seen := self.workload(workload_id))["phase"] in phases and seen,
-            f"phase {' or '.join(phases)} of {workload_id} (now {self.phase(workload_id)})",
-            patience,
-        )
-        return found
+        seen: dict[str, Any] = {}
+
+        def is_there() -> bool:
+            nonlocal seen
+            seen = self.workload(workload_id)
+            return seen["phase"] in phases
+
+        try:
+            until(is_there, f"phase {' or '.join(phases)} of {workload_id}", patience)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; it is {seen['phase']}: {seen.get('phaseMessage')}") from error
+        return seen
 
     def logs(self, workload_id: str, query: str = "") -> str:
         answer = self.call("GET", f"/api/v1/workloads/{workload_id}/logs{query}")

@@ -35,7 +35,7 @@ def test_borrowed_gpus_are_reclaimed(harness: ClusterHarness, teams: tuple[str, 
     harness.until_phase(lent, "Running")
     back = take(harness, lender, "back", 8)
     harness.until_phase(back, "Running")
-    until(lambda: harness.server.phase(lent) == "Pending", "the borrower's turn to wait", PATIENCE)
+    harness.until_phase(lent, "Pending")
     assert running(harness, own, back) == [True, True]
     assert harness.server.workload(own)["preemptible"] is False
     events = harness.server.call("GET", f"/api/v1/workloads/{lent}/events?limit=100").json["events"]
@@ -58,7 +58,7 @@ def test_a_group_is_reclaimed_as_a_whole(harness: ClusterHarness, teams: tuple[s
     harness.until_phase(gang, "Running")
     back = take(harness, lender, "back", 8)
     harness.until_phase(back, "Running")
-    until(lambda: harness.server.phase(gang) == "Pending", "the group's turn to wait", PATIENCE)
+    harness.until_phase(gang, "Pending")
     namespace = f"runai-{harness.project}-b"
     until(lambda: not placed(harness, namespace), "no pod of the group with a place", PATIENCE)
     harness.act("delete", back)
