@@ -17,6 +17,9 @@ from fairlead.api.http.operation import Call, Inline, Operation, Parameter
 from fairlead.formats.rest.openapi import schemas, struct_schema
 from fairlead.kinds import KINDS
 
+#: Plain JSON.
+JsonObject = dict[str, Any]
+
 _REFERENCE = "#/components/schemas/{name}"
 _ADDITION = "An addition of Fairlead; Run:ai has no such path."
 _WORDS = {
@@ -41,10 +44,10 @@ _WORDS = {
 }
 
 
-def describe(operations: Sequence[Operation]) -> dict[str, Any]:
+def describe(operations: Sequence[Operation]) -> JsonObject:
     """The whole description as plain data."""
     components = _components(operations)
-    paths: dict[str, dict[str, Any]] = {}
+    paths: dict[str, JsonObject] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
@@ -66,24 +69,24 @@ def describe(operations: Sequence[Operation]) -> dict[str, Any]:
     }
 
 
-def _components(operations: Iterable[Operation]) -> dict[str, Any]:
+def _components(operations: Iterable[Operation]) -> JsonObject:
     types = {kind: None for operation in operations for kind in _types(operation)}
     _, found = msgspec.json.schema_components(tuple(types), ref_template=_REFERENCE)
-    components: dict[str, Any] = {name: as_openapi(schema) for name, schema in found.items()}
+    components: JsonObject = {name: as_openapi(schema) for name, schema in found.items()}
     for kind in KINDS.values():
         for name, schema in schemas(kind).items():
             components.setdefault(name, schema)
     return dict(sorted(components.items()))
 
 
-def _types(operation: Operation) -> list[Any]:
+def _types(operation: Operation) -> list[object]:
     shapes = list(operation.answers.values())
     if operation.body is not None:
         shapes.append(operation.body.schema)
     return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict | Inline))]
 
 
-def _schema(shape: Any) -> dict[str, Any]:
+def _schema(shape: object) -> JsonObject:
     if isinstance(shape, str):
         return {"$ref": _REFERENCE.format(name=shape)}
     if isinstance(shape, dict):
@@ -91,13 +94,13 @@ def _schema(shape: Any) -> dict[str, Any]:
     if isinstance(shape, Inline):
         return _inline(shape.make())
     (schema,), _ = msgspec.json.schema_components((shape,), ref_template=_REFERENCE)
-    described: dict[str, Any] = as_openapi(schema)
+    described: JsonObject = as_openapi(schema)
     return described
 
 
-def _inline(struct: Any) -> dict[str, Any]:
+def _inline(struct: type) -> JsonObject:
     """The schema of a struct without references."""
-    found: dict[str, Any] = {}
+    found: JsonObject = {}
 
     def resolved(node: Any) -> Any:
         if isinstance(node, list):
@@ -108,7 +111,7 @@ def _inline(struct: Any) -> dict[str, Any]:
             return resolved(found[node["$ref"].rpartition("/")[2]])
         return {name: resolved(part) for name, part in node.items()}
 
-    schema: dict[str, Any] = resolved(struct_schema(struct, False, found))
+    schema: JsonObject = resolved(struct_schema(struct, False, found))
     return schema
 
 
@@ -134,8 +137,8 @@ def as_openapi(schema: Any) -> Any:
     return found
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
-    described: dict[str, Any] = {
+def _operation(operation: Operation) -> JsonObject:
+    described: JsonObject = {
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
@@ -168,12 +171,12 @@ def _statuses(operation: Operation) -> set[int]:
     return set(operation.answers) | added
 
 
-def _answer(operation: Operation, status: int) -> dict[str, Any]:
+def _answer(operation: Operation, status: int) -> JsonObject:
     shape = operation.answers.get(status, Error)
     if shape is None:
         return {"description": _WORDS[status]}
     content_type = operation.content_type if status < 300 else "application/json"
-    answer: dict[str, Any] = {
+    answer: JsonObject = {
         "description": _WORDS[status],
         "content": {content_type: {"schema": _schema(shape)}},
     }
@@ -183,8 +186,8 @@ def _answer(operation: Operation, status: int) -> dict[str, Any]:
     return answer
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    described: dict[str, Any] = {"name": parameter.name, "in": parameter.place, "schema": parameter.schema}
+def _parameter(parameter: Parameter) -> JsonObject:
+    described: JsonObject = {"name": parameter.name, "in": parameter.place, "schema": parameter.schema}
     if parameter.description:
         described["description"] = parameter.description
     if parameter.place == "path":

@@ -3,7 +3,7 @@
 Secret values are never returned; the views show only the names of the keys.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
@@ -99,12 +99,7 @@ class ClaimList(Shape):
 
 
 def render_object(record: NamedRecord) -> ObjectView:
-    members: dict[str, Any] = {"keys": ()}
-    if isinstance(record, Secret):
-        members = {"type": record.type, "keys": record.keys}
-    elif isinstance(record, ConfigMap):
-        members = {"keys": tuple(sorted(record.data)), "data": record.data}
-    return ObjectView(
+    view = ObjectView(
         id=record.id,
         name=record.name,
         scope=record.scope_key,
@@ -113,8 +108,13 @@ def render_object(record: NamedRecord) -> ObjectView:
         created_by=record.created_by,
         updated_at=iso(record.updated_at),
         updated_by=record.updated_by,
-        **members,
+        keys=(),
     )
+    if isinstance(record, Secret):
+        view.type, view.keys = record.type, record.keys
+    elif isinstance(record, ConfigMap):
+        view.keys, view.data = tuple(sorted(record.data)), record.data
+    return view
 
 
 def render_claim(claim: Claim) -> ClaimView:

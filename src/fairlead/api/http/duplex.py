@@ -6,7 +6,7 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -21,7 +21,7 @@ class DuplexHandlers(NamedTuple):
     """Handlers for the bytes of each direction, for the end of the caller's, and for the end of both."""
 
     inward: Callable[[bytes], Awaitable[None]]
-    outward: Callable[[Send], Coroutine[Any, Any, None]]
+    outward: Callable[[Send], Coroutine[None, None, None]]
     ended: Callable[[], None]
     close: Callable[[], Awaitable[None]]
 

@@ -1,5 +1,6 @@
 """Routes that read nodes and node pools, and their views."""
 
+from functools import partial
 from typing import Any, Literal
 
 import msgspec
@@ -212,42 +213,40 @@ NODE_POOL_READS = (
 )
 
 
-def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
-    members.setdefault("tag", "Nodes")
-    return Operation(method="GET", path=f"/api/v1{path}", id=id, summary=summary, run=run, **members)
+_read = partial(Operation, method="GET", tag="Nodes")
 
 
 NODE_OPERATIONS: tuple[Operation, ...] = (
     _read(
-        "/nodes",
-        "get_tenant_nodes",
-        "List nodes",
-        get_nodes,
+        path="/api/v1/nodes",
+        id="get_tenant_nodes",
+        summary="List nodes",
+        run=get_nodes,
         parameters=_NODE_LIST,
         answers={200: NodeList, **_ONE},
     ),
     _read(
-        "/nodes/count",
-        "count_tenant_nodes",
-        "Count nodes",
-        count_nodes,
+        path="/api/v1/nodes/count",
+        id="count_tenant_nodes",
+        summary="Count nodes",
+        run=count_nodes,
         parameters=(filter_by(NODE_FIELD_NAMES), SEARCH),
         answers={200: Count, **_FAILURES, 500: Error},
     ),
     _read(
-        "/nodes/{nodeId}",
-        "get_node",
-        "Get a node",
-        get_node,
+        path="/api/v1/nodes/{nodeId}",
+        id="get_node",
+        summary="Get a node",
+        run=get_node,
         parameters=(Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"}),),
         answers={200: NodeView, **_ONE},
         is_addition=True,
     ),
     _read(
-        "/clusters/{clusterUuid}/nodes",
-        "get_nodes",
-        "List the nodes of a cluster",
-        get_cluster_nodes,
+        path="/api/v1/clusters/{clusterUuid}/nodes",
+        id="get_nodes",
+        summary="List the nodes of a cluster",
+        run=get_cluster_nodes,
         parameters=(
             _CLUSTER,
             Parameter(name="nodeName", schema={"type": "string"}, description="Only nodes whose name contains this."),
@@ -257,10 +256,10 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
         is_deprecated=True,
     ),
     _read(
-        "/clusters/{clusterUuid}/nodes/count",
-        "count_nodes",
-        "Count the nodes of a cluster",
-        count_cluster_nodes,
+        path="/api/v1/clusters/{clusterUuid}/nodes/count",
+        id="count_nodes",
+        summary="Count the nodes of a cluster",
+        run=count_cluster_nodes,
         parameters=(_CLUSTER, filter_by(NODE_FIELD_NAMES), SEARCH),
         answers={200: Count, **_ONE},
     ),

@@ -239,41 +239,32 @@ def _totals(record: Department) -> TotalResources:
     )
 
 
-def _amounts(usage: OwnerUsage) -> dict[str, Any]:
-    amounts: dict[str, Any] = {
-        "allocated": _amount(usage.gpu, usage.cpu_milli, usage.memory_bytes),
-        "allocated_non_preemptible": _amount(usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes),
-    }
-    if usage.requested is not None:
-        amounts["requested"] = _amount(*usage.requested)
-    return amounts
+def _quota_status(usage: OwnerUsage) -> QuotaStatus:
+    return QuotaStatus(
+        allocated=_amount(usage.gpu, usage.cpu_milli, usage.memory_bytes),
+        allocated_non_preemptible=_amount(usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes),
+        requested=UNSET if usage.requested is None else _amount(*usage.requested),
+    )
 
 
 def _amount(gpu: float, cpu: float, memory: float) -> QuotaAmounts:
     return QuotaAmounts(gpu=round(gpu, 3), cpu=cpu, memory=memory / _MB)
 
 
-def _status(owner: str, record: Department, usages: Usages) -> dict[str, Any]:
-    pools = tuple(
-        PoolQuotaStatus(
-            node_pool_id=quota.node_pool_id,
-            node_pool_name=quota.node_pool_name,
-            **_amounts(usages.get((owner, quota.node_pool_name), OwnerUsage())),
+def _pool_statuses(owner: str, record: Department, usages: Usages) -> tuple[PoolQuotaStatus, ...]:
+    statuses = []
+    for quota in record.resources:
+        status = _quota_status(usages.get((owner, quota.node_pool_name), OwnerUsage()))
+        statuses.append(
+            PoolQuotaStatus(
+                node_pool_id=quota.node_pool_id,
+                node_pool_name=quota.node_pool_name,
+                allocated=status.allocated,
+                allocated_non_preemptible=status.allocated_non_preemptible,
+                requested=status.requested,
+            )
         )
-        for quota in record.resources
-    )
-    return {
-        "quota_status": QuotaStatus(**_amounts(usages.get((owner, ""), OwnerUsage()))),
-        "node_pool_quota_statuses": pools,
-    }
-
-
-def _settings(record: Department) -> dict[str, Any]:
-    return {
-        "default_node_pools": record.default_node_pools or None,
-        "scheduling_rules": record.scheduling_rules or None,
-        "node_types": record.node_types or None,
-    }
+    return tuple(statuses)
 
 
 def _shared(record: Department) -> dict[str, Any]:
@@ -288,12 +279,19 @@ def _shared(record: Department) -> dict[str, Any]:
         "updated_by": record.updated_by,
         "resources": tuple(render_pool_quota(quota) for quota in record.resources),
         "total_resources": _totals(record),
-        **_settings(record),
+        "default_node_pools": record.default_node_pools or None,
+        "scheduling_rules": record.scheduling_rules or None,
+        "node_types": record.node_types or None,
     }
 
 
 def render_department(record: Department, usages: Usages) -> DepartmentView:
-    return DepartmentView(**_shared(record), status=DepartmentStatus(**_status(f"/{record.id}", record, usages)))
+    owner = f"/{record.id}"
+    status = DepartmentStatus(
+        quota_status=_quota_status(usages.get((owner, ""), OwnerUsage())),
+        node_pool_quota_statuses=_pool_statuses(owner, record, usages),
+    )
+    return DepartmentView(**_shared(record), status=status)
 
 
 def render_project(record: Project, department: Department | None, usages: Usages) -> ProjectView:
@@ -311,7 +309,8 @@ def render_project(record: Project, department: Department | None, usages: Usage
         status=ProjectStatus(
             namespace=record.namespace,
             phase="Ready" if record.deleted_at is None else "Deleting",
-            **_status(record.id, record, usages),
+            quota_status=_quota_status(usages.get((record.id, ""), OwnerUsage())),
+            node_pool_quota_statuses=_pool_statuses(record.id, record, usages),
         ),
     )
 

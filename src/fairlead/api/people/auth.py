@@ -1,6 +1,5 @@
 """Authentication: the bearer token of a request, and the two endpoints that issue tokens."""
 
-from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -112,9 +111,10 @@ def read_form_grant(body: bytes) -> Grant:
 
 
 def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
-    values: dict[str, Any] = {}
-    for member, spellings in names.items():
-        values[member] = next((given[spelling] for spelling in spellings if given.get(spelling)), "")
+    values = {
+        member: next((given[spelling] for spelling in spellings if given.get(spelling)), "")
+        for member, spellings in names.items()
+    }
     if not values["grant_type"]:
         raise Invalid("The grant type is missing; use client_credentials, app_token, password or refresh_token")
     return Grant(**values)

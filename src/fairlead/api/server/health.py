@@ -1,12 +1,12 @@
 """Health checks and metrics for operators. They need no token."""
 
-from typing import Any
+from functools import partial
 
 import msgspec
 from starlette.responses import Response
 
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Handler, Operation, as_json
+from fairlead.api.http.operation import Call, Operation, as_json
 from fairlead.api.server.metrics import Metrics
 from fairlead.control.workloads import read
 from fairlead.model.errors import Unavailable
@@ -29,33 +29,27 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
     async def get_metrics(call: Call) -> Response:
         return Response(metrics.render(), 200, None, "text/plain; version=0.0.4; charset=utf-8")
 
-    def operation(path: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
-        return Operation(
-            method="GET",
-            path=path,
-            id=id,
-            tag="Operating",
-            summary=summary,
-            run=run,
-            is_public=True,
-            is_addition=True,
-            **members,
-        )
-
+    operation = partial(Operation, method="GET", tag="Operating", is_public=True, is_addition=True)
     return (
-        operation("/healthz", "is_alive", "Check that the process is alive", is_alive, answers={200: Health}),
         operation(
-            "/readyz",
-            "is_ready",
-            "Check that the server is ready for requests",
-            is_ready,
+            path="/healthz",
+            id="is_alive",
+            summary="Check that the process is alive",
+            run=is_alive,
+            answers={200: Health},
+        ),
+        operation(
+            path="/readyz",
+            id="is_ready",
+            summary="Check that the server is ready for requests",
+            run=is_ready,
             answers={200: Health, 503: Error},
         ),
         operation(
-            "/metrics",
-            "get_metrics",
-            "Get metrics in Prometheus' text format",
-            get_metrics,
+            path="/metrics",
+            id="get_metrics",
+            summary="Get metrics in Prometheus' text format",
+            run=get_metrics,
             answers={200: {"type": "string"}},
             content_type="text/plain",
         ),

@@ -4,14 +4,13 @@ Metrics that are not measured on this machine have no values; the status is then
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_choice, query_integer, query_text
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json, with_article
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json, with_article
 from fairlead.api.http.shapes import WORKLOAD_ID, Instant, Shape
 from fairlead.api.telemetry.names import (
     NODE_GROUPS,
@@ -233,7 +232,7 @@ async def get_nodes_telemetry(call: Call) -> Response:
 
 
 ONE = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
-MEASURED: dict[int, Any] = {200: MetricsView, 207: MetricsView, **ONE}
+MEASURED: dict[int, Schema] = {200: MetricsView, 207: MetricsView, **ONE}
 _POD_ID = Parameter(name="podId", place="path", schema={"type": "string", "format": "uuid"})
 _NODE_ID = Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"})
 _CLUSTER = Parameter(name="clusterId", schema={"type": "string", "format": "uuid"})
@@ -265,7 +264,7 @@ def telemetry_operations() -> tuple[Operation, ...]:
     operations: list[Operation] = []
 
     def read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...]) -> None:
-        shown: dict[int, Any] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
+        shown: dict[int, Schema] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
         operations.append(
             Operation(
                 method="GET",

@@ -1,7 +1,8 @@
 """Priority classes, workload types and categories. They are constant and come from the model and from `KINDS`."""
 
 import uuid
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, TypeVar
 
 from starlette.responses import Response
 
@@ -26,6 +27,8 @@ _CATEGORIES = {
     "Train": "Unattended work that runs to completion.",
     "Deploy": "Services, which run until they are stopped.",
 }
+
+T = TypeVar("T")
 
 
 class PriorityView(Shape):
@@ -133,7 +136,7 @@ async def get_category(call: Call) -> Response:
     return as_json(_one(_CATEGORY_VIEWS, call.path["categoryId"], "category"))
 
 
-def _one(views: dict[str, Any], id: str, what: str) -> Any:
+def _one(views: dict[str, T], id: str, what: str) -> T:
     view = views.get(normal_id(id, what))
     if view is None:
         raise NotFound(f"There is no {what} with the id {id}")
@@ -145,26 +148,23 @@ _ONE = {**_FAILURES, 404: Error}
 _UUID = {"type": "string", "format": "uuid"}
 
 
-def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
-    return Operation(
-        method="GET", path=f"/api/v1{path}", id=id, tag="Workload properties", summary=summary, run=run, **members
-    )
+_read = partial(Operation, method="GET", tag="Workload properties")
 
 
 CATALOG_OPERATIONS: tuple[Operation, ...] = (
     _read(
-        "/workload-priorities",
-        "get_workload_priorities",
-        "List priority classes",
-        get_priorities,
+        path="/api/v1/workload-priorities",
+        id="get_workload_priorities",
+        summary="List priority classes",
+        run=get_priorities,
         parameters=(sort_order(), sort_by(_PRIORITY_FIELDS), filter_by(_PRIORITY_FIELDS)),
         answers={200: PriorityList, **_FAILURES, 500: Error},
     ),
     _read(
-        "/workload-types",
-        "list_workload_types",
-        "List workload types",
-        get_types,
+        path="/api/v1/workload-types",
+        id="list_workload_types",
+        summary="List workload types",
+        run=get_types,
         parameters=(
             Parameter(
                 name="externalTypesOnly",
@@ -176,25 +176,25 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
         answers={200: TypeList, **_FAILURES},
     ),
     _read(
-        "/workload-types/{workloadTypeId}",
-        "get_workload_type",
-        "Get a workload type",
-        get_type,
+        path="/api/v1/workload-types/{workloadTypeId}",
+        id="get_workload_type",
+        summary="Get a workload type",
+        run=get_type,
         parameters=(Parameter(name="workloadTypeId", place="path", schema=_UUID),),
         answers={200: TypeView, **_ONE},
     ),
     _read(
-        "/workload-categories",
-        "list_categories",
-        "List workload categories",
-        get_categories,
+        path="/api/v1/workload-categories",
+        id="list_categories",
+        summary="List workload categories",
+        run=get_categories,
         answers={200: CategoryList, **_FAILURES},
     ),
     _read(
-        "/workload-categories/{categoryId}",
-        "get_category_by_id",
-        "Get a workload category",
-        get_category,
+        path="/api/v1/workload-categories/{categoryId}",
+        id="get_category_by_id",
+        summary="Get a workload category",
+        run=get_category,
         parameters=(Parameter(name="categoryId", place="path", schema=_UUID),),
         answers={200: CategoryView, **_ONE},
     ),

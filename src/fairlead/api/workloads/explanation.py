@@ -85,7 +85,7 @@ def render_explanation(workload: Workload, waiting: WaitingReport | None = None)
     )
 
 
-def _values(struct: type, given: dict[str, Any], prefix: str) -> Iterator[ValueView]:
+def _values(struct: type, given: dict[str, object], prefix: str) -> Iterator[ValueView]:
     for field in fields_of(struct):
         path = prefix + field.rest
         value = given.get(field.rest, UNSET)
@@ -97,7 +97,7 @@ def _values(struct: type, given: dict[str, Any], prefix: str) -> Iterator[ValueV
             yield from _values(field.struct, value, f"{path}.")
 
 
-def _default(field: Field, path: str, value: Any) -> Iterator[ValueView]:
+def _default(field: Field, path: str, value: object) -> Iterator[ValueView]:
     """The default of a field that was left out or null, if one is declared."""
     about = field.about
     if field.struct is not None and not field.is_list and value is UNSET:
@@ -107,7 +107,7 @@ def _default(field: Field, path: str, value: Any) -> Iterator[ValueView]:
         yield ValueView(field=path, value=about.default, origin=origin, unit=about.unit, text=about.default_text)
 
 
-def _shown(field: Field, value: Any) -> Any:
+def _shown(field: Field, value: object) -> object:
     """The value with secret fields hidden, in list items too."""
     if field.about.secret:
         return _HIDDEN
@@ -118,7 +118,7 @@ def _shown(field: Field, value: Any) -> Any:
     return value
 
 
-def _shown_members(struct: type, item: dict[str, Any]) -> dict[str, Any]:
+def _shown_members(struct: type, item: dict[str, object]) -> dict[str, object]:
     declared = {field.rest: field for field in fields_of(struct)}
     return {
         name: _shown(declared[name], value) if name in declared and value is not None else value

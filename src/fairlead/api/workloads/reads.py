@@ -1,6 +1,7 @@
 """Routes that read workloads of any kind: lists, counts, pods, events, history, explanation."""
 
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
@@ -41,6 +42,8 @@ from fairlead.model.records.workload import Pod
 #: The revision of a list; a watch from there misses nothing.
 REVISION_HEADER = "x-fairlead-revision"
 
+T = TypeVar("T")
+
 
 class WorkloadList(Shape):
     workloads: list[WorkloadView]
@@ -62,7 +65,7 @@ def surroundings(call: Call) -> ViewContext:
     return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.url_registry.settings)
 
 
-def _headers(page: Page[Any]) -> dict[str, str]:
+def _headers(page: Page[T]) -> dict[str, str]:
     return {REVISION_HEADER: str(page.revision)}
 
 
@@ -142,17 +145,15 @@ _POD_LIST = (
 )
 
 
-def _read(path: str, id: str, summary: str, run: Any, **members: Any) -> Operation:
-    members.setdefault("tag", "Workloads")
-    return Operation(method="GET", path=f"/api/v1/workloads{path}", id=id, summary=summary, run=run, **members)
+_read = partial(Operation, method="GET", tag="Workloads")
 
 
 WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
-        "",
-        "get_workloads",
-        "List workloads of all kinds",
-        list_workloads,
+        path="/api/v1/workloads",
+        id="get_workloads",
+        summary="List workloads of all kinds",
+        run=list_workloads,
         parameters=(
             DELETED,
             OFFSET,
@@ -165,18 +166,18 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
         answers={200: WorkloadList, **_FAILURES},
     ),
     _read(
-        "/count",
-        "count_workloads",
-        "Count workloads",
-        count_workloads,
+        path="/api/v1/workloads/count",
+        id="count_workloads",
+        summary="Count workloads",
+        run=count_workloads,
         parameters=(DELETED, filter_by(WORKLOAD_FIELDS), SEARCH),
         answers={200: Count, **_FAILURES},
     ),
     _read(
-        "/pods",
-        "list_pods",
-        "List pods of all workloads",
-        list_pods,
+        path="/api/v1/workloads/pods",
+        id="list_pods",
+        summary="List pods of all workloads",
+        run=list_pods,
         tag="Pods",
         parameters=(
             DELETED,
@@ -191,54 +192,54 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
         answers={200: PodList, **_ONE},
     ),
     _read(
-        "/pods/count",
-        "count_pods",
-        "Count pods",
-        count_pods,
+        path="/api/v1/workloads/pods/count",
+        id="count_pods",
+        summary="Count pods",
+        run=count_pods,
         tag="Pods",
         parameters=(DELETED, filter_by(POD_FIELD_NAMES), SEARCH),
         answers={200: Count, **_FAILURES},
     ),
     _read(
-        "/{workloadId}",
-        "get_workload",
-        "Get a workload of any kind, with the reasons why it is pending",
-        get_workload,
+        path="/api/v1/workloads/{workloadId}",
+        id="get_workload",
+        summary="Get a workload of any kind, with the reasons why it is pending",
+        run=get_workload,
         parameters=(WORKLOAD_ID,),
         answers={200: WorkloadDetailedView, **_ONE},
     ),
     _read(
-        "/{workloadId}/pods",
-        "get_workload_pods",
-        "List the pods of a workload",
-        get_workload_pods,
+        path="/api/v1/workloads/{workloadId}/pods",
+        id="get_workload_pods",
+        summary="List the pods of a workload",
+        run=get_workload_pods,
         tag="Pods",
         parameters=(WORKLOAD_ID, DELETED, OFFSET, LIMIT, SEARCH),
         answers={200: PodList, **_ONE},
     ),
     _read(
-        "/{workloadId}/events",
-        "get_workload_events",
-        "List the events of a workload and its pods",
-        get_workload_events,
+        path="/api/v1/workloads/{workloadId}/events",
+        id="get_workload_events",
+        summary="List the events of a workload and its pods",
+        run=get_workload_events,
         tag="Events",
         parameters=(WORKLOAD_ID, OFFSET, LIMIT, sort_order("desc")),
         answers={200: EventList, **_ONE},
     ),
     _read(
-        "/{workloadId}/history",
-        "get_workload_history",
-        "List the events and phase changes of a workload, oldest first",
-        get_workload_history,
+        path="/api/v1/workloads/{workloadId}/history",
+        id="get_workload_history",
+        summary="List the events and phase changes of a workload, oldest first",
+        run=get_workload_history,
         tag="Events",
         parameters=(WORKLOAD_ID, OFFSET, LIMIT),
         answers={200: HistoryList, **_ONE},
     ),
     _read(
-        "/{workloadId}/explanation",
-        "explain_workload",
-        "Explain the phase of a workload and the origin of its values",
-        explain_workload,
+        path="/api/v1/workloads/{workloadId}/explanation",
+        id="explain_workload",
+        summary="Explain the phase of a workload and the origin of its values",
+        run=explain_workload,
         parameters=(
             WORKLOAD_ID,
             Parameter(

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import socket
 import struct
-from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -20,7 +19,7 @@ from fairlead.api.http.crud import failing
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
 from fairlead.api.http.guard import StreamGuard
-from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
 from fairlead.control.lists import normal_id
@@ -178,7 +177,7 @@ _FRAMES = RequestBody(schema={"type": "string", "format": "binary"}, content_typ
 _ANSWERS = {**failing(401, 403, 404, 500, 503), 200: {"type": "string", "format": "binary"}}
 
 
-def _operation(path: str, id: str, summary: str, run: Any, *parameters: Parameter) -> Operation:
+def _operation(path: str, id: str, summary: str, run: Handler, *parameters: Parameter) -> Operation:
     return Operation(
         method="POST",
         path=f"/api/v1/workloads/{{workloadId}}/{path}",
