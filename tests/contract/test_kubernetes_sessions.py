@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.engines.base import ExecRequest
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.client.websocket import WebSocket
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, read_end
 from tests.contract.test_kubernetes_api import DEADLINE, Answer, Scripted, hang, scenario
 
@@ -85,6 +86,28 @@ def test_a_program_that_is_not_there_is_told_before_the_exit_code(tty: bool, end
 
     words = b'exec: "nonexist": executable file not found in $PATH'
     assert asyncio.run(execute()) == [("error", words + end), ("exit", b"127")]
+
+
+@scenario
+async def test_a_message_in_fragments_is_one_and_nothing_is_sent_after_the_close() -> None:
+    def frame(head: int, data: bytes) -> bytes:
+        return bytes([head, len(data)]) + data
+
+    async def send(writer: asyncio.StreamWriter) -> None:
+        head = b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: v5\r\n\r\n"
+        # A ping between two fragments; the first frame comes together with the head.
+        writer.write(head + frame(0x02, b"\x01hel") + frame(0x89, b"?") + frame(0x80, b"lo"))
+        writer.write(frame(0x82, b"") + frame(0x88, b"\x03\xe8"))
+        await writer.drain()
+        await hang(writer)
+
+    async with Scripted(send) as api:
+        link = await WebSocket.open(api, "/x", [], ["v5"])
+        assert (link.subprotocol, await link.receive(), await link.receive()) == ("v5", b"\x01hello", b"")
+        assert await link.receive() is None
+        with pytest.raises(OSError, match="closed the session"):
+            await link.send(b"late")
+        link.close()
 
 
 def test_a_port_that_nobody_listens_on_is_logged_and_its_connection_ends(caplog: pytest.LogCaptureFixture) -> None:

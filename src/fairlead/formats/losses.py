@@ -62,10 +62,11 @@ class Source:
             del self.left[path]
         return value
 
-    def take_below(self, path: str) -> None:
-        """Take all leaves whose paths begin so."""
+    def take_below(self, path: str, except_for: tuple[str, ...] = ()) -> None:
+        """Take all leaves whose paths begin so; those with these endings only if they are false."""
         for leaf in [leaf for leaf in self.left if leaf.startswith(path)]:
-            del self.left[leaf]
+            if not leaf.endswith(except_for) or self.left[leaf] is False:
+                del self.left[leaf]
 
     def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
         """The objects of a list with their positions, without excluded ones."""

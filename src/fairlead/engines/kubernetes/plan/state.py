@@ -28,7 +28,7 @@ class State(Enum):
     DELETED = "deleted"
 
 
-class Event(Enum):
+class StateEvent(Enum):
     APPLY_ORDERED = "apply ordered"
     DELETE_ORDERED = "delete ordered"
     SUCCEEDED = "succeeded"
@@ -39,30 +39,38 @@ class Event(Enum):
     CONTROLLER_LOST = "controller lost"
 
 
-_ORDERS = {Event.APPLY_ORDERED: State.APPLYING, Event.DELETE_ORDERED: State.DELETING}
+_ORDERS = {StateEvent.APPLY_ORDERED: State.APPLYING, StateEvent.DELETE_ORDERED: State.DELETING}
 #: What happens, by state. An order is legal in every state.
-_MOVES: dict[State, dict[Event, State]] = {
-    State.ABSENT: {Event.CONTROLLER_LOST: State.ABSENT},
+_MOVES: dict[State, dict[StateEvent, State]] = {
+    State.ABSENT: {StateEvent.CONTROLLER_LOST: State.ABSENT},
     State.APPLYING: {
-        Event.SUCCEEDED: State.APPLIED,
-        Event.REFUSED: State.REFUSED,
-        Event.FAILED: State.APPLYING,
-        Event.CONTROLLER_LOST: State.APPLYING,
+        StateEvent.SUCCEEDED: State.APPLIED,
+        StateEvent.REFUSED: State.REFUSED,
+        StateEvent.FAILED: State.APPLYING,
+        StateEvent.CONTROLLER_LOST: State.APPLYING,
     },
     # Its pod group is looked after from then on, which may fail or be refused too.
     State.APPLIED: {
-        Event.REFUSED: State.REFUSED,
-        Event.FAILED: State.APPLYING,
-        Event.CONTROLLER_LOST: State.LOST,
+        StateEvent.REFUSED: State.REFUSED,
+        StateEvent.FAILED: State.APPLYING,
+        StateEvent.CONTROLLER_LOST: State.LOST,
     },
-    State.REFUSED: {Event.REFUSED: State.REFUSED, Event.FAILED: State.APPLYING, Event.CONTROLLER_LOST: State.LOST},
-    State.LOST: {Event.REFUSED: State.REFUSED, Event.FAILED: State.APPLYING, Event.CONTROLLER_LOST: State.LOST},
+    State.REFUSED: {
+        StateEvent.REFUSED: State.REFUSED,
+        StateEvent.FAILED: State.APPLYING,
+        StateEvent.CONTROLLER_LOST: State.LOST,
+    },
+    State.LOST: {
+        StateEvent.REFUSED: State.REFUSED,
+        StateEvent.FAILED: State.APPLYING,
+        StateEvent.CONTROLLER_LOST: State.LOST,
+    },
     State.DELETING: {
-        Event.SUCCEEDED: State.DELETED,
-        Event.FAILED: State.DELETING,
-        Event.CONTROLLER_LOST: State.DELETING,
+        StateEvent.SUCCEEDED: State.DELETED,
+        StateEvent.FAILED: State.DELETING,
+        StateEvent.CONTROLLER_LOST: State.DELETING,
     },
-    State.DELETED: {Event.CONTROLLER_LOST: State.DELETED},
+    State.DELETED: {StateEvent.CONTROLLER_LOST: State.DELETED},
 }
 
 Desired = DesiredWorkload | DeleteWorkload
@@ -120,7 +128,7 @@ class IllegalMove(Exception):
     """The workload's state does not allow the event."""
 
 
-def _move(before: WorkloadState, event: Event) -> State:
+def _move(before: WorkloadState, event: StateEvent) -> State:
     after = _ORDERS.get(event) or _MOVES[before.state].get(event)
     if after is None:
         raise IllegalMove(f"'{event.value}' in state '{before.state.value}' of {before.desired}")
@@ -135,27 +143,27 @@ def is_current(state: WorkloadState, desired: Desired) -> bool:
 def order(before: WorkloadState, desired: Desired) -> WorkloadState:
     replace = msgspec.structs.replace
     if isinstance(desired, DeleteWorkload):
-        return replace(before, state=_move(before, Event.DELETE_ORDERED), deletion=desired)
-    after = _move(before, Event.APPLY_ORDERED)
+        return replace(before, state=_move(before, StateEvent.DELETE_ORDERED), deletion=desired)
+    after = _move(before, StateEvent.APPLY_ORDERED)
     # Objects may exist from now on, whatever the last deletion left.
     return replace(before, state=after, workload=desired, deleted=None, refused="", dry_run_for="")
 
 
 def succeed(before: WorkloadState) -> WorkloadState:
-    after = _move(before, Event.SUCCEEDED)
+    after = _move(before, StateEvent.SUCCEEDED)
     deleted = before.deletion if after is State.DELETED else before.deleted
     return msgspec.structs.replace(before, state=after, deleted=deleted, retrying_because="", lost=0)
 
 
 def refuse(before: WorkloadState, message: str) -> WorkloadState:
     return msgspec.structs.replace(
-        before, state=_move(before, Event.REFUSED), refused=before.refused or message, retrying_because=""
+        before, state=_move(before, StateEvent.REFUSED), refused=before.refused or message, retrying_because=""
     )
 
 
 def fail(before: WorkloadState, message: str) -> WorkloadState:
     """The order is retried from its beginning."""
-    after = _move(before, Event.FAILED)
+    after = _move(before, StateEvent.FAILED)
     is_new_try = after is State.APPLYING and before.state is not State.APPLYING
     refused = "" if is_new_try else before.refused
     dry_run_for = "" if is_new_try else before.dry_run_for
@@ -166,5 +174,5 @@ def fail(before: WorkloadState, message: str) -> WorkloadState:
 
 def lose(before: WorkloadState, now: float) -> WorkloadState:
     """Somebody, perhaps this engine, deleted a controller of the workload."""
-    after = _move(before, Event.CONTROLLER_LOST)
+    after = _move(before, StateEvent.CONTROLLER_LOST)
     return msgspec.structs.replace(before, state=after, lost=before.lost + 1, lost_at=now)

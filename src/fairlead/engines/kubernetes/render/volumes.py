@@ -75,50 +75,28 @@ def render_kept_claim(claim: KeptClaim, context: RenderContext) -> Manifest:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec}
 
 
+#: An item of a spec's list, as REST has it.
+_Item = dict[str, Any]
+#: The source of a volume, and the options of its mount; None if nothing is mounted.
+_Mounted = tuple[Manifest, Manifest] | None
+
+
 def render_volumes(context: RenderContext, source: Source) -> tuple[list[Manifest], list[Manifest]]:
     """The volumes of the pod, and the mounts of its container."""
     volumes: list[Manifest] = []
     mounts: list[Manifest] = []
-
-    def mount(kind: str, number: int, item: dict[str, Any], what: Manifest, **how: Any) -> None:
-        name = f"{kind}-{number}"
-        volumes.append({"name": name, **what})
-        path = item.get("mountPath") or item.get("path")
-        if kind == "pvc":
-            path = item.get("path")
-        mounts.append({"name": name, "mountPath": path, **{key: value for key, value in how.items() if value}})
-        for leaf in [leaf for leaf in source.left if leaf.startswith(f"{_ROOTS[kind]}[{number}].")]:
-            if not leaf.endswith((".dataSharing", ".ephemeral")) or source.left[leaf] is False:
-                del source.left[leaf]
-
-    for number, item in source.items("storage.pvc"):
-        claim = {"claimName": _claim_name(context.name, number, item)}
-        mount("pvc", number, item, {"persistentVolumeClaim": claim}, readOnly=item.get("readOnly"))
-    for number, item in source.items("storage.dataVolume"):
-        if claim_name := context.data_volumes.get(item["id"].lower()):
-            mount("data", number, item, {"persistentVolumeClaim": {"claimName": claim_name}})
-    for number, item in source.items("storage.configMapVolume"):
-        what = {"name": name_of(context, Reference.CONFIG_MAP, item["configMap"]), **_mode(item)}
-        mount("config", number, item, {"configMap": what}, subPath=item.get("subPath"))
-    for number, item in source.items("storage.secretVolume"):
-        name = name_of(context, Reference.SECRET, item["secret"])
-        mount("secret", number, item, {"secret": {"secretName": name, **_mode(item)}})
-    for number, item in source.items("storage.emptyDirVolume"):
-        options = {name: item[name] for name in ("medium", "sizeLimit") if item.get(name)}
-        mount("scratch", number, item, {"emptyDir": options})
-    for number, item in source.items("storage.hostPath"):
-        propagation = item.get("mountPropagation")
-        mount(
-            "host",
-            number,
-            item,
-            {"hostPath": {"path": item["path"]}},
-            readOnly=item.get("readOnly") is not False,
-            mountPropagation=propagation if propagation != "None" else None,
-        )
-    for number, item in source.items("storage.nfs"):
-        what = {"server": item["server"], "path": item["path"], "readOnly": item.get("readOnly", True)}
-        mount("nfs", number, item, {"nfs": what}, readOnly=what["readOnly"])
+    for field, prefix, render in _KINDS:
+        for number, item in source.items(field):
+            mounted = render(context, number, item)
+            if mounted is None:
+                continue
+            volume, options = mounted
+            name = f"{prefix}-{number}"
+            # A claim's mount has one path only; of other kinds, `path` may be that on the other side.
+            path = item.get("path") if render is _claim else item.get("mountPath") or item.get("path")
+            volumes.append({"name": name, **volume})
+            mounts.append({"name": name, "mountPath": path, **_given(options)})
+            source.take_below(f"{field}[{number}].", except_for=(".dataSharing", ".ephemeral"))
     if source.take("createHomeDir") is True:
         volumes.append({"name": "home", "emptyDir": {}})
         mounts.append({"name": "home", "mountPath": HOME})
@@ -128,17 +106,59 @@ def render_volumes(context: RenderContext, source: Source) -> tuple[list[Manifes
     return volumes, mounts
 
 
-_ROOTS = {
-    "pvc": "storage.pvc",
-    "data": "storage.dataVolume",
-    "config": "storage.configMapVolume",
-    "secret": "storage.secretVolume",
-    "scratch": "storage.emptyDirVolume",
-    "host": "storage.hostPath",
-    "nfs": "storage.nfs",
-}
+def _claim(context: RenderContext, number: int, item: _Item) -> _Mounted:
+    claim = {"claimName": _claim_name(context.name, number, item)}
+    return {"persistentVolumeClaim": claim}, {"readOnly": item.get("readOnly")}
 
 
-def _mode(item: dict[str, Any]) -> dict[str, int]:
+def _data_volume(context: RenderContext, _: int, item: _Item) -> _Mounted:
+    claim = context.data_volumes.get(item["id"].lower())
+    return ({"persistentVolumeClaim": {"claimName": claim}}, {}) if claim else None
+
+
+def _config_map(context: RenderContext, _: int, item: _Item) -> _Mounted:
+    volume = {"name": name_of(context, Reference.CONFIG_MAP, item["configMap"]), **_mode(item)}
+    return {"configMap": volume}, {"subPath": item.get("subPath")}
+
+
+def _secret(context: RenderContext, _: int, item: _Item) -> _Mounted:
+    return {"secret": {"secretName": name_of(context, Reference.SECRET, item["secret"]), **_mode(item)}}, {}
+
+
+def _empty_dir(_context: RenderContext, _: int, item: _Item) -> _Mounted:
+    return {"emptyDir": _given({name: item.get(name) for name in ("medium", "sizeLimit")})}, {}
+
+
+def _host_path(_context: RenderContext, _: int, item: _Item) -> _Mounted:
+    propagation = item.get("mountPropagation")
+    options = {
+        "readOnly": item.get("readOnly") is not False,
+        "mountPropagation": propagation if propagation != "None" else None,
+    }
+    return {"hostPath": {"path": item["path"]}}, options
+
+
+def _nfs(_context: RenderContext, _: int, item: _Item) -> _Mounted:
+    volume = {"server": item["server"], "path": item["path"], "readOnly": item.get("readOnly", True)}
+    return {"nfs": volume}, {"readOnly": volume["readOnly"]}
+
+
+#: The field of the spec, the prefix of the volume's name, and how its items are rendered.
+_KINDS = (
+    ("storage.pvc", "pvc", _claim),
+    ("storage.dataVolume", "data", _data_volume),
+    ("storage.configMapVolume", "config", _config_map),
+    ("storage.secretVolume", "secret", _secret),
+    ("storage.emptyDirVolume", "scratch", _empty_dir),
+    ("storage.hostPath", "host", _host_path),
+    ("storage.nfs", "nfs", _nfs),
+)
+
+
+def _given(members: Manifest) -> Manifest:
+    return {name: value for name, value in members.items() if value}
+
+
+def _mode(item: _Item) -> dict[str, int]:
     mode = item.get("defaultMode")
     return {"defaultMode": int(mode, 8)} if mode else {}
