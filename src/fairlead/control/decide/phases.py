@@ -14,7 +14,6 @@ from fairlead.control.decide.blockers import explain_blockers
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
 from fairlead.control.decide.pod_control import (
-    forget_surplus_groups,
     restart_due,
     stop_all,
     stop_leftovers,
@@ -150,27 +149,24 @@ class _Machine:
 
     def _follow_pods(self) -> None:
         """The phase that the pods amount to."""
-        draft, seen = self.draft, self.seen
+        draft = self.draft
         if draft.workload.phase in _NEW:
             draft.set_phase(Phase.PENDING, "Waiting to be scheduled")
         if draft.workload.phase is Phase.TERMINATING and not self._finish_eviction():
             return
-        stop_on_lost_nodes(draft, self._own_pods(), self.inputs.has_node)
-        if seen.controls_pods:
-            stop_surplus(draft, self._own_pods(), self.load)
-            forget_surplus_groups(draft)
+        if self.seen.controls_pods:
+            stop_on_lost_nodes(draft, draft.active_pods(), self.inputs.has_node)
+            stop_surplus(draft, draft.active_pods(), self.load)
         outcome = self._outcome()
         if (end := self._end(outcome)) is not None:
             self._finish(end)
             return
         if not self._is_for_cluster_to_say(outcome):
             self._enter(outcome)
-        restart_due(draft, self._own_pods())
-        for time in draft.workload.retries:
-            if time > draft.now:
-                draft.wake(time)
-        if not seen.controls_pods:
-            explain_blockers(draft, seen)
+        if self.seen.controls_pods:
+            restart_due(draft, draft.active_pods())
+        else:
+            explain_blockers(draft, self.seen)
 
     def _outcome(self) -> Outcome | None:
         return self.inputs.outcome(set_states(self.draft, self.seen.last_failure))

@@ -50,16 +50,17 @@ def stop_surplus(draft: Draft, pods: Sequence[Pod], load: Load) -> None:
             # It is wanted again before it has ended.
             draft.set_pod(pod, drain_until=None, stopping_for="")
     stop_when_answered(draft, surplus, load)
+    _forget_surplus_groups(draft)
 
 
-def forget_surplus_groups(draft: Draft) -> None:
+def _forget_surplus_groups(draft: Draft) -> None:
     wanted = max((podset.groups for podset in draft.entry.podsets), default=0)
     if any(group >= wanted for group in draft.workload.groups):
         draft.set(groups={group: tally for group, tally in draft.workload.groups.items() if group < wanted})
 
 
 def restart_due(draft: Draft, pods: Iterable[Pod]) -> None:
-    """Restart containers in place when their backoff is over."""
+    """Restart containers in place when their backoff is over; wake for those whose time is still to come."""
     for pod in pods:
         if pod.restart_at is None:
             continue
@@ -67,3 +68,6 @@ def restart_due(draft: Draft, pods: Iterable[Pod]) -> None:
             draft.wake(pod.restart_at)
         else:
             draft.set_pod(pod, restart_at=None)
+    for retry_at in draft.workload.retries:
+        if retry_at > draft.now:
+            draft.wake(retry_at)

@@ -134,37 +134,37 @@ def _members(draft: Draft, revision: Revision) -> list[Pod]:
 
 
 def _judge_starting(draft: Draft) -> None:
-    coming = _at(draft, Stage.STARTING)
-    if coming is None:
+    """Whether the revision that starts is ready, has failed, or needs more time."""
+    starting = _at(draft, Stage.STARTING)
+    if starting is None:
         return
-    pods = _members(draft, coming)
+    pods = _members(draft, starting)
     broken = next((pod for pod in pods if pod.reason == START_ERROR), None)
-    if broken is not None:
-        _fail(draft, coming, f"pod {broken.name} could not be started: {broken.message}")
-        return
     ready = sum(pod.ready and pod.phase is PodPhase.RUNNING and not pod.stopping_for for pod in pods)
-    if ready >= sum(podset.total for podset in podsets_of_revision(draft.workload.kind, coming)):
-        _promote(draft, coming)
-        return
-    if not pods and draft.workload.phase in _EXCUSED:
+    if broken is not None:
+        _fail(draft, starting, f"pod {broken.name} could not be started: {broken.message}")
+    elif ready >= sum(podset.total for podset in podsets_of_revision(draft.workload.kind, starting)):
+        _promote(draft, starting)
+    elif pods or (starting.started_at is not None and draft.workload.phase not in _EXCUSED):
+        _enforce_time_limit(draft, starting, pods, ready)
+    elif starting.started_at is not None:
         # Suspended, evicted or queued: the time limit for its start begins again with its next pod.
-        if coming.started_at is not None:
-            draft.set_revision(msgspec.structs.replace(coming, started_at=None))
-        return
-    if coming.started_at is None:
-        if not pods:
-            return
+        draft.set_revision(msgspec.structs.replace(starting, started_at=None))
+
+
+def _enforce_time_limit(draft: Draft, starting: Revision, pods: Sequence[Pod], ready: int) -> None:
+    if starting.started_at is None:
         # Until now it was queued, which does not count against its time limit.
-        coming = msgspec.structs.replace(coming, started_at=draft.now)
-        draft.set_revision(coming)
-    scaling = _scaling(draft, coming)
+        starting = msgspec.structs.replace(starting, started_at=draft.now)
+        draft.set_revision(starting)
+    scaling = _scaling(draft, starting)
     allowed = scaling.initialization if scaling else INITIALIZATION
-    due = (coming.started_at or draft.now) + allowed
+    due = (starting.started_at or draft.now) + allowed
     if draft.now < due:
         draft.wake(due)
         return
     last = next((f" Pod {pod.name}: {pod.message}." for pod in pods if pod.message), "")
-    _fail(draft, coming, f"{ready} of {_pods(coming.replicas)} were ready after {allowed // 1000} s.{last}")
+    _fail(draft, starting, f"{ready} of {_pods(starting.replicas)} were ready after {allowed // 1000} s.{last}")
 
 
 def _promote(draft: Draft, revision: Revision) -> None:

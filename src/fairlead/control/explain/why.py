@@ -29,6 +29,12 @@ from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, R
 _SHOWN = 20
 #: Shown instead of the name of a workload or project that the caller may not see.
 HIDDEN_WORKLOAD, HIDDEN_PROJECT = "another project's workload", "another project"
+#: What helps whatever the workload is, by the blocker's code.
+_REMEDIES = {
+    "NoSuchNodePool": "Use a node pool that exists, or create this one.",
+    "QueueDoesNotExist": "Use a node pool that exists, or create this one.",
+    "Fragmented": "Wait for consolidation, request fewer GPUs per pod, or stop small workloads on one node.",
+}
 _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 
@@ -260,10 +266,8 @@ def _remedies(
     if reason.code == "WaitsForVictims":
         grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
         return [f"Nothing to do: it starts when these pods have stopped. Its own grace period is {grace} s."]
-    if reason.code in ("NoSuchNodePool", "QueueDoesNotExist"):
-        return ["Use a node pool that exists, or create this one."]
-    if reason.code == "Fragmented":
-        return ["Wait for consolidation, request fewer GPUs per pod, or stop small workloads on one node."]
+    if reason.code in _REMEDIES:
+        return [_REMEDIES[reason.code]]
     return [_wait_for(others), *_quota_remedies(entry, figures, others)]
 
 
