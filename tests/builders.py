@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from fairlead.control.decide.cluster_reports import ClusterState, apply_cluster_report
+from fairlead.control.decide.cluster.reports import ClusterState, apply_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import PhaseInputs, decide
-from fairlead.control.decide.pod_orders import pod_orders
-from fairlead.control.decide.pod_reports import apply_pod_reports
-from fairlead.control.decide.stopping import Backoff
+from fairlead.control.decide.pods.orders import pod_orders
+from fairlead.control.decide.pods.reports import apply_pod_reports
+from fairlead.control.decide.pods.stopping import Backoff
 from fairlead.engines.base import PodOrder, PodReport, Review
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from fairlead.control.decide.equivalence import SchedulingKey
+from fairlead.control.decide.placement.equivalence import SchedulingKey
 from fairlead.control.directory import Directory
 from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_history import Telemetry
@@ -57,7 +57,7 @@ class Context:
     #: Encrypts users' secrets. The default's key is lost at a restart; `app` passes a vault with the stored key.
     vault: Vault = field(default_factory=draw_vault)
     #: Shared by submissions and the loop of the same server: records that were just written, by id; and by scheduling
-    #: key a pending workload, whose equals would wait for the same reason (`decide/equivalence.py`).
+    #: key a pending workload, whose equals would wait for the same reason (`decide/placement/equivalence.py`).
     has_local_loop: bool = False
     just_recorded: dict[str, Workload] = field(default_factory=dict)
     pending_equivalents: dict[SchedulingKey, tuple[Workload, Pending]] = field(default_factory=dict)

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.missing_pods import count_missing_pods
 from fairlead.control.decide.phases import PhaseInputs
-from fairlead.control.decide.placements import free_index, place
-from fairlead.control.decide.pod_specs import pod_name, render_pod
-from fairlead.control.decide.snapshot import render_jobs
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
+from fairlead.control.decide.placement.placements import free_index, place
+from fairlead.control.decide.placement.snapshot import render_jobs
+from fairlead.control.decide.pods.specs import pod_name, render_pod
 from fairlead.engines.base import PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.pods.container_fields import NamedValue

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.eviction_notices import note_eviction
-from fairlead.control.decide.placements import evict, share_of
+from fairlead.control.decide.gpu_share import share_of
+from fairlead.control.decide.placement.eviction_notices import note_eviction
+from fairlead.control.decide.placement.placements import evict
 from fairlead.engines.base import PodReport, PodState, Stop
 from fairlead.model.pods.podset import Request
 from fairlead.model.records.organization import GpuDevice, Node

@@ -1,7 +1,7 @@
 """What an engine shows of one workload, in the form in which the phase machine reads it. Pure.
 
-Made by `pod_reports.py` for engines of single pods and by `cluster_reports.py` for engines of whole workloads. The pods
-themselves are written into the draft, where both kinds look alike.
+Made by `pods/reports.py` for engines of single pods and by `cluster/reports.py` for engines of whole workloads. The
+pods themselves are written into the draft, where both kinds look alike.
 """
 
 from collections.abc import Mapping

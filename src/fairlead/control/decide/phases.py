@@ -2,7 +2,7 @@
 
 One machine for both kinds of engine. `observe` writes the engine's reports into the pods of the draft and returns the
 rest as an `Observation`; one short function per desired phase then decides. Placing new pods is the scheduler's part
-(`missing_pods.py`, `placements.py`), and orders follow from the draft (`pod_orders.py`, `workload_orders.py`).
+(`placement/`), and orders follow from the draft (`pods/orders.py`, `cluster/orders.py`).
 """
 
 from collections.abc import Callable, Sequence
@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
-from fairlead.control.decide.blockers import explain_blockers
+from fairlead.control.decide.cluster.blockers import explain_blockers
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
-from fairlead.control.decide.pod_control import (
+from fairlead.control.decide.pods.control import (
     restart_due,
     stop_all,
     stop_leftovers,
     stop_on_lost_nodes,
     stop_surplus,
 )
+from fairlead.control.decide.pods.stopping import forget_successes
 from fairlead.control.decide.review import Expose, decide_review, expose_nothing, is_to_be_reviewed
 from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.set_states import count_running, failure_in, set_states
-from fairlead.control.decide.stopping import forget_successes
 from fairlead.engines.base import Review
 from fairlead.kinds.kind import Outcome, SetState
 from fairlead.model.clock import Millis

@@ -12,7 +12,7 @@ import msgspec
 from fairlead.control.decide.autoscale import Load, ScaleDecision, ScaleState, decide_replicas
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.expand import base_role, expand_spec, podsets_of, podsets_of_revision
-from fairlead.control.decide.pod_reports import START_ERROR
+from fairlead.control.decide.pods.reports import START_ERROR
 from fairlead.engines.base import Review
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet

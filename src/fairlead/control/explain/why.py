@@ -10,11 +10,11 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.decide.blockers import CLUSTER
+from fairlead.control.decide.cluster.blockers import CLUSTER
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.decide.eviction_notices import name_pods
-from fairlead.control.decide.missing_pods import count_missing_pods
-from fairlead.control.decide.snapshot import pool_of, queue_name
+from fairlead.control.decide.placement.eviction_notices import name_pods
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
+from fairlead.control.decide.placement.snapshot import pool_of, queue_name
 from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
 from fairlead.control.loop.board import Board
 from fairlead.control.organization.inventory import OwnerUsage

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.control.context import Context
-from fairlead.control.decide.adoption import Adoption, decide_adoption, end_before_restore
+from fairlead.control.decide.pods.adoption import Adoption, decide_adoption, end_before_restore
 from fairlead.control.loop.board import Board
 from fairlead.engines.base import Forget, PodEngine, PodReport, PodState, Stop
 from fairlead.model.records.event import Event

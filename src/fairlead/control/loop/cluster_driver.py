@@ -8,11 +8,11 @@ from functools import partial
 
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster_reports import ClusterState, apply_cluster_report
+from fairlead.control.decide.cluster.orders import workload_orders
+from fairlead.control.decide.cluster.reports import ClusterState, apply_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import decide
-from fairlead.control.decide.pod_specs import identity
-from fairlead.control.decide.workload_orders import workload_orders
+from fairlead.control.decide.pods.specs import identity
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, make_inputs
 from fairlead.control.serving.urls import render_routes

@@ -13,10 +13,10 @@ from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.phases import decide
-from fairlead.control.decide.pod_orders import pod_orders, start_order
-from fairlead.control.decide.pod_reports import apply_pod_reports, is_lost, report_lost
-from fairlead.control.decide.pod_specs import render_pod
-from fairlead.control.decide.stopping import Backoff
+from fairlead.control.decide.pods.orders import pod_orders, start_order
+from fairlead.control.decide.pods.reports import apply_pod_reports, is_lost, report_lost
+from fairlead.control.decide.pods.specs import render_pod
+from fairlead.control.decide.pods.stopping import Backoff
 from fairlead.control.loop.adoption import PodAdopter
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs

@@ -1,8 +1,8 @@
 """Between the pod driver and `scheduling`: when to ask it, with which snapshot, and writing its decisions into drafts.
 
 The plain way is to ask in every turn. That is skipped if the answer cannot differ (`is_needed`,
-`decide/equivalence.py`), and postponed for a moment if asking takes long, so that a large cluster's scheduler leaves
-time for everything else.
+`decide/placement/equivalence.py`), and postponed for a moment if asking takes long, so that a large cluster's scheduler
+leaves time for everything else.
 """
 
 import asyncio
@@ -13,11 +13,18 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
-from fairlead.control.decide.equivalence import KnownBlockers
-from fairlead.control.decide.eviction_notices import name_pods, note_eviction
-from fairlead.control.decide.missing_pods import count_missing_pods
-from fairlead.control.decide.placements import evict, explain, place
-from fairlead.control.decide.snapshot import HELD, constrain, preferred_levels, render_jobs, render_node, render_queues
+from fairlead.control.decide.placement.equivalence import KnownBlockers
+from fairlead.control.decide.placement.eviction_notices import name_pods, note_eviction
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
+from fairlead.control.decide.placement.placements import evict, explain, place
+from fairlead.control.decide.placement.snapshot import (
+    HELD,
+    constrain,
+    preferred_levels,
+    render_jobs,
+    render_node,
+    render_queues,
+)
 from fairlead.control.loop.board import Board
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import NodePool

@@ -12,7 +12,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.decide.snapshot import pool_of
+from fairlead.control.decide.placement.snapshot import pool_of
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.workloads.read import load_workloads_of

@@ -12,7 +12,7 @@ from fairlead.admission.project_rules import apply_project_rules, has_project_ru
 from fairlead.control import access
 from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
-from fairlead.control.decide.equivalence import pend_like, scheduling_key
+from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS

@@ -25,6 +25,10 @@ class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     last_transition_time: Millis = 0
 
 
+#: The two reasons of a pending workload for which the REST contract has an enum value.
+PENDING_REASONS = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
+
+
 class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Why a node pool did not accept a workload; only the two reasons of the contract's enum."""
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.missing_pods import count_missing_pods
 from fairlead.control.decide.phases import PhaseInputs
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.review import decide_review
 from fairlead.engines.base import Forget, PodReport, PodState, Review, Start, Stop
 from fairlead.kinds.kind import Outcome, SetState

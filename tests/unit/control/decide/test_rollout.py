@@ -9,8 +9,8 @@ import pytest
 from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.decide.missing_pods import count_missing_pods
 from fairlead.control.decide.phases import PhaseInputs
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.engines.base import PodReport, PodState, Review, Stop
 from fairlead.kinds import KINDS
 from fairlead.model.pods.scaling import INITIALIZATION

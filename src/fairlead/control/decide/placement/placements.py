@@ -4,29 +4,20 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead.control.decide.blockers import PENDING_REASONS
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.pod_specs import pod_name
-from fairlead.control.decide.stopping import stop_pod
+from fairlead.control.decide.gpu_share import share_of
+from fairlead.control.decide.pods.specs import pod_name
+from fairlead.control.decide.pods.stopping import stop_pod
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import Phase, PodPhase
-from fairlead.model.records.workload import EvictionNote, PendingMessage, Pod
+from fairlead.model.records.workload import PENDING_REASONS, EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Bind, Pending, PoolReason
 
 #: A reason whose numbers changed is written only so often; a changed reason always is.
 _REFRESH: Millis = 10 * SECOND
-
-
-def share_of(podset: PodSet, node: Node | None) -> int:
-    """The part of each device that a pod holds, in thousandths; memory is rounded up to hundredths of the device."""
-    request = podset.request
-    device = min((gpu.memory_mib for gpu in node.gpus), default=0) if node else 0
-    if not request.gpu_memory_bytes or not device:
-        return request.gpu_portion
-    return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
 
 
 def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, node: Node | None) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.decide.missing_pods import count_missing_pods
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.review import ISOLATION, NOT_ENFORCED
 from fairlead.model.clock import Millis
 from fairlead.model.records.phase import Phase

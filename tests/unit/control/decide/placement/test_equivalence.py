@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.decide.equivalence import KnownBlockers
-from fairlead.control.decide.snapshot import render_jobs, render_queues
+from fairlead.control.decide.placement.equivalence import KnownBlockers
+from fairlead.control.decide.placement.snapshot import render_jobs, render_queues
 from fairlead.model.pods.podset import Request
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Project, Quota
 from fairlead.model.records.phase import Phase, PodPhase

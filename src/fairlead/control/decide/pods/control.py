@@ -1,14 +1,14 @@
 """Which pods of a workload are stopped and restarted, on an engine of single pods. Pure.
 
 Called by the phase machine. The pods that are handed in are those that we control; a cluster controls its own, and
-nothing is handed in. The engine's orders follow from the changes to the pods (`pod_orders.py`).
+nothing is handed in. The engine's orders follow from the changes to the pods (`pods/orders.py`).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
 from fairlead.control.decide.autoscale import Load
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.stopping import stop_pod, stop_when_answered
+from fairlead.control.decide.pods.stopping import stop_pod, stop_when_answered
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod
 

@@ -1,16 +1,14 @@
 """Why a cluster has not placed a workload, written into its record in the cluster's own words. Pure.
 
-Called by the phase machine. On an engine of single pods our own scheduler explains (`placements.py`).
+Called by the phase machine. On an engine of single pods our own scheduler explains (`placement/placements.py`).
 """
 
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.observation import Observation
 from fairlead.engines.base import SchedulingBlocker
 from fairlead.model.records.phase import Phase
-from fairlead.model.records.workload import PendingMessage, Workload
+from fairlead.model.records.workload import PENDING_REASONS, PendingMessage, Workload
 
-#: The two reasons for which the REST contract has an enum value.
-PENDING_REASONS = frozenset({"OverLimit", "NonPreemptibleOverQuota"})
 #: The source of a blocker that the cluster reported.
 CLUSTER = "cluster"
 

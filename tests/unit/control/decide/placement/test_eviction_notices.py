@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.decide.eviction_notices import HIDDEN_POD, name_pods
+from fairlead.control.decide.placement.eviction_notices import HIDDEN_POD, name_pods
 from fairlead.scheduling.model.decisions import Reason
 from tests import builders
 

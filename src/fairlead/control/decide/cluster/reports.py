@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from fairlead.control.decide.cluster_pods import describe_last_failure, fold_pods
+from fairlead.control.decide.cluster.pods import describe_last_failure, fold_pods
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
 from fairlead.engines.base import ClusterPod, WorkloadReport

@@ -1,6 +1,6 @@
 """The pods that a cluster created, written into our records: each from the moment it has a node. Pure.
 
-Called by `cluster_reports.py`. A pod's record follows from the report alone, so a report that comes twice changes
+Called by `cluster/reports.py`. A pod's record follows from the report alone, so a report that comes twice changes
 nothing.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from fairlead.control.decide.draft import Draft, podset_of
-from fairlead.control.decide.placements import share_of
+from fairlead.control.decide.gpu_share import share_of
 from fairlead.engines.base import ClusterPod, WorkloadReport
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from fairlead.control.decide.cluster_reports import ClusterState
+from fairlead.control.decide.cluster.orders import workload_orders
+from fairlead.control.decide.cluster.reports import ClusterState
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.workload_orders import workload_orders
 from fairlead.engines.base import (
     ApplyWorkload,
     ClusterPod,

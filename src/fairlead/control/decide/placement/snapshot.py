@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, cast
 from msgspec.structs import replace
 
 from fairlead.control.decide.draft import WorkloadEntry
-from fairlead.control.decide.missing_pods import Part, count_missing_pods
+from fairlead.control.decide.placement.missing_pods import Part, count_missing_pods
 from fairlead.model.clock import Millis
 from fairlead.model.pods.container_fields import ContainerFields, NodeTerm, PodToleration
 from fairlead.model.pods.podset import PodSet
