@@ -332,7 +332,7 @@ def _calm_collector() -> None:
 
 def _announce(settings: ServerSettings, url: str) -> None:
     """Write the server's address to a file for the command line of the same user."""
-    told = {
+    announcement = {
         "url": url,
         "pid": os.getpid(),
         "startedAt": iso(now()),
@@ -342,7 +342,7 @@ def _announce(settings: ServerSettings, url: str) -> None:
         "personal": settings.personal,
         "certificate": os.path.abspath(settings.tls_certificate) if settings.tls_certificate else "",
     }
-    write_private(settings.data_dir / "server.json", msgspec.json.encode(told))
+    write_private(settings.data_dir / "server.json", msgspec.json.encode(announcement))
     log.info("Serving at %s", url)
 
 

@@ -71,8 +71,8 @@ def describe(operations: Sequence[Operation]) -> JsonObject:
 
 def _components(operations: Iterable[Operation]) -> JsonObject:
     types = {kind: None for operation in operations for kind in _types(operation)}
-    _, found = msgspec.json.schema_components(tuple(types), ref_template=_REFERENCE)
-    components: JsonObject = {name: as_openapi(schema) for name, schema in found.items()}
+    _, definitions = msgspec.json.schema_components(tuple(types), ref_template=_REFERENCE)
+    components: JsonObject = {name: as_openapi(schema) for name, schema in definitions.items()}
     for kind in KINDS.values():
         for name, schema in schemas(kind).items():
             components.setdefault(name, schema)
@@ -100,7 +100,7 @@ def _schema(shape: object) -> JsonObject:
 
 def _inline(struct: type) -> JsonObject:
     """The schema of a struct without references."""
-    found: JsonObject = {}
+    definitions: JsonObject = {}
 
     def resolved(node: Any) -> Any:
         if isinstance(node, list):
@@ -108,10 +108,10 @@ def _inline(struct: type) -> JsonObject:
         if not isinstance(node, dict):
             return node
         if "$ref" in node:
-            return resolved(found[node["$ref"].rpartition("/")[2]])
+            return resolved(definitions[node["$ref"].rpartition("/")[2]])
         return {name: resolved(part) for name, part in node.items()}
 
-    schema: JsonObject = resolved(struct_schema(struct, False, found))
+    schema: JsonObject = resolved(struct_schema(struct, False, definitions))
     return schema
 
 
@@ -121,20 +121,20 @@ def as_openapi(schema: Any) -> Any:
         return [as_openapi(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: as_openapi(part) for name, part in schema.items()}
-    if "const" in found:
-        found["enum"] = [found.pop("const")]
-    if None in found.get("enum", ()):
-        found["enum"] = [*(value for value in found["enum"] if value is not None), None]
-        found |= {"type": "string", "nullable": True}
-    elif "enum" in found:
-        found["type"] = "string"
-    options = found.get("anyOf")
+    converted = {name: as_openapi(part) for name, part in schema.items()}
+    if "const" in converted:
+        converted["enum"] = [converted.pop("const")]
+    if None in converted.get("enum", ()):
+        converted["enum"] = [*(value for value in converted["enum"] if value is not None), None]
+        converted |= {"type": "string", "nullable": True}
+    elif "enum" in converted:
+        converted["type"] = "string"
+    options = converted.get("anyOf")
     if isinstance(options, list) and {"type": "null"} in options:
         rest = [option for option in options if option != {"type": "null"}]
-        del found["anyOf"]
-        found |= {"nullable": True} | (rest[0] if len(rest) == 1 and "$ref" not in rest[0] else {"anyOf": rest})
-    return found
+        del converted["anyOf"]
+        converted |= {"nullable": True} | (rest[0] if len(rest) == 1 and "$ref" not in rest[0] else {"anyOf": rest})
+    return converted
 
 
 def _operation(operation: Operation) -> JsonObject:

@@ -89,7 +89,9 @@ def test_a_change_over_rest_takes_in_what_was_inherited(api: ApiServer) -> None:
     ("name", "spec", "namespace", "want_field", "want_words"),
     [
         pytest.param("x", {"baseWorkload": "nobody"}, "runai-default", "spec.baseWorkload", "no template", id="base"),
-        pytest.param("ring-1", {"baseWorkload": "ring-2"}, "runai-default", "spec.baseWorkload", "circle", id="circle"),
+        pytest.param(
+            "ring-1", {"baseWorkload": "ring-2"}, "runai-default", "spec.baseWorkload", "in a cycle", id="cycle"
+        ),
         pytest.param("x", {"imag": {"value": "i"}}, "runai-default", "spec.imag", "image?", id="a mistake"),
         pytest.param("x", {"usage": "Submit"}, "runai-default", "spec.usage", "Template", id="no template"),
         pytest.param("x", {}, "runai-nowhere", "metadata.namespace", "no project", id="no project"),

@@ -389,8 +389,8 @@ def _list_of_all(group: str, id: str, summary: str) -> Operation:
     kinds = tuple(kind.kind for kind in ASSET_KINDS if kind.path.startswith(f"{group}/"))
 
     async def find(call: Call) -> Response:
-        found = await assets.find_assets(call.context, call.caller, _filter(call, kinds))
-        return as_json(AssetList(entries=[await render_asset(call, asset, as_member=True) for asset in found]))
+        matching = await assets.find_assets(call.context, call.caller, _filter(call, kinds))
+        return as_json(AssetList(entries=[await render_asset(call, asset, as_member=True) for asset in matching]))
 
     return Operation(
         method="GET",

@@ -61,11 +61,11 @@ class Router:
         branch = _descend(self._root, segments, 0, values)
         if branch is None:
             raise HttpError(404, f"The path {path[:200]} does not exist; /api/docs lists all paths")
-        found = branch.methods.get(method)
-        if found is None:
+        match = branch.methods.get(method)
+        if match is None:
             allowed = ", ".join(sorted(branch.methods))
             raise HttpError(405, f"{path[:200]} supports {allowed}, not {method[:20]}", {"allow": allowed})
-        operation, names = found
+        operation, names = match
         return operation, dict(zip(names, values, strict=True))
 
 
@@ -74,14 +74,14 @@ def _descend(branch: _Branch, segments: list[str], depth: int, values: list[str]
         return branch if branch.methods else None
     fixed = branch.fixed.get(segments[depth])
     if fixed is not None:
-        found = _descend(fixed, segments, depth + 1, values)
-        if found is not None:
-            return found
+        target = _descend(fixed, segments, depth + 1, values)
+        if target is not None:
+            return target
     if branch.variable is not None and segments[depth]:
         values.append(segments[depth])
-        found = _descend(branch.variable, segments, depth + 1, values)
-        if found is not None:
-            return found
+        target = _descend(branch.variable, segments, depth + 1, values)
+        if target is not None:
+            return target
         values.pop()
     if branch.rest is not None:
         values.append("/".join(segments[depth:]))

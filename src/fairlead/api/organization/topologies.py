@@ -62,8 +62,8 @@ def _topology_input(body: NetworkTopologyCreation) -> TopologyInput:
 
 
 async def get_topologies(call: Call) -> Response:
-    found = topologies.list_topologies(call.context, call.caller)
-    return as_json(NetworkTopologyList(network_topologies=[render_topology(call, each) for each in found]))
+    listed = topologies.list_topologies(call.context, call.caller)
+    return as_json(NetworkTopologyList(network_topologies=[render_topology(call, each) for each in listed]))
 
 
 _TOPOLOGIES = Resource(

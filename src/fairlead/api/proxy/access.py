@@ -47,10 +47,10 @@ class SignInToken(msgspec.Struct, frozen=True):
 class RequestDenied(Exception):
     """The request is refused with a status and a message."""
 
-    def __init__(self, status: int, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
-        self.words = words
+        self.message = message
 
 
 class UrlGate:

@@ -66,8 +66,8 @@ class Http2Conversation:
         try:
             route = self._gate.find(request)
             if route.protocol != GRPC:
-                words = f"{route.owner} supports HTTP/1.1 only."
-                raise RequestDenied(505, words[:1].upper() + words[1:])
+                message = f"{route.owner} supports HTTP/1.1 only."
+                raise RequestDenied(505, message[:1].upper() + message[1:])
             caller = self._gate.admit(request, route)
             visit = self._upstreams.begin(route.workload_id)
             is_timed = False
@@ -107,7 +107,7 @@ class Http2Conversation:
         other = 0
         try:
             async with asyncio.timeout(None if limit is None else limit / 1000):
-                pod = await reach(route, visit, lambda found: self._connect(found, route.port))
+                pod = await reach(route, visit, lambda pod_id: self._connect(pod_id, route.port))
                 other = pod.begin(headers, ended=ended)
                 if not ended:
                     sending = asyncio.create_task(relay(self._caller, number, pod, other))
@@ -165,6 +165,6 @@ def render_refusal(request: RequestHead, denied: RequestDenied) -> list[tuple[by
     if not value_of(request.headers, b"content-type").startswith(b"application/grpc"):
         return [(b":status", b"%d" % denied.status), (b"x-content-type-options", b"nosniff")]
     status = b"%d" % _STATUS.get(denied.status, _UNKNOWN)
-    words = quote(denied.words, safe=" !\"#$&'()*+,-./:;<=>?@[]^_`{|}~").encode()
+    message = quote(denied.message, safe=" !\"#$&'()*+,-./:;<=>?@[]^_`{|}~").encode()
     kind = (b"content-type", b"application/grpc")
-    return [(b":status", b"200"), kind, (b"grpc-status", status), (b"grpc-message", words)]
+    return [(b":status", b"200"), kind, (b"grpc-status", status), (b"grpc-message", message)]

@@ -30,7 +30,7 @@ def access_operations(gate: UrlGate) -> tuple[Operation, ...]:
         try:
             return decide_access(gate, request, call.request.query_params.get("url", ""))
         except RequestDenied as denied:
-            raise _ERRORS[denied.status](denied.words) from denied
+            raise _ERRORS[denied.status](denied.message) from denied
 
     return (
         Operation(

@@ -43,7 +43,7 @@ class RequestHead(NamedTuple):
 
 class ResponseHead(NamedTuple):
     status: int
-    words: bytes
+    phrase: bytes
     headers: Headers
     body: MessageBody
     keep_alive: bool
@@ -85,10 +85,10 @@ def read_response(head: bytes, method: bytes) -> ResponseHead:
 def _fields(lines: list[bytes]) -> Headers:
     headers = []
     for line in lines:
-        found = _FIELD.fullmatch(line)
-        if found is None:
+        field = _FIELD.fullmatch(line)
+        if field is None:
             raise BadMessage("a header is not a name, a colon and a value")
-        headers.append((found[1].lower(), found[2]))
+        headers.append((field[1].lower(), field[2]))
     return headers
 
 

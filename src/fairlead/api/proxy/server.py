@@ -163,7 +163,7 @@ class Proxy:
                 visit.end(is_timed=is_timed)
         except RequestDenied as denied:
             exchange = Exchange(head, request, None, None, b"", peer)
-            return exchange if await _answer(peer.writer, request, denied.status, denied.words) else None
+            return exchange if await _answer(peer.writer, request, denied.status, denied.message) else None
 
     def _render(self, request: RequestHead, route: Route, caller: Caller | None, address: str) -> bytes:
         """The request's head as it is sent to a pod."""
@@ -256,7 +256,7 @@ async def _response_head(upstream: Upstream, request: RequestHead, writer: async
 async def _pass_response(response: ResponseHead, upstream: Upstream, writer: asyncio.StreamWriter, keep: bool) -> None:
     headers = cleaned_response(passed_on(response.headers))
     headers.append((b"connection", b"keep-alive" if keep else b"close"))
-    writer.write(render_head(b"HTTP/1.1 %d %s" % (response.status, response.words), headers))
+    writer.write(render_head(b"HTTP/1.1 %d %s" % (response.status, response.phrase), headers))
     await copy_body(upstream.reader, writer, response.body)
     await writer.drain()
 
@@ -334,13 +334,13 @@ async def _end(sending: asyncio.Task[None] | None) -> None:
 
 
 async def _answer(
-    writer: asyncio.StreamWriter, request: RequestHead | None, status: int, words: str, headers: Headers | None = None
+    writer: asyncio.StreamWriter, request: RequestHead | None, status: int, message: str, headers: Headers | None = None
 ) -> bool:
     """Send the proxy's own answer, for people to read; returns whether the connection can be reused."""
-    body, kind = words.encode() + b"\n" if words else b"", b"text/plain; charset=utf-8"
-    if words and request is not None and b"text/html" in value_of(request.headers, b"accept"):
+    body, kind = message.encode() + b"\n" if message else b"", b"text/plain; charset=utf-8"
+    if message and request is not None and b"text/html" in value_of(request.headers, b"accept"):
         title = _WORDS.get(status, "")
-        body = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(words)}</p>\n".encode()
+        body = f"<!doctype html><title>{title}</title><h1>{title}</h1><p>{escape(message)}</p>\n".encode()
         kind = b"text/html; charset=utf-8"
     keep = request is not None and request.keep_alive and request.body == MessageBody(False, 0)
     sent: Headers = [

@@ -26,8 +26,8 @@ _LIMIT = 64 * 1024
 
 def too_late(route: Route, limit: int | None) -> RequestDenied:
     """The refusal of a request that no pod started to answer within so many milliseconds."""
-    words = f"{route.owner} did not start to answer within {(limit or 0) // 1000} s."
-    return RequestDenied(504, words[:1].upper() + words[1:])
+    message = f"{route.owner} did not start to answer within {(limit or 0) // 1000} s."
+    return RequestDenied(504, message[:1].upper() + message[1:])
 
 
 class Upstream:

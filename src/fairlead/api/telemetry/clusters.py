@@ -37,11 +37,11 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     telemetry = await metrics.telemetry_of(context)
     records = await clusters.load_records(context, span, pool)
     times = span.times(context.clock())
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     for place in clusters.list_capacity_groups(context, records, group_by, pool):
         parts = clusters.measure_capacity_group(place, types, times, telemetry)
-        found += [part.within(place.group) for part in parts] if group_by else parts
-    return render_metrics(call, found)
+        measurements += [part.within(place.group) for part in parts] if group_by else parts
+    return render_metrics(call, measurements)
 
 
 def _over_time(path: str, id: str, summary: str, more: tuple[Parameter, ...]) -> Operation:

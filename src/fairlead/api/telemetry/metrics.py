@@ -115,11 +115,11 @@ def _number(value: float) -> str:
     return f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-def render_metrics(call: Call, found: Sequence[Measurement]) -> Response:
-    status = 200 if all(each.is_known for each in found) else 207
+def render_metrics(call: Call, measurements: Sequence[Measurement]) -> Response:
+    status = 200 if all(each.is_known for each in measurements) else 207
     if status == 200 and "text/csv" in call.request.headers.get("accept", ""):
         lines = ["type,labels,timestamp,value"]
-        for each in found:
+        for each in measurements:
             parts = [*(each.labels or {}).items(), *([each.group] if each.group else [])]
             labels = ";".join(f"{name}={value}" for name, value in parts)
             lines += [f"{each.type},{labels},{iso(at)},{_number(value)}" for at, value in each.values]
@@ -131,7 +131,7 @@ def render_metrics(call: Call, found: Sequence[Measurement]) -> Response:
             groups=UNSET if each.group is None else (PartView(key=each.group[0], value=each.group[1]),),
             values=[Value(value=_number(value), timestamp=iso(at)) for at, value in each.values],
         )
-        for each in found
+        for each in measurements
     ]
     return as_json(MetricsView(measurements=views), status)
 

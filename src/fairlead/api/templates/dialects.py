@@ -66,7 +66,7 @@ async def get_written(call: Call) -> Response:
     if dialect not in _DIALECTS:
         raise Invalid(f"There is no dialect {dialect[:60]!r}; use {', '.join(_DIALECTS)}")
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
-    found = from_stored(
+    stored = from_stored(
         KINDS[workload.kind],
         workload.name,
         workload.project_name,
@@ -74,16 +74,16 @@ async def get_written(call: Call) -> Response:
         workload.desired_phase is not DesiredPhase.STOPPED,
     )
     try:
-        rendered = _DIALECTS[dialect](found)
+        rendered = _DIALECTS[dialect](stored)
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
-    told = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
+    comments = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
     if dialect == "yaml":
         # Fields that the system sets are refused from users. As comments, the document can be applied as it is.
         url = first_url(workload, call.context.url_registry.settings)
         owned = {"userId": workload.created_by, "ingressUrl": url}
-        told += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
-    return Response("".join(told) + rendered.text, media_type="text/plain; charset=utf-8")
+        comments += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
+    return Response("".join(comments) + rendered.text, media_type="text/plain; charset=utf-8")
 
 
 def _carried(loss: Loss) -> str:

@@ -109,16 +109,16 @@ async def get_priorities(call: Call) -> Response:
     request = read_list_request(call, _PRIORITY_FIELDS)
     filters = parse_filters(request.filter_by, _PRIORITY_FIELDS)
     sort = _PRIORITY_FIELDS[request.sort_by or "value"]
-    found = select(_PRIORITIES, filters, sort, request.descending, lambda view: view.id)
-    return as_json(PriorityList(priorities=found))
+    priorities = select(_PRIORITIES, filters, sort, request.descending, lambda view: view.id)
+    return as_json(PriorityList(priorities=priorities))
 
 
 async def get_types(call: Call) -> Response:
     access.check(call.caller, "workload-types:read")
     external_only = query_boolean(call, "externalTypesOnly")
     filters = parse_filters(read_list_request(call).filter_by, _TYPE_FIELDS)
-    found = select(_TYPES.values(), filters, _TYPE_FIELDS["name"], False, lambda view: view.id)
-    return as_json(TypeList(types=[] if external_only else found))
+    types = select(_TYPES.values(), filters, _TYPE_FIELDS["name"], False, lambda view: view.id)
+    return as_json(TypeList(types=[] if external_only else types))
 
 
 async def get_type(call: Call) -> Response:

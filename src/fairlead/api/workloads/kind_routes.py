@@ -132,8 +132,8 @@ def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
     """The submission with its original kind; if that is another one, the workload gets a condition."""
     if not origin:
         return submission
-    words = f"was written as a {origin}; it runs as a {kind.resource}"
-    remarks = submission.remarks if origin == kind.resource else (*submission.remarks, ("kind", words))
+    remark = f"was written as a {origin}; it runs as a {kind.resource}"
+    remarks = submission.remarks if origin == kind.resource else (*submission.remarks, ("kind", remark))
     return msgspec.structs.replace(submission, dialect=WORKLOAD_YAML, remarks=remarks)
 
 

@@ -60,7 +60,7 @@ class EventList(Shape):
     next: int | UnsetType = UNSET
 
 
-def surroundings(call: Call) -> ViewContext:
+def make_view_context(call: Call) -> ViewContext:
     directory = call.context.directory
     return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.url_registry.settings)
 
@@ -72,8 +72,8 @@ def _headers(page: Page[T]) -> dict[str, str]:
 async def list_workloads(call: Call) -> Response:
     page = await read.find_workloads(call.context, call.caller, read_list_request(call, WORKLOAD_FIELDS))
     pods = await read.load_live_pods(call.context, page.items)
-    around = surroundings(call)
-    views = [render_workload_view(workload, pods.get(workload.id, ()), around) for workload in page.items]
+    view_context = make_view_context(call)
+    views = [render_workload_view(workload, pods.get(workload.id, ()), view_context) for workload in page.items]
     return as_json(WorkloadList(workloads=views, next=next_offset(page)), headers=_headers(page))
 
 
@@ -84,7 +84,7 @@ async def count_workloads(call: Call) -> Response:
 async def get_workload(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     pods = await read.load_live_pods(call.context, (workload,))
-    return as_json(render_workload_detailed(workload, pods.get(workload.id, ()), surroundings(call)))
+    return as_json(render_workload_detailed(workload, pods.get(workload.id, ()), make_view_context(call)))
 
 
 async def get_workload_pods(call: Call) -> Response:
@@ -101,8 +101,10 @@ async def list_pods(call: Call) -> Response:
 
 async def _pods(call: Call, page: Page[Pod]) -> Response:
     workloads = await read.load_workloads_of(call.context, page.items)
-    around = surroundings(call)
-    views = [render_pod(pod, workloads[pod.workload_id], around) for pod in page.items if pod.workload_id in workloads]
+    view_context = make_view_context(call)
+    views = [
+        render_pod(pod, workloads[pod.workload_id], view_context) for pod in page.items if pod.workload_id in workloads
+    ]
     return as_json(PodList(pods=views, next=next_offset(page)), headers=_headers(page))
 
 
@@ -113,16 +115,16 @@ async def count_pods(call: Call) -> Response:
 async def get_workload_events(call: Call) -> Response:
     request = read_list_request(call, default_order="desc")
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
-    around = surroundings(call)
-    views = [render_event(event, workload, around) for event in page.items]
+    view_context = make_view_context(call)
+    views = [render_event(event, workload, view_context) for event in page.items]
     return as_json(EventList(events=views, next=next_offset(page)), headers=_headers(page))
 
 
 async def get_workload_history(call: Call) -> Response:
     request = read_list_request(call)
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
-    around = surroundings(call)
-    records = [render_history(event, workload, around) for event in page.items]
+    view_context = make_view_context(call)
+    records = [render_history(event, workload, view_context) for event in page.items]
     return as_json(HistoryList(records=records, next=next_offset(page)), headers=_headers(page))
 
 

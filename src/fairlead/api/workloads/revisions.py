@@ -8,7 +8,7 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, next_offset, read_list_request, sort_order
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json, with_article
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, HistoryList, Instant, Shape, Uuid
-from fairlead.api.workloads.reads import EventList, surroundings
+from fairlead.api.workloads.reads import EventList, make_view_context
 from fairlead.api.workloads.resource_views import (
     AllocatedResourcesView,
     RequestedPods,
@@ -64,7 +64,7 @@ class RevisionPodList(Shape):
     pods: list[PodView]
 
 
-def render_revision(revision: Revision, workload: Workload, pods: list[Pod], around: ViewContext) -> RevisionView:
+def render_revision(revision: Revision, workload: Workload, pods: list[Pod], view_context: ViewContext) -> RevisionView:
     asked = render_asked(expand_spec(workload.kind, bytes(revision.spec)).podsets)
     active = [pod for pod in pods if not pod.has_ended]
     return RevisionView(
@@ -75,7 +75,7 @@ def render_revision(revision: Revision, workload: Workload, pods: list[Pod], aro
         project_id=workload.project_id,
         department_id=workload.department_id,
         cluster_id=workload.cluster_id,
-        tenant_id=around.cluster.tenant_id,
+        tenant_id=view_context.cluster.tenant_id,
         created_at=iso(revision.created_at),
         deleted_at=instant(workload.deleted_at),
         phase=revision.phase,
@@ -161,22 +161,22 @@ class Reads:
 
     async def find(self, call: Call) -> Response:
         deleted = bool(query_boolean(call, "deleted"))
-        workload, found = await revisions.find_revisions(
+        workload, listed = await revisions.find_revisions(
             call.context, call.caller, self._kind.key, call.path["workloadId"], deleted
         )
-        around = surroundings(call)
+        view_context = make_view_context(call)
         views = []
-        for revision in found:
+        for revision in listed:
             pods = await revisions.load_revision_pods(call.context, revision, active_only=True)
-            views.append(render_revision(revision, workload, pods, around))
+            views.append(render_revision(revision, workload, pods, view_context))
         return as_json(RevisionList(revisions=views))
 
     async def count(self, call: Call) -> Response:
         deleted = bool(query_boolean(call, "deleted"))
-        _, found = await revisions.find_revisions(
+        _, listed = await revisions.find_revisions(
             call.context, call.caller, self._kind.key, call.path["workloadId"], deleted
         )
-        return as_json(Count(len(found)))
+        return as_json(Count(len(listed)))
 
     async def _load(self, call: Call) -> tuple[Workload, Revision]:
         return await revisions.load_revision(call.context, call.caller, self._kind.key, call.path["revisionId"])
@@ -184,7 +184,7 @@ class Reads:
     async def get(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         pods = await revisions.load_revision_pods(call.context, revision, active_only=True)
-        return as_json(render_revision(revision, workload, pods, surroundings(call)))
+        return as_json(render_revision(revision, workload, pods, make_view_context(call)))
 
     async def get_pods(self, call: Call) -> Response:
         """Pods that were stopped count as deleted, as in the list of a workload's pods."""
@@ -193,20 +193,20 @@ class Reads:
         pods = await revisions.load_revision_pods(call.context, revision)
         gone = workload.deleted_at is not None
         shown = [pod for pod in pods if deleted == (gone or pod.phase is PodPhase.STOPPED)]
-        around = surroundings(call)
-        return as_json(RevisionPodList(pods=[render_pod(pod, workload, around) for pod in shown]))
+        view_context = make_view_context(call)
+        return as_json(RevisionPodList(pods=[render_pod(pod, workload, view_context) for pod in shown]))
 
     async def get_events(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         request = read_list_request(call, default_order="desc")
         page = await revisions.load_revision_events(call.context, revision, request)
-        around = surroundings(call)
-        events = [render_event(event, workload, around) for event in page.items]
+        view_context = make_view_context(call)
+        events = [render_event(event, workload, view_context) for event in page.items]
         return as_json(EventList(events=events, next=next_offset(page)))
 
     async def get_history(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         page = await revisions.load_revision_events(call.context, revision, read_list_request(call))
-        around = surroundings(call)
-        records = [render_history(event, workload, around) for event in page.items]
+        view_context = make_view_context(call)
+        records = [render_history(event, workload, view_context) for event in page.items]
         return as_json(HistoryList(records=records, next=next_offset(page)))

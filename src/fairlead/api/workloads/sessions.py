@@ -151,9 +151,9 @@ class SignInLinks(msgspec.Struct):
 def url_operations(gate: UrlGate) -> tuple[Operation, ...]:
     async def make_links(call: Call) -> Response:
         workload_id = normal_id(call.path["workloadId"], "workload")
-        found = await urls_of(call.context, call.caller, workload_id)
+        routes = await urls_of(call.context, call.caller, workload_id)
         expires = iso(call.context.clock() + LINK_LIFETIME)
-        links = [SignInLink(url, route.port, gate.make_link(call.caller, route, url), expires) for route, url in found]
+        links = [SignInLink(url, route.port, gate.make_link(call.caller, route, url), expires) for route, url in routes]
         return as_json(SignInLinks(links), headers={"cache-control": "no-store"})
 
     return (

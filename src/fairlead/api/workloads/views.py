@@ -201,11 +201,13 @@ def elapsed(stored: Millis, workload: Workload, counting: frozenset[Phase], now:
     return (stored + going_on) // 1000
 
 
-def render_workload_view(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> WorkloadView:
-    return WorkloadView(**_members(workload, pods, around))
+def render_workload_view(workload: Workload, pods: Sequence[Pod], view_context: ViewContext) -> WorkloadView:
+    return WorkloadView(**_members(workload, pods, view_context))
 
 
-def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> WorkloadDetailedView:
+def render_workload_detailed(
+    workload: Workload, pods: Sequence[Pod], view_context: ViewContext
+) -> WorkloadDetailedView:
     messages = tuple(
         PendingMessageView(
             node_pool=message.node_pool,
@@ -218,11 +220,11 @@ def render_workload_detailed(workload: Workload, pods: Sequence[Pod], around: Vi
     )
     waits = workload.phase in (Phase.PENDING, Phase.CREATING, Phase.RESUMING)
     return WorkloadDetailedView(
-        **_members(workload, pods, around), pending_scheduling_messages=messages if waits else None
+        **_members(workload, pods, view_context), pending_scheduling_messages=messages if waits else None
     )
 
 
-def _members(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> dict[str, Any]:
+def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext) -> dict[str, Any]:
     kind = KINDS[workload.kind]
     podsets = expand_spec(workload.kind, bytes(workload.spec)).podsets
     ended = workload.is_terminal or workload.deleted_at is not None
@@ -238,7 +240,7 @@ def _members(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> di
         "project_id": workload.project_id,
         "department_name": workload.department_name,
         "department_id": workload.department_id,
-        "namespace": around.namespace(workload),
+        "namespace": view_context.namespace(workload),
         "created_at": iso(workload.created_at),
         "phase": workload.phase,
         "conditions": tuple(
@@ -252,7 +254,7 @@ def _members(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> di
             for condition in workload.conditions
         ),
         "k8s_phase": workload.phase.value,
-        "tenant_id": around.cluster.tenant_id,
+        "tenant_id": view_context.cluster.tenant_id,
         "running_pods": workload.running_pods,
         "phase_updated_at": iso(workload.phase_updated_at),
         "k8s_phase_updated_at": iso(workload.phase_updated_at),
@@ -265,18 +267,18 @@ def _members(workload: Workload, pods: Sequence[Pod], around: ViewContext) -> di
         "phase_reason": workload.phase_reason,
         "preemptible": workload.preemptible,
         "completed_at": instant(workload.completed_at),
-        "total_pending_time_seconds": elapsed(workload.pending_time, workload, WAITING, around.now),
-        "total_running_time_seconds": elapsed(workload.running_time, workload, RUNNING, around.now),
+        "total_pending_time_seconds": elapsed(workload.pending_time, workload, WAITING, view_context.now),
+        "total_running_time_seconds": elapsed(workload.running_time, workload, RUNNING, view_context.now),
         "requested_node_pools": workload.node_pools,
         "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
         "allocated_resources": render_allocated(pods),
-        **render_connections(workload, podsets, pods, around.urls),
+        **render_connections(workload, podsets, pods, view_context.urls),
         **render_asked(podsets),
     }
 
 
-def render_pod(pod: Pod, workload: Workload, around: ViewContext) -> PodView:
+def render_pod(pod: Pod, workload: Workload, view_context: ViewContext) -> PodView:
     spec = next((each.spec for each in workload.revisions if each.id == pod.revision_id), workload.spec)
     sets = expand_spec(workload.kind, bytes(spec)).podsets
     podset = next((podset for podset in sets if podset.role == base_role(pod.role)), None)
@@ -293,7 +295,7 @@ def render_pod(pod: Pod, workload: Workload, around: ViewContext) -> PodView:
             ContainerView(name=pod.container or workload.name, image=image, started_at=instant(pod.started_at)),
         ),
         k8s_phase=(not pod.has_ended and pod.cluster_phase) or _POD_PHASES[pod.phase],
-        tenant_id=around.cluster.tenant_id,
+        tenant_id=view_context.cluster.tenant_id,
         k8s_phase_updated_at=iso(touched),
         updated_at=iso(touched),
         project_id=pod.project_id,
@@ -315,7 +317,7 @@ def render_pod(pod: Pod, workload: Workload, around: ViewContext) -> PodView:
     )
 
 
-def render_event(event: Event, workload: Workload, around: ViewContext) -> EventView:
+def render_event(event: Event, workload: Workload, view_context: ViewContext) -> EventView:
     if event.pod_id:
         uid, kind, name = event.pod_id, "Pod", event.pod_name
     else:
@@ -328,14 +330,14 @@ def render_event(event: Event, workload: Workload, around: ViewContext) -> Event
         id=event_uuid(workload.cluster_id, event),
         reason=event.reason,
         source=event.source,
-        involved_object=InvolvedObject(uid=uid, kind=kind, name=name, namespace=around.namespace(workload)),
+        involved_object=InvolvedObject(uid=uid, kind=kind, name=name, namespace=view_context.namespace(workload)),
     )
 
 
-def render_history(event: Event, workload: Workload, around: ViewContext) -> HistoryRecord:
+def render_history(event: Event, workload: Workload, view_context: ViewContext) -> HistoryRecord:
     if event.phase:
         meta = HistoryMeta(creation_timestamp=iso(event.at), type="PhaseUpdate")
         update = PhaseUpdate(phase=event.phase, phase_message=event.message)
         return HistoryRecord(meta=meta, spec=HistorySpec(phase_update=update))
     meta = HistoryMeta(creation_timestamp=iso(event.at), type="Event")
-    return HistoryRecord(meta=meta, spec=HistorySpec(event=render_event(event, workload, around)))
+    return HistoryRecord(meta=meta, spec=HistorySpec(event=render_event(event, workload, view_context)))

@@ -16,7 +16,7 @@ from fairlead.api.http.errors import Error, Gone, RevisionGone
 from fairlead.api.http.guard import CHECK_SECONDS, StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.http.shapes import Shape, Uuid
-from fairlead.api.workloads.reads import surroundings
+from fairlead.api.workloads.reads import make_view_context
 from fairlead.api.workloads.views import WorkloadView, render_workload_view
 from fairlead.control import access
 from fairlead.control.workloads import read
@@ -145,10 +145,10 @@ async def _load_messages(call: Call, since: int, project: str) -> tuple[int, lis
     context = call.context
     through, changes = await read.load_changes(context, call.caller, since, project)
     live = await read.load_live_pods(context, (workload for _, workload in changes if workload is not None))
-    around = surroundings(call)
+    view_context = make_view_context(call)
     messages = []
     for event, workload in changes:
-        view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), around)
+        view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), view_context)
         change = ChangeView(
             revision=event.revision,
             workload_id=event.subject_id,
