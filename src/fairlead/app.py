@@ -31,7 +31,7 @@ from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.http_server import HttpServer
-from fairlead.api.server.json_log import JsonFormatter
+from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.metrics import Sample, loop_samples
 from fairlead.api.server.sockets import listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
@@ -126,7 +126,9 @@ def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
     file.setFormatter(JsonFormatter())
     handlers: list[logging.Handler] = [file]
     if to_stderr:
-        handlers.append(logging.StreamHandler())
+        terminal = logging.StreamHandler()
+        terminal.setFormatter(TextFormatter())
+        handlers.append(terminal)
     logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 

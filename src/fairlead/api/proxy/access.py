@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, quote
 
 import msgspec
 
-from fairlead.api.proxy.messages import Headers, RequestHead, value_of
+from fairlead.api.proxy.messages import Headers, RequestHead, passed_on, value_of
 from fairlead.control.people.authentication import Authenticator
 from fairlead.control.serving.urls import Route, UrlLocation, UrlRegistry, UrlSettings
 from fairlead.model.clock import SECOND, Clock, Millis
@@ -165,9 +165,12 @@ class UrlGate:
     # Headers
 
     def cleaned_request(self, request: RequestHead, route: Route, caller: Caller | None, peer: str) -> Headers:
-        """The request's headers without Fairlead's tokens and cookies, and with the identity of the caller."""
+        """The end-to-end headers of a request without Fairlead's tokens and cookies, and with the caller's identity.
+
+        Hop-by-hop names come from the client's headers alone: ours are added afterwards, so it cannot remove them.
+        """
         headers: Headers = []
-        for name, value in request.headers:
+        for name, value in passed_on(request.headers):
             if name in _OURS:
                 continue
             if name == b"authorization" and self._is_ours(value.partition(b" ")[2]):

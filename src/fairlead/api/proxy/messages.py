@@ -13,6 +13,9 @@ _FIELD = re.compile(rb"(" + _TOKEN + rb"):[ \t]*([^\x00\r\n]*?)[ \t]*")
 #: Hop-by-hop headers: they apply to one connection only.
 _HOP = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"proxy-authorization", b"te", b"upgrade"})
 
+#: Headers that a sender cannot make hop-by-hop: without them the message would mean something else to the next reader.
+_KEPT = frozenset({b"host", b"content-length", b"transfer-encoding"})
+
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -121,8 +124,8 @@ def host_of(value: bytes) -> str:
 
 
 def passed_on(headers: Headers) -> Headers:
-    """The end-to-end headers: without those of this connection."""
-    dropped = _HOP | _options(headers)
+    """The end-to-end headers: without those of this connection, which the sender may add to in `Connection`."""
+    dropped = _HOP | (_options(headers) - _KEPT)
     return [(name, value) for name, value in headers if name not in dropped]
 
 

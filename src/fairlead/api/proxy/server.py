@@ -167,7 +167,7 @@ class Proxy:
 
     def _render(self, request: RequestHead, route: Route, caller: Caller | None, address: str) -> bytes:
         """The request's head as it is sent to a pod."""
-        headers = passed_on(self._gate.cleaned_request(request, route, caller, address))
+        headers = self._gate.cleaned_request(request, route, caller, address)
         if request.upgrade:
             headers += [(b"connection", b"upgrade"), (b"upgrade", request.upgrade)]
         return render_head(b"%s %s HTTP/1.1" % (request.method, request.target), headers)

@@ -92,3 +92,9 @@ def test_the_name_in_a_host_header(value: bytes, want: str) -> None:
 def test_answers(method: bytes, head: bytes, want_body: MessageBody, want_kept: bool) -> None:
     response = read_response(head, method)
     assert (response.body, response.keep_alive) == (want_body, want_kept)
+
+
+def test_what_gives_a_message_its_meaning_is_no_option_of_the_connection() -> None:
+    headers = [(b"connection", b"Host, Content-Length, Transfer-Encoding, X-Own"), (b"x-own", b"1")]
+    framing = [(b"host", b"a.localhost"), (b"content-length", b"3"), (b"transfer-encoding", b"chunked")]
+    assert passed_on([*headers, *framing]) == framing
