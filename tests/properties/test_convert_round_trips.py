@@ -16,7 +16,7 @@ from fairlead.client.kinds import load_kinds
 from fairlead.formats.convert.dialects import render
 from fairlead.formats.flags.command_line import render_command
 from fairlead.formats.intermediate import from_stored
-from fairlead.formats.losses import carried
+from fairlead.formats.losses import converted
 from fairlead.formats.yaml.documents import read_manifests, read_spec
 from fairlead.formats.yaml.text import render_yaml
 from fairlead.formats.yaml.write import render_document
@@ -78,7 +78,7 @@ def test_rest_to_yaml_to_rest(kind: Kind, data: st.DataObject) -> None:
     spec = data.draw(specs(kind))
     document, losses = render_document(kind, spec, "name")
     got = from_yaml(render_yaml(document))
-    assert in_order(got) == in_order(carried(spec, losses))
+    assert in_order(got) == in_order(converted(spec, losses))
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.key)
@@ -87,7 +87,7 @@ def test_rest_to_yaml_to_rest(kind: Kind, data: st.DataObject) -> None:
 def test_rest_to_flags_to_rest(kind: Kind, data: st.DataObject) -> None:
     spec = data.draw(specs(kind))
     flags, words, losses = render_command(kind, spec)
-    assert in_order(from_flags(kind, flags, words)) == in_order(carried(spec, losses))
+    assert in_order(from_flags(kind, flags, words)) == in_order(converted(spec, losses))
 
 
 @pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.key)
@@ -112,7 +112,7 @@ def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) ->
         rendered = render(workload, target)
         told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
         got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
-        assert in_order(got) == in_order(carried(spec, told))
+        assert in_order(got) == in_order(converted(spec, told))
 
 
 def test_a_path_of_digits_stays_a_text() -> None:

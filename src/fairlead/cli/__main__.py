@@ -23,9 +23,9 @@ _REPORT = "fairlead.cli.session.report"
 def main(argv: Sequence[str] | None = None, environment: CommandEnvironment | None = None) -> int:
     """Run one command line and return its exit code."""
     process = environment or CommandEnvironment(os.environ, _folder(), sys.stdin, sys.stdout, sys.stderr)
-    words = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        code = _dispatch(words, process)
+        code = _dispatch(arguments, process)
         process.stdout.flush()
         if environment is None:
             # The process ends here; collecting garbage once more would take a tenth of the time of a short command.
@@ -48,13 +48,13 @@ def _folder() -> str:
         return "/"
 
 
-def _dispatch(words: list[str], environment: CommandEnvironment) -> int:
+def _dispatch(arguments: list[str], environment: CommandEnvironment) -> int:
     matched: MatchedCommand | None = None
     try:
-        words = _move_flags_after_noun(words)
-        if not words or words[0].startswith("-"):
-            return _run_without_noun(words, environment)
-        matched = find_command(words)
+        arguments = _move_flags_after_noun(arguments)
+        if not arguments or arguments[0].startswith("-"):
+            return _run_without_noun(arguments, environment)
+        matched = find_command(arguments)
         if matched.command is None:
             return _run_without_verb(matched, environment)
         command = matched.command
@@ -83,7 +83,7 @@ def _run(command: Command, invocation: Invocation) -> int:
         return code
 
 
-def _move_flags_after_noun(words: list[str]) -> list[str]:
+def _move_flags_after_noun(arguments: list[str]) -> list[str]:
     """Move flags that stand before the noun behind it; they mean the same there."""
     takes_value = {
         spelled: flag.type != "boolean"
@@ -91,12 +91,12 @@ def _move_flags_after_noun(words: list[str]) -> list[str]:
         for spelled in (f"--{flag.name}", f"-{flag.short}")
     }
     position = 0
-    while position < len(words) and words[position].startswith("-") and words[position] != "--":
-        position += 2 if takes_value.get(words[position]) else 1
-    moved = words[:position]
-    rest = words[position:]
+    while position < len(arguments) and arguments[position].startswith("-") and arguments[position] != "--":
+        position += 2 if takes_value.get(arguments[position]) else 1
+    moved = arguments[:position]
+    rest = arguments[position:]
     if not moved or not rest:
-        return words
+        return arguments
     cut = rest.index("--") if "--" in rest else len(rest)
     return rest[:cut] + moved + rest[cut:]
 
@@ -114,13 +114,13 @@ def _check_names(command: Command, parsed: Parsed, words: tuple[str, ...]) -> No
         raise UsageError(f"`{called}` takes no arguments after --.")
 
 
-def _run_without_noun(words: list[str], environment: CommandEnvironment) -> int:
-    parsed = parse(words, (*GLOBAL, Flag("version", "Show the version", "boolean", "v")))
+def _run_without_noun(arguments: list[str], environment: CommandEnvironment) -> int:
+    parsed = parse(arguments, (*GLOBAL, Flag("version", "Show the version", "boolean", "v")))
     if parsed.values.get("version"):
         [version] = find_command(["version"]).commands
         return _run(version, Invocation(parsed, environment))
     environment.stdout.write(render_overview(NOUNS, load_kinds()))
-    return OK if not words or parsed.values.get("help") else USAGE
+    return OK if not arguments or parsed.values.get("help") else USAGE
 
 
 def _run_without_verb(matched: MatchedCommand, environment: CommandEnvironment) -> int:

@@ -58,6 +58,6 @@ class Command(NamedTuple):
     completes: str = ""
 
 
-def one(noun: str) -> str:
+def with_article(noun: str) -> str:
     """A noun with its article, for summaries."""
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

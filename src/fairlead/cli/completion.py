@@ -68,10 +68,10 @@ def _print(invocation: Invocation) -> int:
 def _complete(invocation: Invocation) -> int:
     *before, typed = invocation.names or [""]
     try:
-        words = list(candidates(invocation, before, typed))
+        completions = list(candidates(invocation, before, typed))
     except (UsageError, ClientError):
         return OK
-    for word in sorted({word for word in words if word.startswith(typed)}):
+    for word in sorted({word for word in completions if word.startswith(typed)}):
         invocation.environment.stdout.write(word + "\n")
     return OK
 
@@ -81,17 +81,17 @@ def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Ite
     kinds = _words_of_kinds(before)
     if not before:
         return [*(noun for noun, entry in NOUNS.items() if entry.group), *kinds]
-    found = find_command(list(before))
-    command: Command | None = found.command
+    matched = find_command(list(before))
+    command: Command | None = matched.command
     if command is None:
-        return [*(one.verb for one in found.commands if one.verb), *kinds]
+        return [*(one.verb for one in matched.commands if one.verb), *kinds]
     flags = (*command.flags, *GLOBAL)
     if typed.startswith("-"):
         return [f"--{name}" for flag in flags for name in (flag.name, *flag.aliases)]
     awaiting = _flag_of(before[-1], flags)
     if awaiting is not None and awaiting.type != "boolean":
         return awaiting.choices or (_names(invocation, "project") if awaiting.name == "project" else ())
-    verbs = [one.verb for one in found.commands if one.verb] if not command.verb else []
+    verbs = [one.verb for one in matched.commands if one.verb] if not command.verb else []
     return [*verbs, *(_names(invocation, command.completes) if command.completes else ())]
 
 
@@ -99,7 +99,7 @@ def _words_of_kinds(before: Sequence[str]) -> list[str]:
     """The words of the commands of kinds and their sub-types that come next after these."""
     every = [entry.command for kind in load_kinds().values() for entry in (kind, *kind.subtypes)]
     used = len(before)
-    return [words[used] for words in every if len(words) > used and words[:used] == tuple(before)]
+    return [command[used] for command in every if len(command) > used and command[:used] == tuple(before)]
 
 
 def _flag_of(word: str, flags: Iterable[Flag]) -> Flag | None:

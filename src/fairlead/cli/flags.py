@@ -72,21 +72,21 @@ _FALSE = ("false", "0", "no")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-def parse(words: Sequence[str], flags: Iterable[Flag]) -> Parsed:
+def parse(arguments: Sequence[str], flags: Iterable[Flag]) -> Parsed:
     """Parse the arguments of a command."""
     long, short = _index(flags)
     values: dict[str, Any] = {}
     names: list[str] = []
     position = 0
-    while position < len(words):
-        word = words[position]
+    while position < len(arguments):
+        word = arguments[position]
         position += 1
         if word == "--":
-            return Parsed(values, names, list(words[position:]))
+            return Parsed(values, names, list(arguments[position:]))
         if word.startswith("--"):
-            position += _read_long(word, words[position:], long, values)
+            position += _read_long(word, arguments[position:], long, values)
         elif len(word) > 1 and word[0] == "-" and not _is_number(word):
-            position += _read_short(word, words[position:], short, values)
+            position += _read_short(word, arguments[position:], short, values)
         else:
             names.append(word)
     return Parsed(values, names, None)

@@ -35,7 +35,7 @@ def render_tables() -> dict[Path, str]:
             "rest": kind.rest,
             "noun": noun_of(kind),
             "command": list(kind.command),
-            "subtypes": [{"command": list(words), "sets": list(preset)} for words, preset in kind.subtypes],
+            "subtypes": [{"command": list(command), "sets": list(preset)} for command, preset in kind.subtypes],
             "canSuspend": kind.can_suspend,
             "canChange": [field.rest for field in fields_of(kind.changes)] if kind.changes else [],
             "beside": list(outside_spec_names(kind)),
@@ -53,21 +53,21 @@ def render_tables() -> dict[Path, str]:
 
 def _render_explanations(kind: Kind) -> str:
     """One line for each field, so that changes are small; the names come first, to be read alone."""
-    words = (kind.resource, f"{kind.resource}s", kind.key, kind.title, kind.rest, "".join(kind.command))
-    names = list(dict.fromkeys(word.lower().replace("-", "") for word in words))
+    spellings = (kind.resource, f"{kind.resource}s", kind.key, kind.title, kind.rest, "".join(kind.command))
+    names = list(dict.fromkeys(word.lower().replace("-", "") for word in spellings))
     roles = tuple(f"spec.{field.rest}." for field in fields_of(kind.spec) if field.about.role or field.rest == "leader")
     entries = [
-        f"{json.dumps(path)}: {json.dumps(_entry(found, roles), ensure_ascii=False)}"
-        for path, found in explain_all(kind).items()
+        f"{json.dumps(path)}: {json.dumps(_entry(explanation, roles), ensure_ascii=False)}"
+        for path, explanation in explain_all(kind).items()
     ]
     head = {"kind": kind.resource, "version": API_VERSION if kind.letter else "REST"}
     body = ",\n".join(entries)
     return f'{{"names": {json.dumps(names)},\n{json.dumps(head)[1:-1]}, "entries": {{\n{body}\n}}}}\n'
 
 
-def _entry(found: FieldExplanation, roles: tuple[str, ...]) -> dict[str, Any]:
-    entry: dict[str, Any] = msgspec.to_builtins(found)
-    engines = [(path, _told(effect, path)) for path in found.rest if (effect := _effect(path, roles)) is not None]
+def _entry(explanation: FieldExplanation, roles: tuple[str, ...]) -> dict[str, Any]:
+    entry: dict[str, Any] = msgspec.to_builtins(explanation)
+    engines = [(path, _told(effect, path)) for path in explanation.rest if (effect := _effect(path, roles)) is not None]
     return entry | ({"engines": engines} if engines else {})
 
 

@@ -128,18 +128,18 @@ class MatchedCommand(NamedTuple):
     rest: list[str]
 
 
-def find_command(words: Sequence[str]) -> MatchedCommand:
+def find_command(arguments: Sequence[str]) -> MatchedCommand:
     """Match the first words of a command line to a command; raises UsageError if there is none."""
     kinds = load_kinds()
-    kind = _find_kind(words, kinds)
+    kind = _find_kind(arguments, kinds)
     if kind is not None:
         used = len(kind.command)
-        if list(words[used : used + 1]) == [_STANDARD]:
+        if list(arguments[used : used + 1]) == [_STANDARD]:
             used += 1
         commands: tuple[Command, ...] = _import_module("workloads.kinds").commands(kind)
     else:
-        used, commands = 1, _commands_of(words[0], kinds)
-    return _find_verb(tuple(words[:used]), commands, list(words[used:]))
+        used, commands = 1, _commands_of(arguments[0], kinds)
+    return _find_verb(tuple(arguments[:used]), commands, list(arguments[used:]))
 
 
 def _commands_of(word: str, kinds: dict[str, KindEntry]) -> tuple[Command, ...]:
@@ -167,10 +167,10 @@ def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list
     raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{suggest(verb, known)}")
 
 
-def _find_kind(words: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:
+def _find_kind(arguments: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:
     """The kind whose command has the most of the first words."""
     every = [command for entry in kinds.values() for command in (entry, *entry.subtypes)]
-    matching = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
+    matching = [entry for entry in every if tuple(arguments[: len(entry.command)]) == entry.command]
     return max(matching, key=lambda entry: len(entry.command), default=None)
 
 

@@ -178,8 +178,8 @@ class Client:
 
     def workloads(self, **query: QueryValue) -> Json:
         """One page of workloads. The query is that of REST: filterBy, sortBy, sortOrder, offset, limit, search …"""
-        found: Json = self.request("GET", "/api/v1/workloads", **query)
-        return found
+        page: Json = self.request("GET", "/api/v1/workloads", **query)
+        return page
 
     def all_workloads(self, **query: QueryValue) -> Iterator[Json]:
         """All workloads that match the query, page by page."""
@@ -189,23 +189,23 @@ class Client:
         return int(self.request("GET", "/api/v1/workloads/count", **query)["count"])
 
     def workload(self, workload_id: str) -> Json:
-        found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}")
-        return found
+        workload: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}")
+        return workload
 
     def pods(self, workload_id: str) -> list[Json]:
         return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/pods", "pods", {}))
 
     def events(self, workload_id: str, **query: QueryValue) -> list[Json]:
-        found: list[Json] = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/events", **query)["events"]
-        return found
+        events: list[Json] = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/events", **query)["events"]
+        return events
 
     def history(self, workload_id: str) -> list[Json]:
         return list(self._all(f"/api/v1/workloads/{quote(workload_id)}/history", "records", {}))
 
     def explanation(self, workload_id: str, **query: QueryValue) -> Json:
         """Why the workload is in its phase: what it waits for, who uses that, where its values come from."""
-        found: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
-        return found
+        explanation: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
+        return explanation
 
     def written(self, workload_id: str, dialect: str) -> str:
         """The workload as `yaml`, as a `command` line or as the `rest` request that would create it again."""
@@ -233,25 +233,29 @@ class Client:
         deadline = Deadline(timeout)
         watch = self.watch()
         try:
-            found = self.workload(workload_id)
-            yield found
+            workload = self.workload(workload_id)
+            yield workload
             for change in watch.changes(deadline.left):
                 if change is not None and change["workloadId"] == workload_id:
-                    found = change["workload"] or {**found, "phase": "Deleting", "deletedAt": found["updatedAt"]}
-                    yield found
+                    workload = change["workload"] or {
+                        **workload,
+                        "phase": "Deleting",
+                        "deletedAt": workload["updatedAt"],
+                    }
+                    yield workload
                 if deadline.is_over():
-                    raise TimedOut(_too_late(found))
+                    raise TimedOut(_timeout_message(workload))
         except TimedOut as error:
-            raise TimedOut(_too_late(found)) from error
+            raise TimedOut(_timeout_message(workload)) from error
         finally:
             watch.close()
         raise Unreachable("The server closed the stream of changes, probably because it stops.")
 
     def wait(self, workload_id: str, phases: Collection[str], timeout: float | None = None) -> Json:
         """Wait until the workload is in one of the phases or has ended; returns the workload."""
-        for found in self.changes(workload_id, timeout):
-            if found["phase"] in phases or found["phase"] in ENDED or found.get("deletedAt"):
-                return found
+        for workload in self.changes(workload_id, timeout):
+            if workload["phase"] in phases or workload["phase"] in ENDED or workload.get("deletedAt"):
+                return workload
         raise Unreachable("The server closed the stream of changes.")
 
     # --- Organization and nodes
@@ -263,20 +267,20 @@ class Client:
         return list(self._all("/api/v1/org-unit/departments", "departments", query))
 
     def clusters(self) -> list[Json]:
-        found: list[Json] = self.request("GET", "/api/v1/clusters")
-        return found
+        clusters: list[Json] = self.request("GET", "/api/v1/clusters")
+        return clusters
 
     def nodes(self, **query: QueryValue) -> list[Json]:
-        found: list[Json] = self.request("GET", "/api/v1/nodes", **query)["nodes"]
-        return found
+        nodes: list[Json] = self.request("GET", "/api/v1/nodes", **query)["nodes"]
+        return nodes
 
     def node_pools(self, **query: QueryValue) -> list[Json]:
-        found: list[Json] = self.request("GET", "/api/v1/node-pools", **query)["nodepools"]
-        return found
+        pools: list[Json] = self.request("GET", "/api/v1/node-pools", **query)["nodepools"]
+        return pools
 
     def workload_types(self) -> list[Json]:
-        found: list[Json] = self.request("GET", "/api/v1/workload-types")["types"]
-        return found
+        types: list[Json] = self.request("GET", "/api/v1/workload-types")["types"]
+        return types
 
     def _all(self, path: str, member: str, query: Mapping[str, QueryValue]) -> Iterator[Json]:
         offset: int | None = 0
@@ -286,8 +290,8 @@ class Client:
             offset = page.get("next")
 
 
-def _too_late(found: Json) -> str:
-    return f"{found['name']} is {found['phase']}. {found.get('phaseMessage') or ''}".rstrip()
+def _timeout_message(workload: Json) -> str:
+    return f"{workload['name']} is {workload['phase']}. {workload.get('phaseMessage') or ''}".rstrip()
 
 
 class KindClient:
@@ -304,34 +308,34 @@ class KindClient:
         `origin` is the kind of object that it was written as, if it is not this one.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        found: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
-        return found
+        workload: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
+        return workload
 
     def try_out(self, body: Mapping[str, Any]) -> Json:
         """What a creation request would create, with its template applied; nothing is created."""
-        found: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
-        return found
+        workload: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
+        return workload
 
     def get(self, workload_id: str) -> Json:
-        found: Json = self._client.request("GET", f"{self._path}/{quote(workload_id)}")
-        return found
+        workload: Json = self._client.request("GET", f"{self._path}/{quote(workload_id)}")
+        return workload
 
     def delete(self, workload_id: str) -> Json:
-        found: Json = self._client.request("DELETE", f"{self._path}/{quote(workload_id)}")
-        return found
+        answer: Json = self._client.request("DELETE", f"{self._path}/{quote(workload_id)}")
+        return answer
 
     def update(self, workload_id: str, spec: Json) -> Json:
         """Change members of the spec of a running workload, if its kind allows it."""
-        found: Json = self._client.request("PATCH", f"{self._path}/{quote(workload_id)}", {"spec": spec})
-        return found
+        workload: Json = self._client.request("PATCH", f"{self._path}/{quote(workload_id)}", {"spec": spec})
+        return workload
 
     def suspend(self, workload_id: str) -> Json:
-        found: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/suspend")
-        return found
+        answer: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/suspend")
+        return answer
 
     def resume(self, workload_id: str) -> Json:
-        found: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/resume")
-        return found
+        answer: Json = self._client.request("POST", f"{self._path}/{quote(workload_id)}/resume")
+        return answer
 
 
 def render_query(query: Mapping[str, QueryValue]) -> str:

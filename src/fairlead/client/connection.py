@@ -235,10 +235,10 @@ def _read_head(reader: BufferedReader, has_body: bool) -> Response:
         status_line = reader.readline(_LONGEST_LINE)
         if not status_line:
             raise Unreachable("The server closed the connection without an answer.")
-        words = status_line.split(None, 2)
-        if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():
+        fields = status_line.split(None, 2)
+        if len(fields) < 2 or not fields[0].startswith(b"HTTP/1.") or not fields[1].isdigit():
             raise Unreachable("The program at this address does not speak HTTP.")
-        status = int(words[1])
+        status = int(fields[1])
         headers: dict[str, str] = {}
         while line := reader.readline(_LONGEST_LINE).strip():
             name, _, value = line.decode("latin-1").partition(":")

@@ -42,11 +42,11 @@ class Duplex:
         head, _, rest = bytes(self._raw).partition(b"\r\n\r\n")
         self._raw = bytearray(rest)
         lines = head.decode("latin-1").split("\r\n")
-        words = lines[0].split(None, 2)
-        if len(words) < 2 or not words[1].isdecimal():
+        status = lines[0].split(None, 2)
+        if len(status) < 2 or not status[1].isdecimal():
             raise Unreachable("The program at this address does not speak HTTP.")
         fields = (line.partition(":") for line in lines[1:])
-        return int(words[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
+        return int(status[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
 
     def _read_error(self, headers: dict[str, str]) -> Any:
         length = headers.get("content-length", "0")
@@ -99,8 +99,8 @@ class Duplex:
             self._unwrap()
             if not self.has_pending and not select.select([self._socket], [], [], 0)[0]:
                 break
-        found, self._body = bytes(self._body), bytearray()
-        return found
+        received, self._body = bytes(self._body), bytearray()
+        return received
 
     @property
     def is_over(self) -> bool:

@@ -54,11 +54,11 @@ def read_error(status: int, body: object) -> ServerError:
     return ServerError(status, message, str(body.get("details") or ""), _read_issues(body.get("complianceIssues")))
 
 
-def _read_issues(found: Any) -> tuple[Issue, ...]:
-    if not isinstance(found, list):
+def _read_issues(issues: Any) -> tuple[Issue, ...]:
+    if not isinstance(issues, list):
         return ()
     return tuple(
         Issue(str(item.get("field") or ""), str(item.get("details") or ""), str(item.get("rule") or ""))
-        for item in found
+        for item in issues
         if isinstance(item, Mapping)
     )

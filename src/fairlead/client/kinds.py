@@ -42,7 +42,7 @@ def load_kinds() -> dict[str, KindEntry]:
 
 
 def _entry(entry: dict[str, Any]) -> KindEntry:
-    found = KindEntry(
+    kind = KindEntry(
         entry["key"],
         entry["title"],
         entry["rest"],
@@ -54,5 +54,5 @@ def _entry(entry: dict[str, Any]) -> KindEntry:
         words_in=entry["wordsIn"],
         alike=tuple((one, other) for one, other in entry["alike"]),
     )
-    subtypes = [found._replace(command=tuple(each["command"]), sets=tuple(each["sets"])) for each in entry["subtypes"]]
-    return found._replace(subtypes=tuple(subtypes))
+    subtypes = [kind._replace(command=tuple(each["command"]), sets=tuple(each["sets"])) for each in entry["subtypes"]]
+    return kind._replace(subtypes=tuple(subtypes))

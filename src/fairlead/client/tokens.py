@@ -77,10 +77,10 @@ class TokenFile:
     def _load_all(self) -> dict[str, Any]:
         try:
             with open(self.path, encoding="utf-8") as file:
-                found = json.load(file)
+                content = json.load(file)
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return content if isinstance(content, dict) else {}
 
 
 def write_private(path: str, text: str) -> None:

@@ -32,36 +32,36 @@ class SchemaViolation(msgspec.Struct, frozen=True):
     instead: str = ""
 
 
-def find_flaws(struct: type, plain: Any, path: str) -> list[SchemaViolation]:
+def find_violations(struct: type, plain: Any, path: str) -> list[SchemaViolation]:
     """Every violation of the declarations of `struct` in `plain`."""
-    found: list[SchemaViolation] = []
-    _object(struct, plain, path, found)
-    return found[:MOST]
+    violations: list[SchemaViolation] = []
+    _object(struct, plain, path, violations)
+    return violations[:MOST]
 
 
 def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def told(value: Any) -> str:
+def type_name(value: Any) -> str:
     """The JSON type of a value, for messages."""
     return "null" if value is None else _NAMES.get(type(value), "something else")
 
 
-def _object(struct: type, plain: Any, path: str, found: list[SchemaViolation]) -> None:
+def _object(struct: type, plain: Any, path: str, violations: list[SchemaViolation]) -> None:
     if not isinstance(plain, dict):
-        found.append(SchemaViolation(path, f"is {told(plain)}; an object is expected"))
+        violations.append(SchemaViolation(path, f"is {type_name(plain)}; an object is expected"))
         return
     declared = {field.rest: field for field in fields_of(struct)}
     for name, value in plain.items():
         field = declared.get(name)
         if field is None:
-            found.append(SchemaViolation(join(path, name[:100]), _unknown(name, declared)))
+            violations.append(SchemaViolation(join(path, name[:100]), _unknown(name, declared)))
         else:
-            _member(field, value, join(path, name), found)
-        if len(found) > MOST:
+            _member(field, value, join(path, name), violations)
+        if len(violations) > MOST:
             return
-    found.extend(
+    violations.extend(
         SchemaViolation(join(path, field.rest), "is missing; it is required")
         for field in declared.values()
         if field.required and field.rest not in plain
@@ -75,59 +75,59 @@ def _unknown(name: str, declared: dict[str, Field]) -> str:
     return f"is not a known property; the properties are {', '.join(declared)}"
 
 
-def _member(field: Field, value: Any, path: str, found: list[SchemaViolation]) -> None:
+def _member(field: Field, value: Any, path: str, violations: list[SchemaViolation]) -> None:
     if value is None:
         if not field.nullable:
-            found.append(SchemaViolation(path, "is null, which is not allowed; leave it out or set a value"))
+            violations.append(SchemaViolation(path, "is null, which is not allowed; leave it out or set a value"))
     elif not field.is_list:
-        _single(field.shape, field, value, path, found)
+        _single(field.shape, field, value, path, violations)
     elif not isinstance(value, list):
-        found.append(SchemaViolation(path, f"is {told(value)}; a list is expected"))
+        violations.append(SchemaViolation(path, f"is {type_name(value)}; a list is expected"))
     else:
-        _items(field, value, path, found)
+        _items(field, value, path, violations)
 
 
-def _items(field: Field, value: list[Any], path: str, found: list[SchemaViolation]) -> None:
+def _items(field: Field, value: list[Any], path: str, violations: list[SchemaViolation]) -> None:
     most = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
     if most is not None and len(value) > most:
-        found.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
+        violations.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
     for number, item in enumerate(value[:most]):
         here = f"{path}[{number}]"
         if item is not None:
-            _single(field.item, field, item, here, found)
+            _single(field.item, field, item, here, violations)
         elif not field.item_nullable:
-            found.append(SchemaViolation(here, "is null, which is not allowed"))
-        if len(found) > MOST:
+            violations.append(SchemaViolation(here, "is null, which is not allowed"))
+        if len(violations) > MOST:
             return
 
 
-def _single(shape: Any, field: Field, value: Any, path: str, found: list[SchemaViolation]) -> None:
+def _single(shape: Any, field: Field, value: Any, path: str, violations: list[SchemaViolation]) -> None:
     if field.struct is not None:
-        _object(field.struct, value, path, found)
+        _object(field.struct, value, path, violations)
     elif isinstance(shape, inspect.LiteralType):
         if value not in shape.values or isinstance(value, bool):
-            found.append(SchemaViolation(path, _not_one_of(value, shape.values)))
+            violations.append(SchemaViolation(path, _not_one_of(value, shape.values)))
     elif isinstance(shape, inspect.BoolType):
-        _typed(value, isinstance(value, bool), "true or false", path, found)
+        _typed(value, isinstance(value, bool), "true or false", path, violations)
     elif isinstance(shape, inspect.IntType):
-        if _typed(value, isinstance(value, int) and not isinstance(value, bool), "an integer", path, found):
-            _bounds(shape, value, path, found)
+        if _typed(value, isinstance(value, int) and not isinstance(value, bool), "an integer", path, violations):
+            _bounds(shape, value, path, violations)
     elif isinstance(shape, inspect.FloatType):
-        if _typed(value, isinstance(value, int | float) and not isinstance(value, bool), "a number", path, found):
-            _bounds(shape, value, path, found)
-    elif isinstance(shape, inspect.StrType) and _typed(value, isinstance(value, str), "a text", path, found):
-        _text(shape, value, path, field.about.older, found)
+        if _typed(value, isinstance(value, int | float) and not isinstance(value, bool), "a number", path, violations):
+            _bounds(shape, value, path, violations)
+    elif isinstance(shape, inspect.StrType) and _typed(value, isinstance(value, str), "a text", path, violations):
+        _text(shape, value, path, field.about.older, violations)
 
 
-def _typed(value: Any, fits: bool, expected: str, path: str, found: list[SchemaViolation]) -> bool:
+def _typed(value: Any, fits: bool, expected: str, path: str, violations: list[SchemaViolation]) -> bool:
     if not fits:
-        found.append(SchemaViolation(path, f"is {told(value)}; {expected} is expected"))
+        violations.append(SchemaViolation(path, f"is {type_name(value)}; {expected} is expected"))
     return fits
 
 
 def _not_one_of(value: Any, allowed: tuple[Any, ...]) -> str:
     names = [str(name) for name in allowed]
-    shown = repr(value)[:80] if isinstance(value, str) else told(value)
+    shown = repr(value)[:80] if isinstance(value, str) else type_name(value)
     near = [name for name in names if name.lower() == str(value).lower()] or get_close_matches(str(value), names, 1)
     hint = f"did you mean {near[0]}? " if near else ""
     return (
@@ -135,21 +135,23 @@ def _not_one_of(value: Any, allowed: tuple[Any, ...]) -> str:
     )
 
 
-def _bounds(shape: inspect.IntType | inspect.FloatType, value: float, path: str, found: list[SchemaViolation]) -> None:
-    for name, words, holds in _BOUNDS:
+def _bounds(
+    shape: inspect.IntType | inspect.FloatType, value: float, path: str, violations: list[SchemaViolation]
+) -> None:
+    for name, comparison, holds in _BOUNDS:
         bound = getattr(shape, name)
         if bound is not None and not holds(value, bound):
-            found.append(SchemaViolation(path, f"is {value}; it must be {words} {bound}"))
+            violations.append(SchemaViolation(path, f"is {value}; it must be {comparison} {bound}"))
 
 
-def _text(shape: inspect.StrType, value: str, path: str, instead: str, found: list[SchemaViolation]) -> None:
+def _text(shape: inspect.StrType, value: str, path: str, instead: str, violations: list[SchemaViolation]) -> None:
     if "\0" in value:
-        found.append(SchemaViolation(path, "contains a zero character, which is not allowed"))
+        violations.append(SchemaViolation(path, "contains a zero character, which is not allowed"))
     if shape.min_length is not None and len(value) < shape.min_length:
         details = "is empty" if not value else f"has {len(value)} characters"
-        found.append(SchemaViolation(path, f"{details}; at least {shape.min_length} are needed"))
+        violations.append(SchemaViolation(path, f"{details}; at least {shape.min_length} are needed"))
     if shape.max_length is not None and len(value) > shape.max_length:
-        found.append(SchemaViolation(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
+        violations.append(SchemaViolation(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
     elif shape.pattern is not None and re.search(shape.pattern, value) is None:
         pattern = shape.pattern.replace(r"\Z", "$")
-        found.append(SchemaViolation(path, f"is '{value[:80]}', which does not match {pattern}", instead))
+        violations.append(SchemaViolation(path, f"is '{value[:80]}', which does not match {pattern}", instead))

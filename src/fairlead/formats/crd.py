@@ -157,11 +157,11 @@ def _root(kind: Kind) -> Schema:
 
 
 def _rules(known: set[str]) -> list[Schema]:
-    found: dict[str, str] = {}
+    rules: dict[str, str] = {}
     for names, rule, message in _RULES:
         if set(names) <= known:
-            found.setdefault(message, rule)
-    return [{"rule": rule, "message": message} for message, rule in found.items()]
+            rules.setdefault(message, rule)
+    return [{"rule": rule, "message": message} for message, rule in rules.items()]
 
 
 _CONDITION: Schema = {
@@ -198,13 +198,13 @@ _STATUS: Schema = {
 
 
 def _described(field: YamlField) -> str:
-    words = [render_description(field.about)]
+    sentences = [render_description(field.about)]
     default = render_default(field.about)
     if default:
-        words.append(f"Default: {default}.")
+        sentences.append(f"Default: {default}.")
     if field.is_system:
-        words.append("Set by the system; users must not set it.")
-    return " ".join(words)
+        sentences.append("Set by the system; users must not set it.")
+    return " ".join(sentences)
 
 
 def _field(field: YamlField) -> Schema:
@@ -232,8 +232,8 @@ def _item(field: YamlField) -> Schema:
             properties[name] = {**_value(member, is_member=True), "description": _described(member)}
     # The member may be given in another spelling.
     required = [member.name for member in field.members if member.about.mandatory and not member.also]
-    found: Schema = {"type": "object", "properties": properties}
-    return {**found, "required": required} if required else found
+    schema: Schema = {"type": "object", "properties": properties}
+    return {**schema, "required": required} if required else schema
 
 
 def _value(field: YamlField, is_member: bool = False) -> Schema:
@@ -248,7 +248,7 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
     if field.type == "list" and is_member:
         return {"type": "array", "items": {"type": "string"}}
     if field.choices:
-        return {"type": "string", "enum": [*field.choices, *_small(field.choices), *field.words]}
+        return {"type": "string", "enum": [*field.choices, *_small(field.choices), *field.choice_aliases]}
     return {"type": "string", **_lengths(field.shape)}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, told_kinds, yaml_fields
+from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, kind_names, yaml_fields
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.formats.yaml.write import declared
 from fairlead.kinds.kind import Kind
@@ -38,14 +38,14 @@ class FieldExplanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 def explain_all(kind: Kind) -> dict[str, FieldExplanation]:
     """All explanations of a kind: of the kind itself (empty path), of its spec, and of each field and member by
     its path below the spec. `items`, KEY and `value` are not part of a path."""
-    found = {"": _kind(kind), "spec": _spec(kind)}
-    found.update(_rest_below(kind.spec, ""))
+    explanations = {"": _kind(kind), "spec": _spec(kind)}
+    explanations.update(_rest_below(kind.spec, ""))
     for field in yaml_fields(kind).values():
         if kind.letter and kind.letter in field.kinds:
-            found[field.name] = _field(kind, field)
+            explanations[field.name] = _field(kind, field)
             for member in field.members:
-                found[f"{field.name}.{member.name}"] = _member(field, member)
-    return found
+                explanations[f"{field.name}.{member.name}"] = _member(field, member)
+    return explanations
 
 
 def _kind(kind: Kind) -> FieldExplanation:
@@ -66,12 +66,12 @@ def _spec(kind: Kind) -> FieldExplanation:
             (field.rest, _rest_type(field), render_description(field.about)) for field in fields_of(kind.spec)
         )
         return FieldExplanation(version="REST", type="Object", description="What to run, and how.", fields=below)
-    found = tuple(
+    members = tuple(
         (field.name, told_type(field), render_description(field.about))
         for field in yaml_fields(kind).values()
         if kind.letter in field.kinds
     )
-    return FieldExplanation(type="Object", description=_SPEC, rest=("spec",), fields=found)
+    return FieldExplanation(type="Object", description=_SPEC, rest=("spec",), fields=members)
 
 
 def _field(kind: Kind, field: YamlField) -> FieldExplanation:
@@ -85,8 +85,8 @@ def _field(kind: Kind, field: YamlField) -> FieldExplanation:
         choices=field.choices,
         rest=tuple(f"spec.{path}" for path in paths) + field.beside,
         flags=tuple(dict.fromkeys(flags)),
-        kinds=tuple(told_kinds(letter) for letter in field.kinds),
-        spellings=(*field.also, *field.words),
+        kinds=tuple(kind_names(letter) for letter in field.kinds),
+        spellings=(*field.also, *field.choice_aliases),
         example=render_example(field),
         fields=tuple(
             (member.name, told_type(member, is_member=True), render_description(member.about))
@@ -114,12 +114,12 @@ def _member(field: YamlField, member: YamlField) -> FieldExplanation:
 
 def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, FieldExplanation]:
     """The fields of REST by their own paths; flags for the pods of a role start with its name."""
-    found: dict[str, FieldExplanation] = {}
+    explanations: dict[str, FieldExplanation] = {}
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
         below = fields_of(field.struct) if field.struct is not None else ()
         key = here.replace("[]", "")
-        found[key] = FieldExplanation(
+        explanations[key] = FieldExplanation(
             version="REST",
             type=_rest_type(field),
             description=render_description(field.about),
@@ -129,8 +129,10 @@ def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, FieldExplan
             fields=tuple((one.rest, _rest_type(one), render_description(one.about)) for one in below),
         )
         if field.struct is not None:
-            found.update(_rest_below(field.struct, here + ("[]" if field.is_list else ""), field.about.role or role))
-    return found
+            explanations.update(
+                _rest_below(field.struct, here + ("[]" if field.is_list else ""), field.about.role or role)
+            )
+    return explanations
 
 
 def _flags(about: FieldInfo, role: str = "") -> tuple[str, ...]:
@@ -166,12 +168,12 @@ def _rest_type(field: Field) -> str:
 
 
 def render_description(about: FieldInfo) -> str:
-    words = [about.text]
+    sentences = [about.text]
     if about.unit:
-        words.append(f"In {about.unit}.")
+        sentences.append(f"In {about.unit}.")
     if about.mandatory:
-        words.append("Required.")
-    return " ".join(words)
+        sentences.append("Required.")
+    return " ".join(sentences)
 
 
 def render_default(about: FieldInfo) -> str:

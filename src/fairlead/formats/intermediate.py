@@ -96,11 +96,6 @@ def in_project(workload: IntermediateWorkload, project: str) -> IntermediateWork
     return msgspec.structs.replace(workload, project=project, project_path=PROJECT_FLAG, losses=losses)
 
 
-def altered(workload: IntermediateWorkload, members: dict[str, Any]) -> IntermediateWorkload:
-    """The same workload with other members."""
-    return msgspec.structs.replace(workload, **members)
-
-
 def find_kind(name: str | None) -> Kind:
     """A kind by any of its names; the first kind if there is no name."""
     if name is None:

@@ -70,14 +70,14 @@ class Source:
 
     def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
         """The objects of a list with their positions, without excluded ones."""
-        found: Any = self.plain
+        items: Any = self.plain
         for name in path.split("."):
-            found = found.get(name) if isinstance(found, dict) else None
-        if not isinstance(found, list):
+            items = items.get(name) if isinstance(items, dict) else None
+        if not isinstance(items, list):
             return []
         return [
             (number, item)
-            for number, item in enumerate(found)
+            for number, item in enumerate(items)
             if isinstance(item, dict) and (excluded_too or item.get("exclude") is not True)
         ]
 
@@ -86,20 +86,20 @@ class Source:
         self.losses.append(Loss(path=path, reason=reason, value=self.left.pop(path, UNSET), now=now))
 
 
-def carried(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def converted(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
     """What the result means: the object without what is lost, and with the replacements."""
-    found = leaves(plain)
+    carried_leaves = leaves(plain)
     for loss in losses:
-        found.pop(loss.path, None)
+        carried_leaves.pop(loss.path, None)
         if loss.now is not UNSET:
-            found[loss.path] = loss.now
-    return rebuild(found)
+            carried_leaves[loss.path] = loss.now
+    return rebuild(carried_leaves)
 
 
-def rebuild(found: dict[str, Any]) -> dict[str, Any]:
+def rebuild(values: dict[str, Any]) -> dict[str, Any]:
     """The object that has these leaves. List items move up if earlier items are missing."""
     root: dict[str, Any] = {}
-    for path, value in found.items():
+    for path, value in values.items():
         tree: dict[Any, Any] = root
         *parents, last = _steps(path)
         for step in parents:

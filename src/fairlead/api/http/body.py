@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from fairlead.api.http.errors import HttpError
 from fairlead.api.http.operation import Call, Inline
-from fairlead.formats.check import find_flaws
+from fairlead.formats.check import find_violations
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 
 T = TypeVar("T")
@@ -75,7 +75,7 @@ def read_json(shape: type[T], body: bytes) -> T:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is not valid JSON: {first}"),)) from None
-    flaws = find_flaws(shape, plain, "")
+    flaws = find_violations(shape, plain, "")
     issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
     raise Invalid(MALFORMED, issues)
 

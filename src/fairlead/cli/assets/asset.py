@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fairlead.admission.assets import HeldAsset, credentials_of, render_assets
-from fairlead.cli.command import Command, Invocation, one
+from fairlead.cli.command import Command, Invocation, with_article
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_json_file
@@ -40,11 +40,19 @@ def commands(noun: str) -> tuple[Command, ...]:
     kind = (Flag("kind", "Kind of data source", choices=tuple(_SOURCES), default="nfs"),)
     file = Flag("file", "JSON file with the spec; - is standard input", short="f", placeholder="FILE")
     description = Flag("description", "Description", placeholder="TEXT")
-    made = (PROJECT, file, description, *(kind if noun == "datasource" else ()), *OUTPUT)
+    create_flags = (PROJECT, file, description, *(kind if noun == "datasource" else ()), *OUTPUT)
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), (PROJECT, *OUTPUT), aliases=("ls",)),
         Command("describe", f"Show one {word}", lambda call: _describe(call, noun), (PROJECT, *OUTPUT), "NAME", 1, 1),
-        Command("create", f"Create {one(word)} in the project", lambda call: _create(call, noun), made, "NAME", 1, 1),
+        Command(
+            "create",
+            f"Create {with_article(word)} in the project",
+            lambda call: _create(call, noun),
+            create_flags,
+            "NAME",
+            1,
+            1,
+        ),
         Command(
             "delete",
             f"Delete {word}s; workloads that used them keep running",
@@ -94,9 +102,9 @@ def _list(invocation: Invocation, noun: str) -> int:
 
 def _describe(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = find_asset(session, noun, invocation.names[0])
-    if not session.show(found, found["meta"]["name"]):
-        session.console.data(render(session.console, "yaml", found))
+    asset = find_asset(session, noun, invocation.names[0])
+    if not session.show(asset, asset["meta"]["name"]):
+        session.console.data(render(session.console, "yaml", asset))
     session.close()
     return OK
 
@@ -111,9 +119,9 @@ def _create(invocation: Invocation, noun: str) -> int:
     if invocation.get("description"):
         meta["description"] = invocation.get("description")
     path = _path(noun, invocation.get("kind", "nfs"))
-    made = session.client.request("POST", path, {"meta": meta, "spec": content.get("spec", content)})
-    if not session.show(made, made["meta"]["name"]):
-        session.console.data(made["meta"]["name"])
+    created = session.client.request("POST", path, {"meta": meta, "spec": content.get("spec", content)})
+    if not session.show(created, created["meta"]["name"]):
+        session.console.data(created["meta"]["name"])
     session.close()
     return OK
 
@@ -121,19 +129,19 @@ def _create(invocation: Invocation, noun: str) -> int:
 def _delete(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     for name in invocation.names:
-        found = find_asset(session, noun, name)["meta"]
-        session.client.request("DELETE", f"{_path(noun, found['kind'])}/{quote(found['id'])}")
-        session.console.say(f"Deleted {_NAMES[noun]} {found['name']}.")
+        asset = find_asset(session, noun, name)["meta"]
+        session.client.request("DELETE", f"{_path(noun, asset['kind'])}/{quote(asset['id'])}")
+        session.console.say(f"Deleted {_NAMES[noun]} {asset['name']}.")
     session.close()
     return OK
 
 
 def apply_assets(session: ServerSession, spec: Json) -> None:
     """Put the content of the named assets into a spec; members that the spec has already win."""
-    found = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
-    if not found:
+    assets = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
+    if not assets:
         return
-    held = [_read_asset(session, one) for one in found]
+    held = [_read_asset(session, one) for one in assets]
     _put_below(spec, render_assets(held, _find_secrets(session, credentials_of(held))))
 
 
@@ -142,15 +150,15 @@ def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
     yield from (("datasource", name) for name in get("datasource", ()))
 
 
-def _read_asset(session: ServerSession, found: Json) -> HeldAsset:
-    meta, spec = found["meta"], found["spec"]
+def _read_asset(session: ServerSession, asset: Json) -> HeldAsset:
+    meta, spec = asset["meta"], asset["spec"]
     kind = meta["kind"]
     if kind in _SOURCES:
         # The list of all data sources nests each spec below its kind.
         (spec,) = spec.values()
     if spec.get("connections"):
         session.console.say("The environment's connections are ignored; use --external-url or --port instead.")
-    claim = found["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
+    claim = asset["clusterInfo"]["resources"][0]["name"] if kind == "pvc" else ""
     given = {name: value for name, value in spec.items() if name != "connections"}
     return HeldAsset(kind=kind, name=meta["name"], spec=given, claim_name=claim)
 
@@ -158,10 +166,10 @@ def _read_asset(session: ServerSession, found: Json) -> HeldAsset:
 def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, str]:
     """The names of the secrets that hold the credentials, by the credentials' ids."""
     rows = session.client.request("GET", f"{_BASE}/credentials")["entries"] if credentials else ()
-    found = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
-    for missing in sorted(credentials - found.keys()):
+    secrets = {row["meta"]["id"]: str(row["clusterInfo"]["resources"][0]["name"]) for row in rows}
+    for missing in sorted(credentials - secrets.keys()):
         raise NameNotFound(f"The asset refers to credential {missing}, which does not exist.")
-    return found
+    return secrets
 
 
 def _put_below(spec: Json, given: Json) -> None:

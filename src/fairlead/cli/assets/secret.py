@@ -93,7 +93,7 @@ def _list(invocation: Invocation, noun: str) -> int:
 def _columns(noun: str) -> tuple[TableColumn, ...]:
     now = time.time()
     name = TableColumn("NAME", lambda row: row["name"], shrinks=True)
-    made = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
+    age_column = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
     by = TableColumn("CREATED BY", lambda row: row.get("createdBy") or "", wide=True)
     if noun == "pvc":
         return (
@@ -102,17 +102,17 @@ def _columns(noun: str) -> tuple[TableColumn, ...]:
             TableColumn("CLASS", lambda row: row["storageClass"]),
             TableColumn("ACCESS", lambda row: ",".join(row["accessModes"])),
             by,
-            made,
+            age_column,
         )
     scope = TableColumn("SCOPE", lambda row: row["scope"], wide=True)
-    return (name, TableColumn("KEYS", lambda row: ",".join(row.get("keys") or ()), shrinks=True), scope, by, made)
+    return (name, TableColumn("KEYS", lambda row: ",".join(row.get("keys") or ()), shrinks=True), scope, by, age_column)
 
 
 def _describe(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
-    if not session.show(found, found["name"]):
-        for member, value in found.items():
+    record = _find(session, noun, invocation.names[0])
+    if not session.show(record, record["name"]):
+        for member, value in record.items():
             shown = ", ".join(value) if isinstance(value, list) else value
             if isinstance(value, dict):
                 session.console.data(f"{member}:")
@@ -135,9 +135,9 @@ def _create(invocation: Invocation, noun: str) -> int:
         body |= _claim(invocation)
     else:
         body["data"] = read_values(invocation)
-    made = session.client.request("POST", _PATHS[noun], body)
-    if not session.show(made, made["name"]):
-        session.console.data(made["name"])
+    created = session.client.request("POST", _PATHS[noun], body)
+    if not session.show(created, created["name"]):
+        session.console.data(created["name"])
     session.close()
     return OK
 
@@ -184,8 +184,8 @@ def _read(invocation: Invocation, path: str) -> str:
 def _delete(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     for name in invocation.names:
-        found = _find(session, noun, name)
-        session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
-        session.console.say(f"Deleted {_TITLES[noun]} {found['name']}.")
+        record = _find(session, noun, name)
+        session.client.request("DELETE", f"{_PATHS[noun]}/{quote(record['id'])}")
+        session.console.say(f"Deleted {_TITLES[noun]} {record['name']}.")
     session.close()
     return OK

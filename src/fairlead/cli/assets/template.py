@@ -82,9 +82,9 @@ def _list(invocation: Invocation) -> int:
 
 def _describe(invocation: Invocation) -> int:
     session = ServerSession(invocation)
-    found = find_template(session, invocation.names[0])
-    if not session.show(found, found["meta"]["name"]):
-        session.console.data(render(session.console, "yaml", found))
+    template = find_template(session, invocation.names[0])
+    if not session.show(template, template["meta"]["name"]):
+        session.console.data(render(session.console, "yaml", template))
     session.close()
     return OK
 
@@ -98,9 +98,9 @@ def _create(invocation: Invocation) -> int:
     if invocation.get("description"):
         meta["description"] = invocation.get("description")
     body = {"meta": meta, "spec": content.get("spec", content)}
-    made = session.client.request("POST", f"{_BASE}/{kind.rest}", body)
-    if not session.show(made, made["meta"]["name"]):
-        session.console.data(made["meta"]["name"])
+    created = session.client.request("POST", f"{_BASE}/{kind.rest}", body)
+    if not session.show(created, created["meta"]["name"]):
+        session.console.data(created["meta"]["name"])
     session.close()
     return OK
 
@@ -115,8 +115,8 @@ def _read_file(invocation: Invocation) -> Json:
 def _delete(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     for name in invocation.names:
-        found = find_template(session, name)
-        session.client.request("DELETE", f"{_BASE}/{_kind_of(found).rest}/{quote(found['meta']['id'])}")
-        session.console.say(f"Deleted template {found['meta']['name']}.")
+        template = find_template(session, name)
+        session.client.request("DELETE", f"{_BASE}/{_kind_of(template).rest}/{quote(template['meta']['id'])}")
+        session.console.say(f"Deleted template {template['meta']['name']}.")
     session.close()
     return OK

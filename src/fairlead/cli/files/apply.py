@@ -17,10 +17,10 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.files.apply_objects import (
     Templates,
     apply_template,
+    create_secrets,
+    delete_secrets,
     delete_template,
     diff_template,
-    drop_secrets,
-    keep_secrets,
 )
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
@@ -52,12 +52,12 @@ class Live(NamedTuple):
 
 def commands(noun: str) -> tuple[Command, ...]:
     flags = (_FILES, _RECURSIVE, PROJECT)
-    found = {
+    by_noun = {
         "apply": Command("", "Submit, change, suspend or resume the workloads in files", _apply, (*flags, _DRY_RUN)),
         "diff": Command("", "Compare the workloads in files with the server", _diff, flags),
         "delete": Command("", "Delete the workloads in files", _delete, (*flags, _DRY_RUN)),
     }
-    return (found[noun],)
+    return (by_noun[noun],)
 
 
 def _apply(invocation: Invocation) -> int:
@@ -130,25 +130,25 @@ def _paths(invocation: Invocation) -> list[str]:
 def _in_folder(path: str, recursive: bool) -> list[str]:
     if not os.path.isdir(path):
         return [path]
-    found = []
+    paths = []
     for folder, folders, names in os.walk(path):
         folders.sort()
-        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(_ENDINGS)]
+        paths += [os.path.join(folder, name) for name in sorted(names) if name.endswith(_ENDINGS)]
         if not recursive:
             break
-    if not found:
+    if not paths:
         raise UsageError(f"No files ending in {', '.join(_ENDINGS)} found in {path}.")
-    return found
+    return paths
 
 
 def _project(session: ServerSession, workload: IntermediateWorkload) -> Json:
     """The project of the document's namespace, or else the project of the command."""
     if not workload.project:
         return session.project()
-    found = session.client.projects(filterBy=[f"name=={workload.project}"])
-    if not found:
+    projects = session.client.projects(filterBy=[f"name=={workload.project}"])
+    if not projects:
         raise NameNotFound(f"There is no project '{workload.project}' for its namespace.")
-    return found[0]
+    return projects[0]
 
 
 def _find(session: ServerSession, workload: IntermediateWorkload, project: Json) -> Live | None:
@@ -217,16 +217,16 @@ def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
 
 def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, changes: list[str]) -> None:
     """Change the members that can change while it runs."""
-    told = ", ".join(changes)
+    paths = ", ".join(changes)
     if session.invocation.get("dry-run"):
-        session.console.data(f"{live.row['name']}: would be changed ({told})")
+        session.console.data(f"{live.row['name']}: would be changed ({paths})")
         return
     before = _whole_spec(session, live.content, workload)
     wanted = _wanted_spec(session, live.content, workload)
     members = {path.split(".")[0].split("[")[0] for path in changes}
     patch = {name: _difference(before.get(name), wanted.get(name)) for name in members}
     session.client.kind(workload.kind.key).update(live.row["id"], patch)
-    session.console.data(f"{live.row['name']}: changed ({told})")
+    session.console.data(f"{live.row['name']}: changed ({paths})")
 
 
 def _difference(before: Any, wanted: Any) -> Any:
@@ -242,7 +242,7 @@ def _submit(session: ServerSession, workload: IntermediateWorkload, project: Jso
         session.console.data(f"{workload.name}: would be submitted")
         return
     client = session.client.kind(workload.kind.key)
-    keep_secrets(session, workload, project)
+    create_secrets(session, workload, project)
     created = client.submit(_request(session, workload, project), origin=workload.origin)
     if not workload.is_active:
         client.suspend(created["workloadId"])
@@ -278,10 +278,10 @@ def _diff_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     lines = difflib.unified_diff(
         before.splitlines(), after.splitlines(), f"server/{workload.name}", f"file/{workload.name}", lineterm=""
     )
-    found = list(lines)
-    if found:
-        session.console.data("\n".join(found))
-    return FAILED if found else OK
+    differing = list(lines)
+    if differing:
+        session.console.data("\n".join(differing))
+    return FAILED if differing else OK
 
 
 def _delete_one(session: ServerSession, workload: IntermediateWorkload) -> int:
@@ -294,5 +294,5 @@ def _delete_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     else:
         session.client.kind(workload.kind.key).delete(live.row["id"])
         session.console.data(f"{live.row['name']}: deleted")
-        drop_secrets(session, workload, project)
+        delete_secrets(session, workload, project)
     return OK

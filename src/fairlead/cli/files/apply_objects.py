@@ -11,7 +11,7 @@ from fairlead.client import ServerError
 from fairlead.client.client import quote
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
-from fairlead.formats.convert.from_yaml import TemplateFile, kept_template
+from fairlead.formats.convert.from_yaml import TemplateFile, server_template
 from fairlead.formats.intermediate import IntermediateWorkload
 from fairlead.formats.yaml.inherit import ServerTemplate
 
@@ -31,7 +31,7 @@ class Templates:
         row = self.find(namespace, name)
         if row is None:
             return None
-        return kept_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
+        return server_template(row["meta"]["id"], row["meta"]["workloadType"], self.manifest(row))
 
     def find(self, namespace: str, name: str) -> Json | None:
         """A template of the namespace's project; for the shared namespace, one with a wider scope."""
@@ -55,8 +55,8 @@ class Templates:
         self._rows.pop(name, None)
 
     def manifest(self, row: Json) -> str:
-        found = self._session.client.request("GET", f"{_TEMPLATES}/{quote(row['meta']['id'])}/manifest")
-        return str(found["manifest"])
+        content = self._session.client.request("GET", f"{_TEMPLATES}/{quote(row['meta']['id'])}/manifest")
+        return str(content["manifest"])
 
 
 def apply_template(session: ServerSession, templates: Templates, template: TemplateFile) -> int:
@@ -80,10 +80,10 @@ def diff_template(session: ServerSession, templates: Templates, template: Templa
     lines = difflib.unified_diff(
         _lines(before), _lines(template.manifest), f"server/{template.name}", f"file/{template.name}", lineterm=""
     )
-    found = list(lines)
-    if found:
-        session.console.data("\n".join(found))
-    return FAILED if found else OK
+    differing = list(lines)
+    if differing:
+        session.console.data("\n".join(differing))
+    return FAILED if differing else OK
 
 
 def _lines(text: str) -> list[str]:
@@ -104,7 +104,7 @@ def delete_template(session: ServerSession, templates: Templates, template: Temp
     return OK
 
 
-def keep_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
+def create_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     """Create the secrets that the workload's spec refers to, from credentials in the file."""
     for secret in workload.secrets:
         body = {"name": secret.name, "projectId": str(project["id"]), "data": secret.values}
@@ -118,7 +118,7 @@ def keep_secrets(session: ServerSession, workload: IntermediateWorkload, project
         session.console.say(f"{workload.name}: its credentials are stored in the secret {secret.name}.")
 
 
-def drop_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
+def delete_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     """Delete the secrets that `keep_secrets` has created; a secret that is still in use is kept."""
     for secret in workload.secrets:
         try:
@@ -134,6 +134,6 @@ def _find_secret(session: ServerSession, name: str, project: Json) -> Json:
     page = session.client.request("GET", _SECRETS, projectId=str(project["id"]), search=name, limit=100)
     for row in page["items"]:
         if row["name"] == name:
-            found: Json = row
-            return found
+            secret: Json = row
+            return secret
     raise NameNotFound(f"There is no secret '{name}' in the project.")

@@ -111,7 +111,7 @@ def _render(invocation: Invocation, workload: IntermediateWorkload, target: str)
     if target == "kubernetes":
         project = workload.project or "default"
         objects, losses = render_spec(workload.kind, workload.name, project, workload.spec)
-        return to_yaml.rendered_objects(workload, objects, losses)
+        return to_yaml.render_objects(workload, objects, losses)
     return dialects.render(workload, target)
 
 

@@ -9,7 +9,7 @@ import shlex
 import msgspec
 
 from fairlead.cli.flags import GLOBAL, Parsed, UsageError, parse
-from fairlead.cli.workloads.submit_flags import MADE, fill_spec, submit_flags
+from fairlead.cli.workloads.submit_flags import COMMAND_FLAGS, fill_spec, submit_flags
 from fairlead.client.kinds import KindEntry, load_kinds
 from fairlead.formats.convert.from_rest import from_request
 from fairlead.formats.intermediate import IntermediateWorkload
@@ -40,9 +40,9 @@ def split_line(text: str, path: str) -> list[str]:
         raise UsageError(f"{path} is not a valid command line: {error}.") from None
 
 
-def read_command(words: list[str]) -> IntermediateWorkload:
+def read_command(arguments: list[str]) -> IntermediateWorkload:
     """The workload that a command line would submit."""
-    rest = words[1:] if words[:1] and words[0] in PROGRAMS else list(words)
+    rest = arguments[1:] if arguments[:1] and arguments[0] in PROGRAMS else list(arguments)
     kind, rest = _find_kind(rest)
     if rest[:1] != ["submit"]:
         raise UsageError(f"Only `{' '.join(kind.command)} submit` describes a workload.")
@@ -73,15 +73,15 @@ def _losses(parsed: Parsed) -> list[Loss]:
 
 
 def _flags_of_the_command() -> set[str]:
-    return {flag.name for flag in (*MADE, *GLOBAL)}
+    return {flag.name for flag in (*COMMAND_FLAGS, *GLOBAL)}
 
 
-def _find_kind(words: list[str]) -> tuple[KindEntry, list[str]]:
+def _find_kind(arguments: list[str]) -> tuple[KindEntry, list[str]]:
     every = [one for entry in load_kinds().values() for one in (entry, *entry.subtypes)]
-    entries = [entry for entry in every if tuple(words[: len(entry.command)]) == entry.command]
+    entries = [entry for entry in every if tuple(arguments[: len(entry.command)]) == entry.command]
     if not entries:
         known = ", ".join(" ".join(entry.command) for entry in load_kinds().values())
-        raise UsageError(f"'{' '.join(words[:2])}' is not a kind of workload; the kinds are {known}.")
+        raise UsageError(f"'{' '.join(arguments[:2])}' is not a kind of workload; the kinds are {known}.")
     kind = max(entries, key=lambda entry: len(entry.command))
-    rest = words[len(kind.command) :]
+    rest = arguments[len(kind.command) :]
     return kind, rest[1:] if rest[:1] == [_STANDARD] else rest

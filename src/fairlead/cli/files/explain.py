@@ -53,26 +53,26 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 
 def _run(invocation: Invocation) -> int:
-    around = invocation.environment
+    environment = invocation.environment
     try:
-        found = explain(invocation.names[0])
+        matched = explain(invocation.names[0])
     except Unknown as unknown:
-        around.stderr.write(f"fairlead: {unknown}\n")
+        environment.stderr.write(f"fairlead: {unknown}\n")
         return NOT_FOUND
     if invocation.get("output") == "json":
-        named = {"kind": found.kind, "version": found.version, "field": found.field}
-        around.stdout.write(json.dumps({**named, **found.entry}, indent=2, ensure_ascii=False) + "\n")
+        named = {"kind": matched.kind, "version": matched.version, "field": matched.field}
+        environment.stdout.write(json.dumps({**named, **matched.entry}, indent=2, ensure_ascii=False) + "\n")
     else:
-        around.stdout.write(render_text(found))
+        environment.stdout.write(render_text(matched))
     return OK
 
 
 def explain(asked: str) -> MatchedField:
     """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or a deeper field; `spec` may be left out."""
-    name, *words = asked.strip(".").split(".")
+    name, *steps = asked.strip(".").split(".")
     table = _load_table(name)
     entries = {path.lower(): entry for path, entry in table["entries"].items()}
-    path = words[1:] if words[:1] == ["spec"] and len(words) > 1 else words
+    path = steps[1:] if steps[:1] == ["spec"] and len(steps) > 1 else steps
     entry = _find(entries, path)
     if entry is None:
         near = _elsewhere(path) or _near(table, path)
@@ -131,12 +131,12 @@ def _load_table(name: str) -> Json:
     )
 
 
-def render_text(found: MatchedField) -> str:
+def render_text(matched: MatchedField) -> str:
     """The explanation in the layout of kubectl, with the parts that kubectl does not have below."""
-    entry = found.entry
-    lines = [f"KIND:       {found.kind}", f"VERSION:    {found.version}", ""]
-    if found.field:
-        lines += [f"FIELD: {found.field} <{entry['type']}>", ""]
+    entry = matched.entry
+    lines = [f"KIND:       {matched.kind}", f"VERSION:    {matched.version}", ""]
+    if matched.field:
+        lines += [f"FIELD: {matched.field} <{entry['type']}>", ""]
     lines += ["DESCRIPTION:", *_wrapped(entry["description"], 4), ""]
     for title, value in (
         ("DEFAULT", entry.get("default", "")),

@@ -81,14 +81,14 @@ def _columns(session: ServerSession, noun: str) -> tuple[TableColumn, ...]:
     id = TableColumn("ID", lambda row: _text(row.get("uuid" if noun == "cluster" else "id")), wide=True)
     if noun == "workload-type":
         return (name, *_COLUMNS[noun], id)
-    made = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
+    age_column = TableColumn("AGE", lambda row: age(row.get("createdAt"), now))
     if noun == "project":
         departments = {str(row["id"]): row["name"] for row in session.client.departments()}
         status = TableColumn("STATUS", lambda row: _text(_get(row, "status", "phase")))
         parent = TableColumn("DEPARTMENT", lambda row: departments.get(str(row.get("parentId")), ""))
         namespace = TableColumn("NAMESPACE", lambda row: _text(_get(row, "status", "namespace")), wide=True)
-        return (name, status, parent, *_COLUMNS["department"], namespace, id, made)
-    return (name, *_COLUMNS[noun], id, made)
+        return (name, status, parent, *_COLUMNS["department"], namespace, id, age_column)
+    return (name, *_COLUMNS[noun], id, age_column)
 
 
 #: The columns of each noun besides name, id and age.
@@ -128,10 +128,10 @@ def _text(value: Any) -> str:
 
 
 def _get(row: Json, *path: str) -> Any:
-    found: Any = row
+    value: Any = row
     for member in path:
-        found = found.get(member) if isinstance(found, dict) else None
-    return found
+        value = value.get(member) if isinstance(value, dict) else None
+    return value
 
 
 def _used(row: Json, what: str) -> str:

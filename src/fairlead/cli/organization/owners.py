@@ -70,38 +70,38 @@ def _find(session: ServerSession, noun: str, name: str) -> Json:
 
 def _describe(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
-    if not session.show(found, found["name"]):
+    record = _find(session, noun, invocation.names[0])
+    if not session.show(record, record["name"]):
         if noun == "nodepool":
-            show_facts(session, pool_facts(found))
+            show_facts(session, pool_facts(record))
         elif noun == "node":
-            _describe_node(session, found)
+            _describe_node(session, record)
         else:
-            show_owner(session, found, _owner_facts(session, noun, found))
+            show_owner(session, record, _owner_facts(session, noun, record))
     session.close()
     return OK
 
 
-def _owner_facts(session: ServerSession, noun: str, found: Json) -> list[tuple[str, str]]:
-    facts = [("Name", found["name"]), ("Id", str(found["id"]))]
+def _owner_facts(session: ServerSession, noun: str, owner: Json) -> list[tuple[str, str]]:
+    facts = [("Name", owner["name"]), ("Id", str(owner["id"]))]
     if noun == "department":
-        inside = session.client.projects(filterBy=[f"parentId=={found['id']}"])
+        inside = session.client.projects(filterBy=[f"parentId=={owner['id']}"])
         return [*facts, ("Projects", ", ".join(project["name"] for project in inside))]
-    status = found.get("status") or {}
+    status = owner.get("status") or {}
     departments = {str(row["id"]): str(row["name"]) for row in session.client.departments()}
     return [
         *facts,
         ("Status", status.get("phase") or ""),
-        ("Department", departments.get(str(found.get("parentId")), "")),
+        ("Department", departments.get(str(owner.get("parentId")), "")),
         ("Namespace", status.get("namespace") or ""),
     ]
 
 
-def _describe_node(session: ServerSession, found: Json) -> None:
+def _describe_node(session: ServerSession, node: Json) -> None:
     pods = session.client.request(
-        "GET", "/api/v1/workloads/pods", filterBy=[f"nodeName=={found['name']}"], completed="false", limit=500
+        "GET", "/api/v1/workloads/pods", filterBy=[f"nodeName=={node['name']}"], completed="false", limit=500
     )["pods"]
-    show_facts(session, node_facts(found, pods))
+    show_facts(session, node_facts(node, pods))
     if not pods:
         return
     console = session.console
@@ -130,26 +130,26 @@ def _create(invocation: Invocation, noun: str) -> int:
             body["parentId"] = str(_find(session, "department", invocation.get("department"))["id"])
         if invocation.get("namespace"):
             body["requestedNamespace"] = invocation.get("namespace")
-    made = session.client.request("POST", _PATHS[noun], body)
-    return _told(session, noun, made, "created")
+    created = session.client.request("POST", _PATHS[noun], body)
+    return _report_change(session, noun, created, "created")
 
 
 def _update(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
+    record = _find(session, noun, invocation.names[0])
     if noun == "nodepool":
         body = _pool_members(invocation)
     else:
         pools = session.client.node_pools()
-        body = {"resources": apply_quotas(read_quotas(invocation), found.get("resources") or (), pools)}
-        body |= read_settings(invocation, found)
-    changed = session.client.request("PUT", f"{_PATHS[noun]}/{quote(str(found['id']))}", body)
-    return _told(session, noun, changed, "changed")
+        body = {"resources": apply_quotas(read_quotas(invocation), record.get("resources") or (), pools)}
+        body |= read_settings(invocation, record)
+    changed = session.client.request("PUT", f"{_PATHS[noun]}/{quote(str(record['id']))}", body)
+    return _report_change(session, noun, changed, "changed")
 
 
-def _told(session: ServerSession, noun: str, found: Json, what: str) -> int:
-    if not session.show(found, found["name"]):
-        session.console.say(f"{_TITLES[noun].capitalize()} {found['name']} {what} (id {found['id']}).")
+def _report_change(session: ServerSession, noun: str, record: Json, what: str) -> int:
+    if not session.show(record, record["name"]):
+        session.console.say(f"{_TITLES[noun].capitalize()} {record['name']} {what} (id {record['id']}).")
     session.close()
     return OK
 
@@ -170,23 +170,23 @@ def _pool_members(invocation: Invocation) -> Json:
 
 def _delete(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = [_find(session, noun, name) for name in invocation.names]
-    if not invocation.get("force") and not _is_agreed(session, noun, found):
+    records = [_find(session, noun, name) for name in invocation.names]
+    if not invocation.get("force") and not _is_confirmed(session, noun, records):
         session.close()
         return FAILED
-    for row in found:
+    for row in records:
         session.client.request("DELETE", f"{_PATHS[noun]}/{quote(str(row['id']))}")
         session.console.say(f"{_TITLES[noun].capitalize()} {row['name']}: deletion requested.")
     session.close()
     return OK
 
 
-def _is_agreed(session: ServerSession, noun: str, found: list[Json]) -> bool:
+def _is_confirmed(session: ServerSession, noun: str, records: list[Json]) -> bool:
     """List what would be deleted too and ask for confirmation; without a terminal the answer is no."""
-    for row in found:
+    for row in records:
         for line in _losses(session, noun, row):
             session.console.complain(line)
-    names = ", ".join(row["name"] for row in found)
+    names = ", ".join(row["name"] for row in records)
     if not is_terminal(session.invocation.environment.stdin):
         session.console.complain(f"Nothing was deleted. Use --force to delete {names} without confirmation.")
         return False

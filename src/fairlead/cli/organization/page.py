@@ -29,26 +29,26 @@ def amount(value: Any, resource: str, units: str = "") -> str:
     return f"{value:g}"
 
 
-def show_owner(session: ServerSession, found: Json, facts: Sequence[tuple[str, str]]) -> None:
+def show_owner(session: ServerSession, owner: Json, facts: Sequence[tuple[str, str]]) -> None:
     """A project or department: its facts, its quota and usage per node pool, its rules."""
     console = session.console
-    effective = found.get("effective") or found
+    effective = owner.get("effective") or owner
     rules = effective.get("schedulingRules") or {}
     types = effective.get("nodeTypes") or {}
     shown = [
         *facts,
-        ("Description", found.get("description") or ""),
+        ("Description", owner.get("description") or ""),
         ("Node pools", ", ".join(effective.get("defaultNodePools") or ())),
         *((_RULES[name], span(limit)) for name, limit in rules.items() if name in _RULES and limit),
         *((f"Node types ({name})", ", ".join(values)) for name, values in types.items() if isinstance(values, list)),
-        ("Created", shown_time(found.get("createdAt"))),
-        ("Created by", found.get("createdBy") or ""),
+        ("Created", shown_time(owner.get("createdAt"))),
+        ("Created by", owner.get("createdBy") or ""),
     ]
     show_facts(session, shown)
-    statuses = {one["nodePoolName"]: one for one in (found.get("status") or {}).get("nodePoolQuotaStatuses") or ()}
+    statuses = {one["nodePoolName"]: one for one in (owner.get("status") or {}).get("nodePoolQuotaStatuses") or ()}
     rows = [
         (pool, resource, statuses.get(pool["nodePool"]["name"]) or {})
-        for pool in found.get("resources") or ()
+        for pool in owner.get("resources") or ()
         for resource in ("gpu", "cpu", "memory")
     ]
     console.data("")
@@ -58,8 +58,8 @@ def show_owner(session: ServerSession, found: Json, facts: Sequence[tuple[str, s
 
 def _used(row: tuple[Json, str, Json], what: str) -> str:
     _, resource, status = row
-    found = (status.get(what) or {}).get(resource)
-    return "" if found is None else amount(found, resource, "MB")
+    used = (status.get(what) or {}).get(resource)
+    return "" if used is None else amount(used, resource, "MB")
 
 
 def _granted(row: tuple[Json, str, Json], what: str) -> str:
@@ -88,34 +88,34 @@ def show_facts(session: ServerSession, facts: Sequence[tuple[str, str]]) -> None
         session.console.data(f"{name + ':':<{left}}  {text}")
 
 
-def pool_facts(found: Json) -> list[tuple[str, str]]:
-    configuration = found.get("schedulingConfiguration") or {}
+def pool_facts(pool: Json) -> list[tuple[str, str]]:
+    configuration = pool.get("schedulingConfiguration") or {}
     placement = configuration.get("placementStrategy") or {}
-    label = "" if found.get("isDefault") else f"{found.get('labelKey')}={found.get('labelValue')}"
+    label = "" if pool.get("isDefault") else f"{pool.get('labelKey')}={pool.get('labelValue')}"
     return [
-        ("Name", found["name"]),
-        ("Id", str(found["id"])),
-        ("Status", found.get("phase") or ""),
+        ("Name", pool["name"]),
+        ("Id", str(pool["id"])),
+        ("Status", pool.get("phase") or ""),
         ("Label", label or "none: it has the nodes that are in no other pool"),
-        ("Nodes", ", ".join((found.get("status") or {}).get("nodes") or ())),
+        ("Nodes", ", ".join((pool.get("status") or {}).get("nodes") or ())),
         ("GPU placement", placement.get("gpu") or ""),
         ("CPU placement", placement.get("cpu") or ""),
         ("Guaranteed runtime", configuration.get("minGuaranteedRuntime") or ""),
-        ("Created", shown_time(found.get("createdAt"))),
-        ("Created by", found.get("createdBy") or ""),
+        ("Created", shown_time(pool.get("createdAt"))),
+        ("Created by", pool.get("createdBy") or ""),
     ]
 
 
-def node_facts(found: Json, pods: Sequence[Json]) -> list[tuple[str, str]]:
-    gpus = found.get("gpuInfo") or {}
-    taints = [f"{one['key']}={one.get('value') or ''}:{one['effect']}" for one in found.get("taints") or ()]
+def node_facts(node: Json, pods: Sequence[Json]) -> list[tuple[str, str]]:
+    gpus = node.get("gpuInfo") or {}
+    taints = [f"{one['key']}={one.get('value') or ''}:{one['effect']}" for one in node.get("taints") or ()]
     held = sum((pod.get("allocatedResources") or {}).get("gpu") or 0 for pod in pods)
     return [
-        ("Name", found["name"]),
-        ("Id", str(found["id"])),
-        ("Status", found.get("status") or ""),
-        ("Node pool", found.get("nodePool") or ""),
+        ("Name", node["name"]),
+        ("Id", str(node["id"])),
+        ("Status", node.get("status") or ""),
+        ("Node pool", node.get("nodePool") or ""),
         ("GPUs", f"{gpus['gpuCount']} ({gpus['gpuType']}), {held:g} in use" if gpus else "none"),
         ("Taints", ", ".join(taints)),
-        ("Created", shown_time(found.get("createdAt"))),
+        ("Created", shown_time(node.get("createdAt"))),
     ]

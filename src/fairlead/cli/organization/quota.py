@@ -80,16 +80,16 @@ def _read_parts(text: str) -> dict[str, str]:
 
 def apply_quotas(wishes: Sequence[Mapping[str, str]], resources: Sequence[Json], pools: Sequence[Json]) -> list[Json]:
     """The quotas as REST takes them: the present ones, with the given ones over them."""
-    found = {entry["nodePool"]["name"]: dict(entry) for entry in resources}
+    quotas = {entry["nodePool"]["name"]: dict(entry) for entry in resources}
     known = {str(pool["name"]): pool for pool in pools}
     for wish in wishes:
         name = wish["pool"]
         if name not in known:
             raise NameNotFound(f"There is no node pool '{name}'.{suggest(name, known)}")
-        entry = found.setdefault(name, {"nodePool": {"id": str(known[name]["id"]), "name": name}})
+        entry = quotas.setdefault(name, {"nodePool": {"id": str(known[name]["id"]), "name": name}})
         for part, text in wish.items():
             _apply(entry, part, text)
-    return list(found.values())
+    return list(quotas.values())
 
 
 def _apply(entry: Json, part: str, text: str) -> None:
@@ -108,14 +108,14 @@ def _apply(entry: Json, part: str, text: str) -> None:
 
 
 def _resource(entry: Json, resource: str) -> Json:
-    found = dict(entry.get(resource) or {})
+    quota = dict(entry.get(resource) or {})
     if resource == "memory":
-        scale = {"MB": 10**6, "GB": 10**9}.get(str(found.get("units")), 2**20) / 2**20
+        scale = {"MB": 10**6, "GB": 10**9}.get(str(quota.get("units")), 2**20) / 2**20
         for name in ("deserved", "limit"):
-            if isinstance(found.get(name), int | float):
-                found[name] *= scale
-        found["units"] = "Mib"
-    return found
+            if isinstance(quota.get(name), int | float):
+                quota[name] *= scale
+        quota["units"] = "Mib"
+    return quota
 
 
 def _amount(resource: str, part: str, text: str) -> float | None:

@@ -76,12 +76,12 @@ def _list(invocation: Invocation, noun: str) -> int:
 def _create(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     name = invocation.names[0]
-    made = session.client.request("POST", _PATHS[noun], {"email": name} if noun == "user" else {"name": name})
+    created = session.client.request("POST", _PATHS[noun], {"email": name} if noun == "user" else {"name": name})
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, made))
+        session.console.data(render(session.console, form, created))
     else:
-        session.console.data(made.get("tempPassword") or made["clientSecret"])
+        session.console.data(created.get("tempPassword") or created["clientSecret"])
         what = "password" if noun == "user" else "client secret"
         session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
@@ -98,34 +98,34 @@ def _create(invocation: Invocation, noun: str) -> int:
 
 def _describe(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
-    found["accessRules"] = _rules(session, noun, found)
-    if not session.show(found, invocation.names[0]):
-        for member, value in found.items():
+    account = _find(session, noun, invocation.names[0])
+    account["accessRules"] = _rules(session, noun, account)
+    if not session.show(account, invocation.names[0]):
+        for member, value in account.items():
             if member != "accessRules" and value not in (None, []):
                 session.console.data(f"{member}: {', '.join(value) if isinstance(value, list) else value}")
-        for rule in found["accessRules"]:
+        for rule in account["accessRules"]:
             session.console.data(f"{rule['roleName']} of {rule['scopeType']} {rule['scopeName']}")
     session.close()
     return OK
 
 
-def _rules(session: ServerSession, noun: str, found: Json) -> list[Json]:
+def _rules(session: ServerSession, noun: str, account: Json) -> list[Json]:
     rules = session.client.request("GET", _RULES, limit=500)["accessRules"]
-    names = (found["id"], found[_NAMES[noun]])
+    names = (account["id"], account[_NAMES[noun]])
     return [rule for rule in rules if rule["subjectId"] in names and rule["subjectType"] != "group"]
 
 
 def _renew(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
+    account = _find(session, noun, invocation.names[0])
     last = "password" if noun == "user" else "secret"
-    made = session.client.request("POST", f"{_PATHS[noun]}/{quote(found['id'])}/{last}")
+    renewed = session.client.request("POST", f"{_PATHS[noun]}/{quote(account['id'])}/{last}")
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
-        session.console.data(render(session.console, form, made))
+        session.console.data(render(session.console, form, renewed))
     else:
-        session.console.data(made.get("tempPassword") or made["clientSecret"])
+        session.console.data(renewed.get("tempPassword") or renewed["clientSecret"])
     session.console.say("The old secret and all sessions that used it are no longer valid.")
     session.close()
     return OK
@@ -141,9 +141,9 @@ def _disable(invocation: Invocation, noun: str) -> int:
 
 def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
-    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(found['id'])}", {"enabled": enabled})
-    session.console.say(f"{found[_NAMES[noun]]} can {'' if enabled else 'no longer '}log in.")
+    account = _find(session, noun, invocation.names[0])
+    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"enabled": enabled})
+    session.console.say(f"{account[_NAMES[noun]]} can {'' if enabled else 'no longer '}log in.")
     session.close()
     return OK
 
@@ -158,51 +158,51 @@ def _scope(session: ServerSession) -> tuple[str, str, str]:
         return "cluster", str(cluster["uuid"]), str(cluster["name"])
     rows = session.client.projects() if project else session.client.departments()
     word = "project" if project else "department"
-    found = find_named(rows, str(project or department), word)
-    return word, str(found["id"]), str(found["name"])
+    scope = find_named(rows, str(project or department), word)
+    return word, str(scope["id"]), str(scope["name"])
 
 
 def _grant(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
+    account = _find(session, noun, invocation.names[0])
     type, id, name = _scope(session)
     role = invocation.get("role") or "researcher"
     rule = {
-        "subjectId": found[_NAMES[noun]],
+        "subjectId": account[_NAMES[noun]],
         "subjectType": noun,
         "roleId": _ROLES[role],
         "scopeType": type,
         "scopeId": id,
     }
     session.client.request("POST", _RULES, rule)
-    session.console.say(f"{found[_NAMES[noun]]} is {role} of {type} {name}.")
+    session.console.say(f"{account[_NAMES[noun]]} is {role} of {type} {name}.")
     session.close()
     return OK
 
 
 def _revoke(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
+    account = _find(session, noun, invocation.names[0])
     type, id, name = _scope(session)
     role = invocation.get("role") or "researcher"
     taken = [
         rule
-        for rule in _rules(session, noun, found)
+        for rule in _rules(session, noun, account)
         if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (_ROLES[role], type, id)
     ]
     if not taken:
-        raise NameNotFound(f"{found[_NAMES[noun]]} is not {role} of {type} {name}.")
+        raise NameNotFound(f"{account[_NAMES[noun]]} is not {role} of {type} {name}.")
     for rule in taken:
         session.client.request("DELETE", f"{_RULES}/{rule['id']}")
-    session.console.say(f"{found[_NAMES[noun]]} is no longer {role} of {type} {name}.")
+    session.console.say(f"{account[_NAMES[noun]]} is no longer {role} of {type} {name}.")
     session.close()
     return OK
 
 
 def _delete(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    found = _find(session, noun, invocation.names[0])
-    session.client.request("DELETE", f"{_PATHS[noun]}/{quote(found['id'])}")
-    session.console.say(f"Deleted {_TITLES[noun]} {found[_NAMES[noun]]}.")
+    account = _find(session, noun, invocation.names[0])
+    session.client.request("DELETE", f"{_PATHS[noun]}/{quote(account['id'])}")
+    session.console.say(f"Deleted {_TITLES[noun]} {account[_NAMES[noun]]}.")
     session.close()
     return OK

@@ -19,7 +19,7 @@ from fairlead.scheduling.cases import judge
 _ENDINGS = (".yaml", ".yml", ".json")
 
 
-class Judged(NamedTuple):
+class CaseResult(NamedTuple):
     file: str
     name: str
     #: Where the decisions differ from what the case expects.
@@ -43,7 +43,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def _test(invocation: Invocation) -> int:
     console = Console(invocation)
-    judged = [found for path in _files(invocation) for found in _judge_file(invocation, path)]
+    judged = [judged_case for path in _files(invocation) for judged_case in _judge_file(invocation, path)]
     failed = [case for case in judged if case.differences]
     form = chosen_format(invocation, {})
     if form in ("json", "yaml"):
@@ -69,7 +69,7 @@ def _files(invocation: Invocation) -> Iterator[str]:
             yield path
 
 
-def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
+def _judge_file(invocation: Invocation, path: str) -> Iterator[CaseResult]:
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.safe_load(file)
@@ -81,7 +81,7 @@ def _judge_file(invocation: Invocation, path: str) -> Iterator[Judged]:
         raise UsageError(f"{path} does not contain a list of cases.")
     shown = os.path.relpath(path, invocation.environment.folder)
     for number, case in enumerate(content, start=1):
-        yield Judged(shown, str(case.get("name", f"case {number}")), _judge(case))
+        yield CaseResult(shown, str(case.get("name", f"case {number}")), _judge(case))
 
 
 def _judge(case: dict[str, Any]) -> list[str]:

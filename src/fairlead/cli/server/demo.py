@@ -76,8 +76,8 @@ def _own_server(invocation: Invocation) -> Iterator[Invocation]:
         nodes = [word for name in _NODES for word in ("--node", f"{name}:{_NODE}")]
         server = find_or_start(folder, ["--port", "0", *nodes], lambda text: None)
         values = {"data-dir": folder, "config-path": folder, "url": server.url, "quiet": console.is_quiet}
-        around = invocation.environment._replace(environ=_without_ours(invocation.environment.environ))
-        yield Invocation(Parsed(values, [], None), around, invocation.words)
+        environment = invocation.environment._replace(environ=_without_ours(invocation.environment.environ))
+        yield Invocation(Parsed(values, [], None), environment, invocation.words)
     finally:
         # Nothing may interrupt the cleanup.
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -103,13 +103,13 @@ def _remove(folder: str) -> None:
 
 def _processes(folder: str) -> list[int]:
     """The running processes with this folder in their command line or environment; a zombie has neither."""
-    needle, found = folder.encode(), []
+    needle, pids = folder.encode(), []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
                 if needle in (entry / "cmdline").read_bytes() + (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-    return found
+                    pids.append(int(entry.name))
+    return pids
 
 
 class Demo:
@@ -199,8 +199,8 @@ class Demo:
         )
         victims = [id for id in borrowers if self._phase(id) == "Pending"]
         self._show()
-        told = self.client.explanation(victims[0], waiting=False)
-        self._say(f"The eviction notice of {told['name']}", told["lastEviction"]["message"])
+        explanation = self.client.explanation(victims[0], waiting=False)
+        self._say(f"The eviction notice of {explanation['name']}", explanation["lastEviction"]["message"])
         self._say("The output of its process", *self._printed(victims[0]))
         return winner, victims
 

@@ -58,19 +58,19 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 
 
 def _ask(invocation: Invocation, prompt: str) -> str:
-    around = invocation.environment
-    if not around.stdin.isatty():
+    environment = invocation.environment
+    if not environment.stdin.isatty():
         raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
-    around.stderr.write(prompt)
-    around.stderr.flush()
-    return around.stdin.readline().strip()
+    environment.stderr.write(prompt)
+    environment.stderr.flush()
+    return environment.stdin.readline().strip()
 
 
 def _ask_secret(invocation: Invocation, prompt: str) -> str:
-    around = invocation.environment
-    if not around.stdin.isatty():
+    environment = invocation.environment
+    if not environment.stdin.isatty():
         raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
-    return getpass.getpass(prompt, around.stderr)
+    return getpass.getpass(prompt, environment.stderr)
 
 
 def _logout(invocation: Invocation) -> int:
@@ -83,11 +83,14 @@ def _logout(invocation: Invocation) -> int:
 
 def _whoami(invocation: Invocation) -> int:
     session = ServerSession(invocation)
-    said = claims(session.client.token())
+    token_claims = claims(session.client.token())
     facts = {
-        "user": said.get("preferred_username") or said.get("username") or said.get("email") or said.get("sub"),
+        "user": token_claims.get("preferred_username")
+        or token_claims.get("username")
+        or token_claims.get("email")
+        or token_claims.get("sub"),
         "server": session.client.url,
-        "expires": span(said["exp"] - time.time()) if said.get("exp") else None,
+        "expires": span(token_claims["exp"] - time.time()) if token_claims.get("exp") else None,
     }
     if not session.show(facts, str(facts["user"])):
         session.console.data(f"User:    {facts['user']}")

@@ -44,23 +44,25 @@ def commands(_noun: str) -> tuple[Command, ...]:
 def _status(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
-    found = load_local(folder)
-    healthy = found is not None and is_healthy(found.url)
+    server = load_local(folder)
+    healthy = server is not None and is_healthy(server.url)
     form = chosen_format(invocation, {})
     if form in ("json", "yaml"):
-        facts = {"running": found is not None, "healthy": healthy, "dataDir": folder}
+        facts = {"running": server is not None, "healthy": healthy, "dataDir": folder}
         facts |= (
-            {} if found is None else {"url": found.url, "pid": found.pid, "log": found.log, "version": found.version}
+            {}
+            if server is None
+            else {"url": server.url, "pid": server.pid, "log": server.log, "version": server.version}
         )
         console.data(render(console, form, facts))
-    elif found is None:
+    elif server is None:
         console.data(f"No server is running with data folder {folder}.")
         console.say(f"Start one with `{next_command(invocation, 'server start')}`.")
     else:
-        console.data(f"Server:   {found.url}{'' if healthy else ' (does not answer)'}")
-        console.data(f"Process:  {found.pid}, version {found.version}, since {shown_time(found.started_at)}")
+        console.data(f"Server:   {server.url}{'' if healthy else ' (does not answer)'}")
+        console.data(f"Process:  {server.pid}, version {server.version}, since {shown_time(server.started_at)}")
         console.data(f"Data:     {folder}")
-        console.data(f"Log:      {found.log}")
+        console.data(f"Log:      {server.log}")
     return OK if healthy else UNREACHABLE
 
 
@@ -69,9 +71,9 @@ def _start(invocation: Invocation) -> int:
     folder = data_folder(invocation)
     flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
     known = load_local(folder)
-    found = find_or_start(folder, flags, console.say)
-    console.data(found.url)
-    if flags and known is not None and known.pid == found.pid:
+    server = find_or_start(folder, flags, console.say)
+    console.data(server.url)
+    if flags and known is not None and known.pid == server.pid:
         again = next_command(invocation, "server restart")
         console.say(
             f"The server runs already, so these flags have no effect. Apply them with `{again} -- {' '.join(flags)}`."
@@ -79,19 +81,19 @@ def _start(invocation: Invocation) -> int:
     elif known is None:
         _compare(console, flags, recorded)
     stop = next_command(invocation, "server stop")
-    console.say(f"Process {found.pid}, log {found.log}. Stop it with `{stop}`.")
+    console.say(f"Process {server.pid}, log {server.log}. Stop it with `{stop}`.")
     return OK
 
 
 def _restart(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
-    found = load_local(folder)
+    server = load_local(folder)
     flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
-    if found is not None:
-        if not is_in_background(found.pid):
+    if server is not None:
+        if not is_in_background(server.pid):
             raise ClientError(
-                f"Process {found.pid} was started with `fairlead serve`. Restart it where it was started."
+                f"Process {server.pid} was started with `fairlead serve`. Restart it where it was started."
             )
         code = _stop(invocation)
         if code != OK:
@@ -112,20 +114,20 @@ def _compare(console: Console, flags: Sequence[str], recorded: Sequence[str]) ->
 
 def _stop(invocation: Invocation) -> int:
     console = Console(invocation)
-    found = load_local(data_folder(invocation))
-    if found is None:
+    server = load_local(data_folder(invocation))
+    if server is None:
         console.say(f"No server is running with data folder {data_folder(invocation)}.")
         return OK
-    os.kill(found.pid, signal.SIGTERM)
+    os.kill(server.pid, signal.SIGTERM)
     deadline = time.monotonic() + invocation.get("timeout", 30.0)
-    while is_alive(found.pid):
+    while is_alive(server.pid):
         if time.monotonic() > deadline:
-            console.complain(f"Process {found.pid} is still running. Its log is {found.log}.")
+            console.complain(f"Process {server.pid} is still running. Its log is {server.log}.")
             return TIMED_OUT
         time.sleep(_PAUSE)
     # A process that has ended may be a zombie; the first process of some containers never reaps its children.
     deadline = time.monotonic() + _FAREWELL
-    while exists(found.pid) and time.monotonic() < deadline:
+    while exists(server.pid) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
     console.say("Stopped.")
     return OK

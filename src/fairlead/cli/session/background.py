@@ -38,23 +38,23 @@ def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None])
 
     In a new data folder it is a personal server.
     """
-    found = _load_answering(folder)
-    if found is not None:
-        return found
+    server = _load_answering(folder)
+    if server is not None:
+        return server
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        while found is None:
-            found = _wait_for_holder(folder, say)
-            if found is None:
+        while server is None:
+            server = _wait_for_holder(folder, say)
+            if server is None:
                 say("Starting a server in the background …")
-                found = _start(folder, extra or load_flags(folder))
-        return found
+                server = _start(folder, extra or load_flags(folder))
+        return server
 
 
 def _load_answering(folder: str) -> LocalServer | None:
-    found = load_local(folder)
-    return found if found is not None and is_healthy(found.url) else None
+    server = load_local(folder)
+    return server if server is not None and is_healthy(server.url) else None
 
 
 def _is_held(folder: str) -> bool:
@@ -72,9 +72,9 @@ def _wait_for_holder(folder: str, say: Callable[[str], None]) -> LocalServer | N
     deadline = time.monotonic() + _PATIENCE
     is_told = False
     while _is_held(folder):
-        found = _load_answering(folder)
-        if found is not None:
-            return found
+        server = _load_answering(folder)
+        if server is not None:
+            return server
         if time.monotonic() > deadline:
             known = load_local(folder)
             what = f"Process {known.pid} at {known.url}" if known else "A process"
@@ -101,8 +101,8 @@ def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
         child = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd="/", start_new_session=True
         )
-    found = _wait_until_ready(folder, child)
-    if found is None:
+    server = _wait_until_ready(folder, child)
+    if server is None:
         has_ended = child.poll() is not None
         child.kill()
         child.wait()
@@ -111,15 +111,15 @@ def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
         raise ClientError(f"The server did not start. The end of its log {log}:\n{_tail(log, begin)}")
     # It outlives this command; Popen must not warn about it at exit.
     child.returncode = 0
-    return found
+    return server
 
 
 def _wait_until_ready(folder: str, child: "subprocess.Popen[bytes]") -> LocalServer | None:
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and child.poll() is None:
-        found = load_local(folder)
-        if found is not None and found.pid == child.pid and is_healthy(found.url):
-            return found
+        server = load_local(folder)
+        if server is not None and server.pid == child.pid and is_healthy(server.url):
+            return server
         time.sleep(_PAUSE)
     return None
 

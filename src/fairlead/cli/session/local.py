@@ -30,27 +30,27 @@ class LocalServer(NamedTuple):
 
 def load_local(folder: str) -> LocalServer | None:
     """The server that the data folder names, if its process is still running."""
-    found = _load(os.path.join(folder, "server.json"))
-    if not found.get("url") or not isinstance(found.get("pid"), int) or not is_alive(found["pid"]):
+    content = _load(os.path.join(folder, "server.json"))
+    if not content.get("url") or not isinstance(content.get("pid"), int) or not is_alive(content["pid"]):
         return None
     return LocalServer(
-        str(found["url"]),
-        found["pid"],
-        str(found.get("log") or os.path.join(folder, "logs", "server.log")),
-        str(found.get("version") or ""),
-        str(found.get("startedAt") or ""),
-        str(found.get("certificate") or "") or None,
-        str(found.get("engine") or ""),
-        found.get("personal") is True,
+        str(content["url"]),
+        content["pid"],
+        str(content.get("log") or os.path.join(folder, "logs", "server.log")),
+        str(content.get("version") or ""),
+        str(content.get("startedAt") or ""),
+        str(content.get("certificate") or "") or None,
+        str(content.get("engine") or ""),
+        content.get("personal") is True,
     )
 
 
 def load_credentials(folder: str) -> Credentials | None:
     """The credentials that the server's first start has written for its owner."""
-    found = _load(os.path.join(folder, "credentials.json"))
-    if not found.get("clientId") or not found.get("clientSecret"):
+    content = _load(os.path.join(folder, "credentials.json"))
+    if not content.get("clientId") or not content.get("clientSecret"):
         return None
-    return application(str(found["clientId"]), str(found["clientSecret"]))
+    return application(str(content["clientId"]), str(content["clientSecret"]))
 
 
 def is_alive(pid: int) -> bool:
@@ -94,7 +94,7 @@ def exists(pid: int) -> bool:
 def _load(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}

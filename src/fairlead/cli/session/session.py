@@ -147,9 +147,9 @@ class ServerSession:
             or self.settings.get("project")
         )
         if name:
-            found = self.client.projects(filterBy=[f"name=={name}"])
-            if found:
-                return found[0]
+            named = self.client.projects(filterBy=[f"name=={name}"])
+            if named:
+                return named[0]
             names = [project["name"] for project in self.client.projects()]
             raise NameNotFound(f"There is no project '{name}'.{suggest(name, names)}")
         projects = self.client.projects(limit=2)
@@ -163,9 +163,9 @@ class ServerSession:
     def workload(self, name: str, title: str | None = None) -> Json:
         """The workload with that name or id in the project, and with the type if one is given."""
         named = self.client.workloads(filterBy=[f"name=={name}", f"projectId=={self.project()['id']}"])["workloads"]
-        found: list[Json] = [one for one in named if title in (None, one["type"])]
-        if found:
-            return found[0]
+        matching: list[Json] = [one for one in named if title in (None, one["type"])]
+        if matching:
+            return matching[0]
         if len(name) == 36 and name.count("-") == 4:
             return self.client.workload(name)
         others = [one["type"] for one in named]
@@ -180,9 +180,7 @@ class ServerSession:
 
     def _near(self, name: str, title: str | None) -> str:
         filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
-        return suggest(
-            name, [found["name"] for found in self.client.workloads(filterBy=filters, limit=500)["workloads"]]
-        )
+        return suggest(name, [row["name"] for row in self.client.workloads(filterBy=filters, limit=500)["workloads"]])
 
 
 def _from_environment(environ: Any) -> Credentials | None:

@@ -52,13 +52,13 @@ def data_folder(invocation: Invocation) -> str:
     return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
 
 
-def next_command(invocation: Invocation, words: str, *more: str) -> str:
+def next_command(invocation: Invocation, command: str, *more: str) -> str:
     """A command to type next, with the flags of this command that select the server and the configuration.
 
     `more` are further flags that both commands have.
     """
     places = [(name, invocation.get(name)) for name in (*more, "config-path", "config-file", "data-dir", "url")]
-    return " ".join(["fairlead", words, *(f"--{name} {_quoted(str(given))}" for name, given in places if given)])
+    return " ".join(["fairlead", command, *(f"--{name} {_quoted(str(given))}" for name, given in places if given)])
 
 
 def _quoted(text: str) -> str:
@@ -77,14 +77,14 @@ def load_settings(invocation: Invocation) -> dict[str, Any]:
     path = config_path(invocation)
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            content = json.load(file)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"The configuration {path} cannot be read: {error}. Fix or delete it.") from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise UsageError(f"The configuration {path} is not a JSON object. Fix or delete it.")
-    return found
+    return content
 
 
 def record_setting(invocation: Invocation, key: str, value: str | None) -> None:

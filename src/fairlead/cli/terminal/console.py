@@ -14,13 +14,15 @@ class Console:
     """The two output streams of one invocation, and how verbose it is."""
 
     def __init__(self, invocation: Invocation) -> None:
-        around = invocation.environment
-        self._stdout = around.stdout
-        self._stderr = around.stderr
-        self._environ = around.environ
+        environment = invocation.environment
+        self._stdout = environment.stdout
+        self._stderr = environment.stderr
+        self._environ = environment.environ
         self.is_quiet = bool(invocation.get("quiet"))
         self.is_verbose = bool(invocation.get("verbose") or invocation.get("debug"))
-        self.is_live = is_terminal(around.stderr) and not self.is_quiet and around.environ.get("TERM") != "dumb"
+        self.is_live = (
+            is_terminal(environment.stderr) and not self.is_quiet and environment.environ.get("TERM") != "dumb"
+        )
         self._line = 0
 
     def data(self, text: str) -> None:

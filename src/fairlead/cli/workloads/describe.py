@@ -9,73 +9,73 @@ from fairlead.cli.terminal.times import shown_time, span
 from fairlead.client.json_object import Json
 
 
-def describe(session: ServerSession, found: Json) -> None:
+def describe(session: ServerSession, workload: Json) -> None:
     """Print the requested parts of the page."""
     get = session.invocation.get
     if get("general", True):
-        _facts(session, "", _general(found))
-        for message in found.get("pendingSchedulingMessages") or ():
+        _facts(session, "", _general(workload))
+        for message in workload.get("pendingSchedulingMessages") or ():
             session.console.data(f"  {message['nodePool']}: {message.get('userMessage') or message['reason']}")
-        _conditions(session, found.get("conditions") or ())
-        _evictions(session, found)
+        _conditions(session, workload.get("conditions") or ())
+        _evictions(session, workload)
     if get("compute", True):
-        _facts(session, "Compute", _compute(found))
-    if get("networks", True) and found.get("urls"):
-        _facts(session, "Networks", [("URL", url) for url in found["urls"]])
+        _facts(session, "Compute", _compute(workload))
+    if get("networks", True) and workload.get("urls"):
+        _facts(session, "Networks", [("URL", url) for url in workload["urls"]])
     if get("pods", True):
-        _pods(session, found["id"])
+        _pods(session, workload["id"])
     if get("events", True):
-        _events(session, found["id"])
+        _events(session, workload["id"])
 
 
-def _general(found: Json) -> list[tuple[str, str]]:
-    requested = found.get("requestedPods") or {}
+def _general(workload: Json) -> list[tuple[str, str]]:
+    requested = workload.get("requestedPods") or {}
     return [
-        ("Name", found["name"]),
-        ("Id", found["id"]),
-        ("Type", found["type"]),
-        ("Project", found["projectName"]),
-        ("Status", found["phase"]),
-        ("Message", found.get("phaseMessage") or ""),
-        ("Priority", found.get("priorityClassName") or ""),
-        ("Node pools", ", ".join(found.get("currentNodePools") or found.get("requestedNodePools") or ())),
-        ("Image", ", ".join(found.get("images") or ())),
-        ("Command", found.get("command") or ""),
-        ("Arguments", found.get("arguments") or ""),
-        ("Pods running", f"{found.get('runningPods', 0)} of {requested.get('number', '?')}"),
+        ("Name", workload["name"]),
+        ("Id", workload["id"]),
+        ("Type", workload["type"]),
+        ("Project", workload["projectName"]),
+        ("Status", workload["phase"]),
+        ("Message", workload.get("phaseMessage") or ""),
+        ("Priority", workload.get("priorityClassName") or ""),
+        ("Node pools", ", ".join(workload.get("currentNodePools") or workload.get("requestedNodePools") or ())),
+        ("Image", ", ".join(workload.get("images") or ())),
+        ("Command", workload.get("command") or ""),
+        ("Arguments", workload.get("arguments") or ""),
+        ("Pods running", f"{workload.get('runningPods', 0)} of {requested.get('number', '?')}"),
         ("Completions", str(requested.get("completions") or "")),
-        ("Submitted by", found.get("submittedBy") or ""),
-        ("Created", shown_time(found.get("createdAt"))),
-        ("Completed", shown_time(found.get("completedAt"))),
-        ("Deleted", shown_time(found.get("deletedAt"))),
-        ("Waited", span(found.get("totalPendingTimeSeconds"))),
-        ("Ran", span(found.get("totalRunningTimeSeconds"))),
+        ("Submitted by", workload.get("submittedBy") or ""),
+        ("Created", shown_time(workload.get("createdAt"))),
+        ("Completed", shown_time(workload.get("completedAt"))),
+        ("Deleted", shown_time(workload.get("deletedAt"))),
+        ("Waited", span(workload.get("totalPendingTimeSeconds"))),
+        ("Ran", span(workload.get("totalRunningTimeSeconds"))),
     ]
 
 
-def _evictions(session: ServerSession, found: Json) -> None:
+def _evictions(session: ServerSession, workload: Json) -> None:
     """A line about evictions of its pods, if there were any."""
-    if not found.get("preemptible", True):
+    if not workload.get("preemptible", True):
         return
-    told = session.client.explanation(found["id"], waiting=False)
-    last = told.get("lastEviction")
+    explanation = session.client.explanation(workload["id"], waiting=False)
+    last = explanation.get("lastEviction")
     if last:
-        times = "once" if told["preemptions"] == 1 else f"{told['preemptions']} times"
+        times = "once" if explanation["preemptions"] == 1 else f"{explanation['preemptions']} times"
         session.console.data(f"Evicted {times}, last at {shown_time(last['at'])}: {last['message']}")
 
 
-def _compute(found: Json) -> list[tuple[str, str]]:
-    asked = found.get("podsRequestedResources") or found.get("workloadRequestedResources") or {}
-    allocated = found.get("allocatedResources") or {}
+def _compute(workload: Json) -> list[tuple[str, str]]:
+    asked = workload.get("podsRequestedResources") or workload.get("workloadRequestedResources") or {}
+    allocated = workload.get("allocatedResources") or {}
     titles = {"gpu": "GPU devices", "gpuMemory": "GPU memory", "cpu": "CPU cores", "cpuMemory": "CPU memory"}
     facts = []
     for key, title in titles.items():
         value = asked.get(key) or {}
         shown = _size if key.endswith("Memory") else _amount
-        words = [f"{name} {shown(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
+        amounts = [f"{name} {shown(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
         if _amount(allocated.get(key)):
-            words.append(f"allocated {shown(allocated[key])}")
-        facts.append((title, ", ".join(words)))
+            amounts.append(f"allocated {shown(allocated[key])}")
+        facts.append((title, ", ".join(amounts)))
     extended = [(item["resource"], str(item["quantity"])) for item in asked.get("extendedResources") or ()]
     return facts + extended
 

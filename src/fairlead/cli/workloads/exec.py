@@ -40,8 +40,8 @@ EXEC_FLAGS = (
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    found = {command.verb: command for command in verbs()}
-    return (found[noun]._replace(verb=""),)
+    by_verb = {command.verb: command for command in verbs()}
+    return (by_verb[noun]._replace(verb=""),)
 
 
 def verbs() -> tuple[Command, ...]:
@@ -75,10 +75,10 @@ def verbs() -> tuple[Command, ...]:
 
 
 def _exec(invocation: Invocation) -> int:
-    words = invocation.parsed.trailing
-    if not words:
+    command = invocation.parsed.trailing
+    if not command:
         raise UsageError("No command given. Put it after --, as in: fairlead exec NAME -- nvidia-smi")
-    return _run(invocation, words, bool(invocation.get("stdin")), bool(invocation.get("tty")))
+    return _run(invocation, command, bool(invocation.get("stdin")), bool(invocation.get("tty")))
 
 
 def _bash(invocation: Invocation) -> int:
@@ -87,9 +87,9 @@ def _bash(invocation: Invocation) -> int:
     return _run(invocation, shell, invocation.get("stdin", True), invocation.get("tty", has_terminal))
 
 
-def _run(invocation: Invocation, words: list[str], stdin: bool, with_terminal: bool) -> int:
+def _run(invocation: Invocation, command: list[str], stdin: bool, with_terminal: bool) -> int:
     columns, rows = _window()
-    query = "&".join(f"command={quote(word)}" for word in words)
+    query = "&".join(f"command={quote(word)}" for word in command)
     query += f"&stdin={_yes(stdin)}&tty={_yes(with_terminal)}&columns={columns}&rows={rows}"
     return _open(invocation, "exec", query, stdin, with_terminal)
 
@@ -114,13 +114,13 @@ def _yes(value: bool) -> str:
 def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_terminal: bool) -> int:
     session = ServerSession(invocation)
     try:
-        found = session.workload(invocation.names[0])
+        workload = session.workload(invocation.names[0])
         if invocation.get("wait-timeout"):
-            wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
-        check_container(session, found)
+            wait_for_pod(session, workload["id"], invocation.get("wait-timeout"))
+        check_container(session, workload)
         if invocation.get("pod"):
             query += f"&pod={quote(invocation.get('pod'))}"
-        duplex = session.client.duplex(f"/api/v1/workloads/{found['id']}/{verb}", query.removeprefix("&"))
+        duplex = session.client.duplex(f"/api/v1/workloads/{workload['id']}/{verb}", query.removeprefix("&"))
         try:
             with _raw_terminal(with_terminal and stdin) as resized:
                 return _converse(duplex, stdin, resized, can_detach=verb == "attach")
@@ -133,16 +133,16 @@ def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_termi
 @contextlib.contextmanager
 def _raw_terminal(wanted: bool) -> Iterator[int]:
     """Set the terminal to raw mode; yields a descriptor that is readable when the window size has changed."""
-    told, tell = os.pipe()
+    readable, writable = os.pipe()
     if not wanted or not sys.stdin.isatty():
-        yield told
+        yield readable
         return
     before = termios.tcgetattr(0)
-    os.set_blocking(tell, False)
-    previous = signal.signal(signal.SIGWINCH, lambda *_: os.write(tell, b"."))
+    os.set_blocking(writable, False)
+    previous = signal.signal(signal.SIGWINCH, lambda *_: os.write(writable, b"."))
     try:
         tty.setraw(0)
-        yield told
+        yield readable
     finally:
         signal.signal(signal.SIGWINCH, previous)
         termios.tcsetattr(0, termios.TCSADRAIN, before)

@@ -16,18 +16,18 @@ _LEFT = ("Stopped", "Stopping", "Deleting")
 
 def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None = None) -> Json:
     """Show progress until the workload has a pod, or is in a phase in which it gets none."""
-    found = session.client.workload(workload_id)
-    if found["phase"] in _WITH_PODS:
-        return found
-    told = ""
-    for found in session.client.changes(workload_id, timeout):
-        if found["phase"] in _WITH_PODS:
+    workload = session.client.workload(workload_id)
+    if workload["phase"] in _WITH_PODS:
+        return workload
+    shown = ""
+    for workload in session.client.changes(workload_id, timeout):
+        if workload["phase"] in _WITH_PODS:
             session.console.clear()
-            return found
-        text = narrate(session, found)
-        if text != told:
+            return workload
+        text = progress_line(session, workload)
+        if text != shown:
             session.console.live(text)
-            told = text
+            shown = text
     raise Unreachable("The server closed the stream of changes.")
 
 
@@ -43,19 +43,19 @@ def check_container(session: ServerSession, workload: Json) -> None:
         raise NameNotFound(f"{of_what} has no container '{wanted}'; it has {', '.join(sorted(names))}.")
 
 
-def narrate(session: ServerSession, found: Json) -> str:
+def progress_line(session: ServerSession, workload: Json) -> str:
     """One line about a pending workload: its phase, its place in the queue, what it waits for."""
-    text = f"{found['name']}: {found['phase']}"
-    if found["phase"] == "Pending":
-        text += f", {_position(session, found)}"
-    return f"{text} · {found['phaseMessage']}" if found.get("phaseMessage") else text
+    text = f"{workload['name']}: {workload['phase']}"
+    if workload["phase"] == "Pending":
+        text += f", {_position(session, workload)}"
+    return f"{text} · {workload['phaseMessage']}" if workload.get("phaseMessage") else text
 
 
-def _position(session: ServerSession, found: Json) -> str:
+def _position(session: ServerSession, workload: Json) -> str:
     """Its place among the pending workloads of the project, oldest first."""
-    waiting = [f"projectId=={found['projectId']}", "phase==Pending"]
+    waiting = [f"projectId=={workload['projectId']}", "phase==Pending"]
     count = session.client.count_workloads(filterBy=waiting)
-    before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={found['createdAt']}"])
+    before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={workload['createdAt']}"])
     return f"{max(before, 1)} of {max(count, before, 1)} in the queue"
 
 
@@ -88,7 +88,7 @@ class _Follower:
 
     def follow(self, patience: float | None) -> int | None:
         """One round over the pods: pass on their output; returns the exit code after the last round."""
-        found = wait_for_pod(self._session, self._id, patience)
+        workload = wait_for_pod(self._session, self._id, patience)
         before = sum(self._passed.values())
         pods = _pods(self._session, self._id)
         for pod in pods:
@@ -96,12 +96,12 @@ class _Follower:
                 self._pass_on(pod)
         if any(pod["id"] not in self._ended for pod in pods) and sum(self._passed.values()) > before:
             return None
-        if found["phase"] in ENDED:
-            return _tell_end(self._session, found, self._name)
-        if found["phase"] in _LEFT:
-            self._session.console.say(f"{self._name} is {found['phase']}.")
+        if workload["phase"] in ENDED:
+            return _report_end(self._session, workload, self._name)
+        if workload["phase"] in _LEFT:
+            self._session.console.say(f"{self._name} is {workload['phase']}.")
             return RUN_FAILED
-        self._wait_for_change(found)
+        self._wait_for_change(workload)
         return None
 
     def _pass_on(self, pod: Json) -> None:
@@ -121,8 +121,8 @@ class _Follower:
             self._ended.add(pod["id"])
 
     def _wait_for_change(self, before: Json) -> None:
-        for found in self._session.client.changes(before["id"]):
-            if (found["phase"], found["updatedAt"]) != (before["phase"], before["updatedAt"]):
+        for workload in self._session.client.changes(before["id"]):
+            if (workload["phase"], workload["updatedAt"]) != (before["phase"], before["updatedAt"]):
                 return
 
 
@@ -130,12 +130,12 @@ def _pods(session: ServerSession, workload_id: str) -> list[Json]:
     return sorted(session.client.pods(workload_id), key=lambda pod: (pod["createdAt"], pod["name"]))
 
 
-def _tell_end(session: ServerSession, found: Json, name: str) -> int:
-    if found["phase"] == "Completed":
+def _report_end(session: ServerSession, workload: Json, name: str) -> int:
+    if workload["phase"] == "Completed":
         return OK
-    message = found.get("phaseMessage") or ""
+    message = workload.get("phaseMessage") or ""
     session.console.complain(f"{name} failed. {message}".rstrip())
-    return command_exit_code(_pods(session, found["id"]))
+    return command_exit_code(_pods(session, workload["id"]))
 
 
 def command_exit_code(pods: list[Json]) -> int:

@@ -5,7 +5,7 @@ The kinds and the flags of their specs come from generated tables; no kind is kn
 
 from typing import Any
 
-from fairlead.cli.command import Command, Invocation, one
+from fairlead.cli.command import Command, Invocation, with_article
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads import submit
@@ -39,7 +39,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "describe",
-            f"Show {one(title)}",
+            f"Show {with_article(title)}",
             lambda call: describe_workload(call, kind.title),
             DESCRIBE_FLAGS,
             "NAME",
@@ -49,7 +49,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "logs",
-            f"Show the output of {one(title)}",
+            f"Show the output of {with_article(title)}",
             lambda call: show_logs(call, kind.title),
             LOGS_FLAGS,
             "NAME",
@@ -62,7 +62,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         made.append(
             Command(
                 "scale",
-                f"Change the number of replicas of {one(title)}",
+                f"Change the number of replicas of {with_article(title)}",
                 lambda call: _scale(call, kind),
                 (PROJECT, Flag("replicas", "Number of replicas", placeholder="NUMBER")),
                 "NAME",
@@ -81,7 +81,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
 def _submit(kind: KindEntry) -> Command:
     return Command(
         "submit",
-        f"Submit {one(kind.noun)}",
+        f"Submit {with_article(kind.noun)}",
         lambda call: submit.submit(call, kind),
         submit_flags(kind),
         "[NAME]",
@@ -95,18 +95,18 @@ def _scale(invocation: Invocation, kind: KindEntry) -> int:
     if wanted is None or not str(wanted).isdecimal():
         raise UsageError("No number of replicas given. Use --replicas NUMBER.")
 
-    def scale(session: ServerSession, found: dict[str, Any]) -> None:
-        session.client.kind(kind.key).update(found["id"], {"replicas": int(wanted)})
+    def scale(session: ServerSession, workload: dict[str, Any]) -> None:
+        session.client.kind(kind.key).update(workload["id"], {"replicas": int(wanted)})
 
     return act_on_each(invocation, kind.title, "scale", scale)
 
 
 def _action(kind: KindEntry, verb: str, summary: str) -> Command:
     def run(invocation: Invocation) -> int:
-        return act_on_each(invocation, kind.title, verb, lambda session, found: _act(session, kind, verb, found))
+        return act_on_each(invocation, kind.title, verb, lambda session, workload: _act(session, kind, verb, workload))
 
     return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
 
 
-def _act(session: ServerSession, kind: KindEntry, verb: str, found: dict[str, Any]) -> None:
-    getattr(session.client.kind(kind.key), verb)(found["id"])
+def _act(session: ServerSession, kind: KindEntry, verb: str, workload: dict[str, Any]) -> None:
+    getattr(session.client.kind(kind.key), verb)(workload["id"])

@@ -59,21 +59,21 @@ def _forward(invocation: Invocation) -> int:
     if not pairs:
         raise UsageError("No port given. Name one with --port LOCAL:REMOTE.")
     session = ServerSession(invocation)
-    found = session.workload(invocation.names[0])
+    workload = session.workload(invocation.names[0])
     if invocation.get("wait-timeout"):
-        found = wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
-    if found["phase"] in _OVER:
+        workload = wait_for_pod(session, workload["id"], invocation.get("wait-timeout"))
+    if workload["phase"] in _OVER:
         # Report it now and not at the first connection; with the server's message.
-        raise NameNotFound(f"Workload {found['name']} has no running pod; it is {found['phase']}")
-    check_container(session, found)
-    path = f"/api/v1/workloads/{found['id']}/port-forward"
+        raise NameNotFound(f"Workload {workload['name']} has no running pod; it is {workload['phase']}")
+    check_container(session, workload)
+    path = f"/api/v1/workloads/{workload['id']}/port-forward"
     pod = f"&pod={quote(invocation.get('pod'))}" if invocation.get("pod") else ""
     listeners = []
     for local, remote in pairs:
         listener = socket.create_server((invocation.get("address", "localhost"), local))
         listeners.append((listener, f"port={remote}{pod}"))
         host, port = listener.getsockname()[:2]
-        session.console.say(f"Forwarding {host}:{port} to port {remote} of {found['name']}")
+        session.console.say(f"Forwarding {host}:{port} to port {remote} of {workload['name']}")
     try:
         while True:
             ready = select.select([listener for listener, _ in listeners], [], [])[0]

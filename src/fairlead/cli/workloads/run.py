@@ -66,12 +66,12 @@ def _kind() -> KindEntry:
 
 
 def _run(invocation: Invocation) -> int:
-    words = invocation.parsed.trailing
-    if not words:
+    command = invocation.parsed.trailing
+    if not command:
         raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
     try:
-        created = _submit(session, words)
+        created = _submit(session, command)
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}", "project")
@@ -86,10 +86,10 @@ def _run(invocation: Invocation) -> int:
         session.close()
 
 
-def _submit(session: ServerSession, words: list[str]) -> Json:
+def _submit(session: ServerSession, command: list[str]) -> Json:
     if not _is_elsewhere(session):
         find_or_start(data_folder(session.invocation), [], session.console.say)
-    return session.client.kind(_kind().key).submit(make_request(session, words))
+    return session.client.kind(_kind().key).submit(make_request(session, command))
 
 
 def _is_elsewhere(session: ServerSession) -> bool:
@@ -100,7 +100,7 @@ def _is_elsewhere(session: ServerSession) -> bool:
     )
 
 
-def make_request(session: ServerSession, words: list[str]) -> Json:
+def make_request(session: ServerSession, command: list[str]) -> Json:
     """The creation request: run the command once, on this machine, in this folder."""
     invocation = session.invocation
     spec: Json = {
@@ -113,13 +113,13 @@ def make_request(session: ServerSession, words: list[str]) -> Json:
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     _apply_environment(invocation, spec)
-    spec["command"] = quote_words(words[:1])
-    if words[1:]:
-        spec["args"] = quote_words(words[1:])
+    spec["command"] = quote_arguments(command[:1])
+    if command[1:]:
+        spec["args"] = quote_arguments(command[1:])
     project = session.project()
     name = invocation.get("name")
     return {
-        "name": name or name_for(words),
+        "name": name or name_for(command),
         "useGivenNameAsPrefix": name is None,
         "projectId": str(project["id"]),
         "clusterId": project["clusterId"],
@@ -127,9 +127,9 @@ def make_request(session: ServerSession, words: list[str]) -> Json:
     }
 
 
-def quote_words(words: list[str]) -> str:
+def quote_arguments(arguments: list[str]) -> str:
     """Join arguments so that the server splits them in the same way; `$(` and `${` are left for the command's shell."""
-    return shlex.join(_REFERENCE.sub("$$", word) for word in words)
+    return shlex.join(_REFERENCE.sub("$$", word) for word in arguments)
 
 
 def _apply_gpu(invocation: Invocation, spec: Json) -> None:
@@ -156,11 +156,11 @@ def _apply_environment(invocation: Invocation, spec: Json) -> None:
         del spec["environmentVariables"]
 
 
-def name_for(words: list[str]) -> str:
+def name_for(command: list[str]) -> str:
     """A name for a command: that of an interpreter's script, else that of the program."""
-    program = os.path.basename(words[0])
-    if _INTERPRETERS.match(program) and len(words) > 1 and not words[1].startswith("-"):
-        program = os.path.splitext(os.path.basename(words[1]))[0]
+    program = os.path.basename(command[0])
+    if _INTERPRETERS.match(program) and len(command) > 1 and not command[1].startswith("-"):
+        program = os.path.splitext(os.path.basename(command[1]))[0]
     name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:_LONGEST_NAME].strip("-")
     if not name:
         return "run"
@@ -188,15 +188,15 @@ def _follow(session: ServerSession, created: Json) -> int:
 
 
 def _ask(session: ServerSession, name: str) -> str:
-    around = session.invocation.environment
-    if not around.stdin.isatty():
+    environment = session.invocation.environment
+    if not environment.stdin.isatty():
         return "detach"
-    around.stderr.write(f"\n{name} is running. (d)etach and leave it running, (s)top it, or Enter to continue? ")
-    around.stderr.flush()
+    environment.stderr.write(f"\n{name} is running. (d)etach and leave it running, (s)top it, or Enter to continue? ")
+    environment.stderr.flush()
     try:
-        answer = around.stdin.readline()
+        answer = environment.stdin.readline()
     except KeyboardInterrupt:
-        around.stderr.write("\n")
+        environment.stderr.write("\n")
         return "detach"
     letter = answer.strip().lower()[:1]
     if not answer or letter == "d":

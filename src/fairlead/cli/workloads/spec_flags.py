@@ -80,8 +80,8 @@ def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
     elif form == "duration":
         _apply_duration(entry, shown, value, spec)
     elif form == "list":
-        words = [word for text in value for word in text.split(",") if word]
-        place(spec, path, [_choose(entry, shown, read_typed(entry["type"], shown, word)) for word in words])
+        items = [word for text in value for word in text.split(",") if word]
+        place(spec, path, [_choose(entry, shown, read_typed(entry["type"], shown, word)) for word in items])
     else:
         place(spec, path, _whole(value))
     for other, constant in entry.get("preset", {}).items():
@@ -102,8 +102,8 @@ def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) ->
     names = {part["name"].lower() for part in entry["parts"]}
     if "=" not in first and first.strip().lower() not in names:
         first = f"{entry['parts'][0]['name']}={first}"
-    for path, found in leaves(_read_parts(entry, shown, ",".join([first, *rest]))):
-        place(spec, f"{entry['path']}.{path}", found)
+    for path, leaf in leaves(_read_parts(entry, shown, ",".join([first, *rest]))):
+        place(spec, f"{entry['path']}.{path}", leaf)
 
 
 def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -131,14 +131,14 @@ def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
     """`NAME=VALUE`; further equals signs belong to the value. A third member comes after the entry's separator."""
     paths = entry["pair"]
     left, equals, right = text.partition("=")
-    words = [left, right]
+    values = [left, right]
     if len(paths) > 2:
-        words = [left, *right.split(entry["separator"], 1)]
-    if not equals or not left or len(words) != len(paths):
+        values = [left, *right.split(entry["separator"], 1)]
+    if not equals or not left or len(values) != len(paths):
         wanted = "NAME=VALUE" if len(paths) == 2 else f"NAME=VALUE{entry['separator']}VALUE"
         raise UsageError(f"{shown} must be {wanted}, not '{text}'.")
     item = _preset(entry)
-    for path, kind, word in zip(paths, entry["pairTypes"], words, strict=True):
+    for path, kind, word in zip(paths, entry["pairTypes"], values, strict=True):
         place(item, path, read_typed(kind, shown, word))
     return item
 
@@ -181,9 +181,9 @@ def _read_part(part: Mapping[str, Any], shown: str, text: str | None) -> Any:
             return True
         raise UsageError(f"{shown} needs a value: {part['name']}=…")
     if part.get("list"):
-        words = [word for word in text.split(":") if word]
+        items = [word for word in text.split(":") if word]
         pair = part.get("pair")
-        return [_read_two(pair, shown, word) if pair else read_typed(part["type"], shown, word) for word in words]
+        return [_read_two(pair, shown, word) if pair else read_typed(part["type"], shown, word) for word in items]
     return _choose(part, shown, _whole(read_typed(part.get("type", "string"), shown, text)))
 
 
@@ -224,7 +224,7 @@ def append(tree: dict[str, Any], path: str, item: Any) -> None:
         if not isinstance(below, dict):
             below = tree[parent] = {}
         tree = below
-    found = tree.get(last)
-    if not isinstance(found, list):
-        found = tree[last] = []
-    found.append(item)
+    items = tree.get(last)
+    if not isinstance(items, list):
+        items = tree[last] = []
+    items.append(item)

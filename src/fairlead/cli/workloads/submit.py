@@ -24,8 +24,8 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
-        made = session.client.kind(kind.key).try_out(body)
-        session.console.data(render(session.console, form, body | {"spec": made["spec"]}))
+        preview = session.client.kind(kind.key).try_out(body)
+        session.console.data(render(session.console, form, body | {"spec": preview["spec"]}))
         session.close()
         return OK
     created = send(session, kind, body)
@@ -77,7 +77,7 @@ def _apply_name(session: ServerSession, kind: KindEntry, body: Json) -> None:
 
 def _next_name(session: ServerSession, prefix: str) -> str:
     filters = [f"name=^{prefix}-", f"projectId=={session.project()['id']}"]
-    taken = [found["name"][len(prefix) + 1 :] for found in session.client.all_workloads(filterBy=filters)]
+    taken = [row["name"][len(prefix) + 1 :] for row in session.client.all_workloads(filterBy=filters)]
     return f"{prefix}-{max((int(end) for end in taken if end.isdecimal()), default=0) + 1}"
 
 

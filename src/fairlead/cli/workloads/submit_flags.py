@@ -13,7 +13,7 @@ from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
 #: Flags for the command itself, not for the workload.
-MADE = (
+COMMAND_FLAGS = (
     Flag("attach", "Follow the output until the workload ends", "boolean"),
     Flag("pod-running-timeout", "With --attach: wait at most this long for a pod to start", "duration"),
     Flag("wait-for-submit", "Time limit of the submission", "duration", default="1m"),
@@ -21,7 +21,7 @@ MADE = (
     *OUTPUT,
 )
 #: Flags of the runai CLI that have no property in a request, and what to use instead.
-NOT_CARRIED = {
+UNSUPPORTED = {
     "privileged": "the API has no such property; add single capabilities with --capability",
     "mnnvl": "the API has no such property; place pods close together with --required-pod-topology-key",
 }
@@ -38,7 +38,7 @@ _OWN = (
     Flag("exclude-node", "Node to exclude", repeatable=True, placeholder="NAME"),
     Flag("privileged", "Not supported: the API has no such property", "boolean"),
     Flag("mnnvl", "Not supported: the API has no such property", placeholder="MODE"),
-    *MADE,
+    *COMMAND_FLAGS,
 )
 
 
@@ -73,12 +73,12 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
     apply_flags(table, {name: value for name, value in values.items() if name != "command"}, spec)
     if parsed.trailing is not None:
         place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
-        apply_words(parsed.trailing, bool(values.get("command")), place)
+        apply_arguments(parsed.trailing, bool(values.get("command")), place)
     if add_assets is not None:
         add_assets(spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
     if values.get("exclude-node"):
         apply_excluded(values["exclude-node"], spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
-    refuse_unknown(values)
+    refuse_unsupported(values)
     for name, like in kind.alike:
         if not like and values.get(without_claims(role_of(table, name))):
             _drop_claims(spec, name, table)
@@ -86,9 +86,9 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
             _make_alike(spec, name, like, table)
 
 
-def refuse_unknown(values: Mapping[str, Any]) -> None:
+def refuse_unsupported(values: Mapping[str, Any]) -> None:
     """Refuse flags of the runai CLI that the API has no property for."""
-    for name, why in NOT_CARRIED.items():
+    for name, why in UNSUPPORTED.items():
         if values.get(name) and str(values[name]).lower() not in ("none", "false"):
             raise UsageError(f"--{name} is not supported: {why}.")
 
@@ -139,16 +139,16 @@ def apply_excluded(nodes: Sequence[str], spec: Json) -> None:
             term.setdefault("matchExpressions", []).append(excluded)
 
 
-def apply_words(words: list[str] | None, is_command: bool, spec: Json) -> None:
+def apply_arguments(arguments: list[str] | None, is_command: bool, spec: Json) -> None:
     """The arguments after `--` are the image's arguments, or with --command the command. REST takes one text each."""
-    if words is None:
+    if arguments is None:
         return
-    if not words:
+    if not arguments:
         raise UsageError("There is no argument after --.")
     if not is_command:
-        spec["args"] = shlex.join(words)
+        spec["args"] = shlex.join(arguments)
         return
-    spec["command"] = shlex.join(words[:1])
+    spec["command"] = shlex.join(arguments[:1])
     spec.pop("args", None)
-    if words[1:]:
-        spec["args"] = shlex.join(words[1:])
+    if arguments[1:]:
+        spec["args"] = shlex.join(arguments[1:])

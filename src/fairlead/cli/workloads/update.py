@@ -5,11 +5,11 @@ Every kind that declares such members has this verb; no kind and no field is kno
 
 from typing import Any
 
-from fairlead.cli.command import Command, Invocation, one
+from fairlead.cli.command import Command, Invocation, with_article
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
-from fairlead.cli.workloads.submit_flags import apply_words
+from fairlead.cli.workloads.submit_flags import apply_arguments
 from fairlead.cli.workloads.workload import act_on_each
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
@@ -22,7 +22,7 @@ def update_command(kind: KindEntry) -> Command:
     flags = tuple(as_flag(entry) for entry in table)
     return Command(
         "update",
-        f"Change {one(kind.noun)} while it runs; the old revision serves until the new one is ready",
+        f"Change {with_article(kind.noun)} while it runs; the old revision serves until the new one is ready",
         lambda call: _update(call, kind, table),
         (PROJECT, _WORDS, *(flag for flag in flags if flag.name != _WORDS.name)),
         "NAME",
@@ -39,14 +39,14 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
     given = {name: value for name, value in invocation.parsed.values.items() if name != _WORDS.name}
     apply_flags(table, given, wanted)
     if invocation.parsed.trailing is not None:
-        apply_words(invocation.parsed.trailing, bool(invocation.get(_WORDS.name)), wanted)
+        apply_arguments(invocation.parsed.trailing, bool(invocation.get(_WORDS.name)), wanted)
     if not wanted:
         raise UsageError("Nothing to change. Use a flag, or put arguments after --.")
 
-    def update(session: ServerSession, found: Json) -> None:
+    def update(session: ServerSession, workload: Json) -> None:
         client = session.client.kind(kind.key)
-        before = client.get(found["id"])["spec"] or {}
-        client.update(found["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})
+        before = client.get(workload["id"])["spec"] or {}
+        client.update(workload["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})
 
     return act_on_each(invocation, kind.title, "update", update)
 

@@ -25,12 +25,12 @@ def commands(_noun: str) -> tuple[Command, ...]:
 def _links(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     try:
-        found = session.workload(invocation.names[0])
-        links = session.client.request("POST", f"/api/v1/workloads/{found['id']}/sign-in-links")["links"]
+        workload = session.workload(invocation.names[0])
+        links = session.client.request("POST", f"/api/v1/workloads/{workload['id']}/sign-in-links")["links"]
         for link in links:
             session.console.data(link["url"] if invocation.get("plain") else link["signInUrl"])
         if not links:
-            session.console.complain(f"{found['name']} exposes no URL that you can open; it is {found['phase']}.")
+            session.console.complain(f"{workload['name']} exposes no URL that you can open; it is {workload['phase']}.")
         return OK if links else FAILED
     finally:
         session.close()

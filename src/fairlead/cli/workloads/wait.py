@@ -4,7 +4,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
 from fairlead.cli.session.session import NameNotFound, ServerSession
-from fairlead.cli.workloads.follow import narrate
+from fairlead.cli.workloads.follow import progress_line
 from fairlead.cli.workloads.workload import read_phase
 from fairlead.client import ServerError, Unreachable
 from fairlead.client.client import ENDED
@@ -45,14 +45,14 @@ def _wait(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     name = invocation.names[0]
     try:
-        found = session.workload(name)
+        workload = session.workload(name)
     except NameNotFound:
         # A script that deletes and then waits may start after the deletion is complete.
         if _DELETED not in wanted or not session.was_deleted(name):
             raise
         code = OK
     else:
-        code = wait_for(session, found["id"], wanted, invocation.get("timeout"))
+        code = wait_for(session, workload["id"], wanted, invocation.get("timeout"))
     session.close()
     return code
 
@@ -78,18 +78,20 @@ def wait_for(session: ServerSession, workload_id: str, wanted: set[str], timeout
 
 
 def _wait_once(session: ServerSession, workload_id: str, wanted: set[str], timeout: float | None) -> int:
-    told = ""
-    for found in session.client.changes(workload_id, timeout):
-        reached = _DELETED if found.get("deletedAt") else found["phase"]
+    shown = ""
+    for workload in session.client.changes(workload_id, timeout):
+        reached = _DELETED if workload.get("deletedAt") else workload["phase"]
         if reached in wanted:
             session.console.clear()
             return OK
         if reached == _DELETED or (reached in ENDED and _DELETED not in wanted):
-            message = found.get("phaseMessage") or ""
-            session.console.complain(f"{found['name']} is {reached} and will not change any more. {message}".rstrip())
+            message = workload.get("phaseMessage") or ""
+            session.console.complain(
+                f"{workload['name']} is {reached} and will not change any more. {message}".rstrip()
+            )
             return ENDED_OTHERWISE
-        text = narrate(session, found)
-        if text != told:
+        text = progress_line(session, workload)
+        if text != shown:
             session.console.live(text)
-            told = text
+            shown = text
     raise Unreachable("The server closed the stream of changes.")

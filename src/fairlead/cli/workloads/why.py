@@ -21,36 +21,36 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def show_why(invocation: Invocation) -> int:
     session = ServerSession(invocation)
-    found = session.workload(invocation.names[0])
-    told = session.client.explanation(found["id"])
-    if not session.show({name: value for name, value in told.items() if name != "values"}, found["name"]):
-        _show(session, found, told)
+    workload = session.workload(invocation.names[0])
+    explanation = session.client.explanation(workload["id"])
+    if not session.show({name: value for name, value in explanation.items() if name != "values"}, workload["name"]):
+        _show(session, workload, explanation)
     session.close()
     return OK
 
 
-def _show(session: ServerSession, found: Json, told: Json) -> None:
+def _show(session: ServerSession, workload: Json, explanation: Json) -> None:
     console = session.console
-    waiting = told.get("waiting")
-    console.data(f"{told['name']} is {told['phase']}{_since(found)}.")
+    waiting = explanation.get("waiting")
+    console.data(f"{explanation['name']} is {explanation['phase']}{_since(workload)}.")
     if waiting:
-        _show_waiting(session, found, waiting)
-    elif told.get("message"):
-        console.data(told["message"])
-    if told.get("retryAt"):
-        console.data(f"Next attempt at {shown_time(told['retryAt'])}.")
-    last = told.get("lastEviction")
-    if last and told["phase"] not in _ENDED:
+        _show_waiting(session, workload, waiting)
+    elif explanation.get("message"):
+        console.data(explanation["message"])
+    if explanation.get("retryAt"):
+        console.data(f"Next attempt at {shown_time(explanation['retryAt'])}.")
+    last = explanation.get("lastEviction")
+    if last and explanation["phase"] not in _ENDED:
         console.data("")
         console.data(console.paint("Last eviction", "bold"))
         console.data(f"{shown_time(last['at'])}: {last['message']}")
 
 
-def _since(found: Json) -> str:
-    return f" since {shown_time(found['phaseUpdatedAt'])}" if found.get("phaseUpdatedAt") else ""
+def _since(workload: Json) -> str:
+    return f" since {shown_time(workload['phaseUpdatedAt'])}" if workload.get("phaseUpdatedAt") else ""
 
 
-def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
+def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None:
     console = session.console
     console.data(waiting["message"])
     if waiting.get("counted"):
@@ -59,7 +59,7 @@ def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
         _title(session, "Node pools, in the order in which they are tried")
         for pool in waiting["pools"]:
             console.data(f"{pool['nodePool']}: {pool['message']}")
-    resource = "gpu" if _asked_gpus(found) else "cpu"
+    resource = "gpu" if _requested_gpus(workload) else "cpu"
     unit = {"gpu": "GPU", "cpu": "CPU"}[resource]
     _title(session, f"{unit}s: quotas and shares")
     _table(session, _owner_columns(resource), waiting["owners"])
@@ -74,8 +74,8 @@ def _show_waiting(session: ServerSession, found: Json, waiting: Json) -> None:
         console.data(f"- {remedy}")
 
 
-def _asked_gpus(found: Json) -> float:
-    asked = (found.get("podsRequestedResources") or {}).get("gpu") or {}
+def _requested_gpus(workload: Json) -> float:
+    asked = (workload.get("podsRequestedResources") or {}).get("gpu") or {}
     return float(asked.get("request") or 0)
 
 
@@ -119,11 +119,11 @@ def _holder_columns(resource: str) -> tuple[TableColumn, ...]:
 
 
 def _remark(row: Json) -> str:
-    words = []
+    remarks = []
     if row["isEnding"]:
-        words.append("ending")
+        remarks.append("ending")
     if row["isOverQuota"]:
-        words.append("project over quota")
+        remarks.append("project over quota")
     if not row["preemptible"]:
-        words.append("not preemptible")
-    return ", ".join(words)
+        remarks.append("not preemptible")
+    return ", ".join(remarks)

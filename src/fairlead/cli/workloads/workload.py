@@ -102,7 +102,7 @@ _WITHOUT_EFFECT = {
 
 
 def commands(noun: str) -> tuple[Command, ...]:
-    found = {
+    by_noun = {
         "list": Command("list", "List workloads", _list_any, (*LIST_FLAGS, *_TYPE_FLAGS), aliases=("ls",)),
         "describe": Command(
             "describe", "Show a workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
@@ -112,7 +112,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         ),
         "delete": Command("delete", "Delete workloads", _delete, (PROJECT,), "NAME...", 1, None, completes="workload"),
     }
-    return (found[noun]._replace(verb=""),) if noun in found else tuple(found.values())
+    return (by_noun[noun]._replace(verb=""),) if noun in by_noun else tuple(by_noun.values())
 
 
 _TYPE_FLAGS = (
@@ -208,17 +208,21 @@ def yes(value: bool) -> str:
 
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:
     session = ServerSession(invocation)
-    found = session.client.workload(session.workload(invocation.names[0], title)["id"])
+    workload = session.client.workload(session.workload(invocation.names[0], title)["id"])
     form = chosen_format(invocation, session.settings)
     if form == "name":
-        session.console.data(found["name"])
+        session.console.data(workload["name"])
     elif form in _DIALECTS:
-        session.console.data(session.client.written(found["id"], form).rstrip("\n"))
+        session.console.data(session.client.written(workload["id"], form).rstrip("\n"))
     elif form == "json":
-        whole = {**found, "pods": session.client.pods(found["id"]), "events": session.client.events(found["id"])}
+        whole = {
+            **workload,
+            "pods": session.client.pods(workload["id"]),
+            "events": session.client.events(workload["id"]),
+        }
         session.console.data(render(session.console, form, whole))
     else:
-        describe(session, found)
+        describe(session, workload)
     session.close()
     return OK
 
@@ -229,11 +233,11 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     name = invocation.names[0] if invocation.names else invocation.get("name")
     if not name:
         raise UsageError("No workload given. Pass its name.")
-    found = session.workload(name, title)
+    workload = session.workload(name, title)
     if invocation.get("wait-timeout") is not None or invocation.get("follow"):
-        wait_for_pod(session, found["id"], invocation.get("wait-timeout"))
-    check_container(session, found)
-    for piece in session.client.logs(found["id"], **_log_query(invocation)):
+        wait_for_pod(session, workload["id"], invocation.get("wait-timeout"))
+    check_container(session, workload)
+    for piece in session.client.logs(workload["id"], **_log_query(invocation)):
         session.console.raw(piece)
     session.close()
     return OK
@@ -268,11 +272,11 @@ def act_on_each(
     code = OK
     for name in invocation.names:
         try:
-            found = session.workload(name, title)
-            act(session, found)
-            has_effect = found["phase"] not in _WITHOUT_EFFECT.get(verb, ())
-            said = f"{verb} requested" if has_effect else f"is {found['phase']}, so {verb} has no effect"
-            session.console.say(f"{name}: {said}.")
+            workload = session.workload(name, title)
+            act(session, workload)
+            has_effect = workload["phase"] not in _WITHOUT_EFFECT.get(verb, ())
+            outcome = f"{verb} requested" if has_effect else f"is {workload['phase']}, so {verb} has no effect"
+            session.console.say(f"{name}: {outcome}.")
         except ClientError as error:
             session.console.complain(f"fairlead: {name}: {render_error(error)}")
             code = code or exit_code(error)
@@ -284,9 +288,9 @@ def _delete(invocation: Invocation) -> int:
     return act_on_each(invocation, None, "delete", _delete_one)
 
 
-def _delete_one(session: ServerSession, found: Json) -> None:
+def _delete_one(session: ServerSession, workload: Json) -> None:
     for key, entry in load_kinds().items():
-        if entry.title == found["type"]:
-            session.client.kind(key).delete(found["id"])
+        if entry.title == workload["type"]:
+            session.client.kind(key).delete(workload["id"])
             return
-    raise ClientError(f"This version of `fairlead` does not know workloads of type {found['type']}.")
+    raise ClientError(f"This version of `fairlead` does not know workloads of type {workload['type']}.")

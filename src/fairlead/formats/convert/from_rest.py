@@ -79,5 +79,5 @@ def _kind_of(request: dict[str, Any]) -> Kind:
 
 def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> IntermediateWorkload:
     """Read a creation request that the caller has built, with the project and the place where it was named."""
-    found = read_request(body, KINDS[kind])
-    return msgspec.structs.replace(found, project=project, project_path=project_path)
+    workload = read_request(body, KINDS[kind])
+    return msgspec.structs.replace(workload, project=project, project_path=project_path)

@@ -31,7 +31,7 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
     """The workloads of a text. `kind` is used for dialects that do not name one."""
     first = kind or next(iter(KINDS.values()))
     if dialect == SBATCH:
-        return [_found(first, read_sbatch(text))]
+        return [_from_task(first, read_sbatch(text))]
     documents, issues = read_tree(text, file)
     if issues:
         raise Unconvertible([str(issue) for issue in issues])
@@ -40,7 +40,7 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
         raise Unconvertible(lines_of(file, ["The text contains something that is not an object."]))
     if dialect == REST:
         return [read_request(plain, kind, file) for plain in plains]
-    return [_found(first, _read_foreign(plain, dialect, file)) for plain in plains]
+    return [_from_task(first, _read_foreign(plain, dialect, file)) for plain in plains]
 
 
 def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> ForeignTask:
@@ -52,9 +52,9 @@ def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> ForeignTask
         raise Unconvertible(lines_of(file, [line])) from error
 
 
-def _found(kind: Kind, found: ForeignTask) -> IntermediateWorkload:
+def _from_task(kind: Kind, task: ForeignTask) -> IntermediateWorkload:
     return IntermediateWorkload(
-        kind=kind, name=_label(found.name), project=found.project, spec=found.spec, losses=list(found.losses)
+        kind=kind, name=_label(task.name), project=task.project, spec=task.spec, losses=list(task.losses)
     )
 
 

@@ -35,8 +35,8 @@ def read_files(
     """
     manifests, issues = [], []
     for file, text in files:
-        found, wrong = read_manifests(text, file)
-        manifests += found
+        documents, wrong = read_manifests(text, file)
+        manifests += documents
         issues += wrong
     if namespace is not None and any(not manifest.namespace for manifest in manifests):
         manifests = [_in_namespace(manifest, namespace()) for manifest in manifests]
@@ -77,7 +77,7 @@ def _template_file(manifest: Manifest) -> TemplateFile:
     return TemplateFile(name=manifest.object_name, namespace=manifest.namespace, manifest=text)
 
 
-def kept_template(id: str, kind: str, manifest: str) -> ServerTemplate:
+def server_template(id: str, kind: str, manifest: str) -> ServerTemplate:
     """A template of the server, for `fetch`; `kind` is its title in lists."""
     key = next((key for key, one in KINDS.items() if one.title == kind), "")
     return ServerTemplate(id, key, manifest)

@@ -13,7 +13,7 @@ def render(
 ) -> ConversionResult:
     """The command line; `table` is the result of `flag_table` for the kind, if the caller has it already."""
     command, spec = _command(workload)
-    flags, words, losses = render_command(workload.kind, spec, table)
+    flags, arguments, losses = render_command(workload.kind, spec, table)
     losses = workload.losses + below_spec(workload.kind, losses)
     line = [program, *command, "submit"]
     if workload.is_prefix:
@@ -28,13 +28,13 @@ def render(
         losses.append(
             Loss(path="spec.active", reason="a command always submits; suspend the workload afterwards", value=False)
         )
-    whole = [*line, *flags, *(["--", *words] if words else [])]
-    return ConversionResult(text=render_line(line, flags, words), plain=whole, losses=losses)
+    whole = [*line, *flags, *(["--", *arguments] if arguments else [])]
+    return ConversionResult(text=render_line(line, flags, arguments), plain=whole, losses=losses)
 
 
 def _command(workload: IntermediateWorkload) -> tuple[tuple[str, ...], dict[str, Any]]:
     """The words of the command, and the spec for the flags: the command of a sub-type sets a member by itself."""
-    for words, (member, value) in workload.kind.subtypes:
+    for command, (member, value) in workload.kind.subtypes:
         if workload.spec.get(member) == value:
-            return words, {name: inner for name, inner in workload.spec.items() if name != member}
+            return command, {name: inner for name, inner in workload.spec.items() if name != member}
     return workload.kind.command, workload.spec

@@ -29,33 +29,35 @@ def render(workload: IntermediateWorkload) -> ConversionResult:
     )
 
 
-def rendered_objects(
+def render_objects(
     workload: IntermediateWorkload, objects: list[dict[str, Any]], losses: list[Loss]
 ) -> ConversionResult:
     """Kubernetes objects that the caller has rendered, as text."""
-    around = []
+    new_losses = []
     if workload.is_prefix:
         reason = "objects have exactly this name; the server would add random characters"
-        around.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
+        new_losses.append(Loss(path="useGivenNameAsPrefix", reason=reason, value=True))
     if not workload.is_active:
         reason = "objects run when they are applied; suspend the workload on the server"
-        around.append(Loss(path="spec.active", reason=reason, value=False))
+        new_losses.append(Loss(path="spec.active", reason=reason, value=False))
     return ConversionResult(
-        text=render_yaml(*objects), plain=objects, losses=workload.losses + around + below_spec(workload.kind, losses)
+        text=render_yaml(*objects),
+        plain=objects,
+        losses=workload.losses + new_losses + below_spec(workload.kind, losses),
     )
 
 
 def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
     """Paths at which two specs differ in meaning: null and default values are the same as not given."""
-    first, second = _meant(kind, now), _meant(kind, wanted)
+    first, second = _effective_leaves(kind, now), _effective_leaves(kind, wanted)
     return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
 
 
-def _meant(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+def _effective_leaves(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+    meant = {}
     for path, value in leaves(spec).items():
         field = declared(kind, path)
         is_default = field is not None and field.about.default is not None and field.about.default == value
         if value is not None and value not in ([], {}) and not is_default:
-            found[path] = value
-    return found
+            meant[path] = value
+    return meant

@@ -11,14 +11,14 @@ from typing import Any
 from msgspec import UNSET
 
 from fairlead.formats.flags.table import Entry, flag_table
-from fairlead.formats.losses import Loss, Source, carried, leaves
+from fairlead.formats.losses import Loss, Source, converted, leaves
 from fairlead.kinds.kind import Kind
 from fairlead.model.command_words import split_words
 
 _NO_FLAG = "no flag can set it"
 
 
-class _Unsayable(Exception):
+class _Inexpressible(Exception):
     """A text that the parser of flags would read differently."""
 
 
@@ -44,15 +44,15 @@ def render_command(
     for path, entries in lists.items():
         for number, item in source.items(path, excluded_too=True):
             flags += _item(entries, source, f"{path}[{number}]", item)
-    words = _words(source, flags)
+    arguments = _render_arguments(source, flags)
     losses = source.losses + [_left_over(path, value) for path, value in source.left.items()]
-    arriving = carried(spec, losses)
+    arriving = converted(spec, losses)
     for name, like in kind.mirrored_members:
         if like:
             flags += _apart(arriving, name, like)
         else:
             losses += _filled_in(table, arriving, name)
-    return flags, words, losses
+    return flags, arguments, losses
 
 
 def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
@@ -92,7 +92,7 @@ def _scalar(entry: Entry, source: Source) -> list[str]:
         return []
     try:
         text = _flag_text(entry, value)
-    except _Unsayable as unsayable:
+    except _Inexpressible as unsayable:
         source.lose(path, str(unsayable))
         return []
     for taken in (path, *preset):
@@ -104,7 +104,7 @@ def _object(entry: Entry, source: Source) -> list[str]:
     """Nothing if a member cannot be set: the flags of single members set what they can."""
     try:
         text, taken = _part_texts(entry, source, entry["path"])
-    except _Unsayable:
+    except _Inexpressible:
         return []
     for path in taken:
         source.take(path)
@@ -115,15 +115,15 @@ def _flag_text(entry: Entry, value: Any) -> str | None:
     form = entry["form"]
     if form == "switch":
         if "constant" in entry and value != entry["constant"]:
-            raise _Unsayable(_NO_FLAG)
+            raise _Inexpressible(_NO_FLAG)
         return None if value == entry.get("constant", True) else "false"
     if form == "duration":
         if value <= 0 or int(float(value)) != value:
-            raise _Unsayable("a time of 0 means not given on a command line")
+            raise _Inexpressible("a time of 0 means not given on a command line")
         return f"{value}s"
     if form == "list":
         if not value or any(not word or "," in word for word in value):
-            raise _Unsayable("is a list of words; they cannot be empty or contain commas")
+            raise _Inexpressible("is a list of words; they cannot be empty or contain commas")
         return ",".join(value)
     return _typed(entry["type"], value)
 
@@ -132,7 +132,7 @@ def _typed(kind: str, value: Any) -> str:
     if kind == "number":
         text = repr(value)
         if float(text) != value:
-            raise _Unsayable("has more digits than the command line can read")
+            raise _Inexpressible("has more digits than the command line can read")
         return text
     return str(value)
 
@@ -146,7 +146,7 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
             continue
         try:
             said = _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
-        except _Unsayable:
+        except _Inexpressible:
             continue
         text, taken = said
         if text and (best is None or _reach(taken, here) > _reach(best[1], here)):
@@ -171,12 +171,12 @@ def _reach(taken: list[str], here: str) -> tuple[int, int]:
 
 def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] | None:
     """What the flag sets by itself; None if the item has another value. The item must have a preset that is true."""
-    found = [(f"{here}.{path}", constant) for path, constant in entry.get("preset", {}).items()]
-    for path, constant in found:
+    presets = [(f"{here}.{path}", constant) for path, constant in entry.get("preset", {}).items()]
+    for path, constant in presets:
         value = source.peek(path)
         if value != constant and not (value is UNSET and constant is False):
             return None
-    return found
+    return presets
 
 
 def _pair(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
@@ -184,10 +184,10 @@ def _pair(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
     paths = [f"{here}.{path}" for path in entry["pair"]]
     values = [source.peek(path) for path in paths]
     if any(value is UNSET for value in values):
-        raise _Unsayable(_NO_FLAG)
+        raise _Inexpressible(_NO_FLAG)
     texts = [str(value) for value in values]
     if not texts[0] or "=" in texts[0] or any(entry.get("separator", "\0") in text for text in texts[1:2]):
-        raise _Unsayable(_NO_FLAG)
+        raise _Inexpressible(_NO_FLAG)
     return f"{texts[0]}={entry.get('separator', '').join(texts[1:])}", paths
 
 
@@ -197,12 +197,12 @@ def _parts(entry: Entry, source: Source, here: str, item: dict[str, Any]) -> tup
         return _part_texts(entry, source, here)
     inner = item.get(wrap)
     if not inner or not all(isinstance(one, dict) for one in inner):
-        raise _Unsayable(_NO_FLAG)
+        raise _Inexpressible(_NO_FLAG)
     texts, taken = [], []
     for number in range(len(inner)):
         text, paths = _part_texts(entry, source, f"{here}.{wrap}[{number}]")
         if ";" in text or not text:
-            raise _Unsayable(_NO_FLAG)
+            raise _Inexpressible(_NO_FLAG)
         texts.append(text)
         taken += paths
     return ";".join(texts), taken
@@ -227,15 +227,15 @@ def _part_texts(entry: Entry, source: Source, here: str) -> tuple[str, list[str]
 
 def _pairs_of(part: Entry, source: Source, path: str) -> tuple[Any, list[str]]:
     left, right = part["pair"]
-    found, taken, number = [], [], 0
+    pairs, taken, number = [], [], 0
     while source.peek(f"{path}[{number}].{left}") is not UNSET:
         key, value = f"{path}[{number}].{left}", f"{path}[{number}].{right}"
         if "=" in source.peek(key) or source.peek(value) is UNSET:
-            raise _Unsayable(_NO_FLAG)
-        found.append(f"{source.peek(key)}={source.peek(value)}")
+            raise _Inexpressible(_NO_FLAG)
+        pairs.append(f"{source.peek(key)}={source.peek(value)}")
         taken += [key, value]
         number += 1
-    return (found or UNSET), taken
+    return (pairs or UNSET), taken
 
 
 def _part_text(part: Entry, value: Any) -> str:
@@ -246,36 +246,36 @@ def _part_text(part: Entry, value: Any) -> str:
     if isinstance(value, list):
         text = ":".join(value)
         if any(not word or ":" in word for word in value):
-            raise _Unsayable(_NO_FLAG)
+            raise _Inexpressible(_NO_FLAG)
     else:
         text = _typed(part.get("type", "string"), value)
     if "," in text:
-        raise _Unsayable(_NO_FLAG)
+        raise _Inexpressible(_NO_FLAG)
     return f"{name}={text}"
 
 
-def _words(source: Source, flags: list[str]) -> list[str]:
+def _render_arguments(source: Source, flags: list[str]) -> list[str]:
     """Command and arguments: the first word of the command is the program, all others are arguments."""
     command, arguments = source.peek("command"), source.peek("args")
     if command is UNSET:
         return _arguments(source, flags, arguments)
     try:
-        words = [*split_words(command), *(split_words(arguments) if arguments is not UNSET else ())]
+        arguments_given = [*split_words(command), *(split_words(arguments) if arguments is not UNSET else ())]
     except ValueError:
         source.lose("command", "has an unclosed quote")
         return []
-    if not words or not split_words(command):
+    if not arguments_given or not split_words(command):
         source.lose("command", "is empty")
         return []
     flags.append("--command")
     reason = "the command line has one program and its arguments; together they are the same"
-    for path, was, now in (("command", command, words[:1]), ("args", arguments, words[1:])):
+    for path, was, now in (("command", command, arguments_given[:1]), ("args", arguments, arguments_given[1:])):
         text = shlex.join(now) if now else UNSET
         if text == was:
             source.take(path)
         elif text is not UNSET or was is not UNSET:
             source.lose(path, reason, text)
-    return words
+    return arguments_given
 
 
 def _arguments(source: Source, flags: list[str], arguments: Any) -> list[str]:
@@ -283,18 +283,18 @@ def _arguments(source: Source, flags: list[str], arguments: Any) -> list[str]:
         return []
     source.take("args")
     try:
-        words = list(split_words(arguments))
+        quoted = list(split_words(arguments))
     except ValueError:
-        words = []
-    if words and shlex.join(words) == arguments:
-        return words
+        quoted = []
+    if quoted and shlex.join(quoted) == arguments:
+        return quoted
     flags.append(f"--args={arguments}")
     return []
 
 
-def render_line(program: Iterable[str], flags: list[str], words: list[str]) -> str:
+def render_line(program: Iterable[str], flags: list[str], arguments: list[str]) -> str:
     """The complete command, quoted for a shell, one flag per line."""
     parts = [shlex.join(program), *(shlex.quote(flag) for flag in flags)]
-    if words:
-        parts.append(f"-- {shlex.join(words)}")
+    if arguments:
+        parts.append(f"-- {shlex.join(arguments)}")
     return " \\\n  ".join(parts) + "\n"

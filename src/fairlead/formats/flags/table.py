@@ -56,14 +56,14 @@ def _members(field: Field, flag: FlagDeclaration, path: str) -> list[Entry]:
 
 def _leaves(struct: Any, path: str) -> list[tuple[Field, str]]:
     """The members of an item that carry values, with their paths; a list of objects counts as one."""
-    found = []
+    leaves = []
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
         if field.struct is not None and not field.is_list:
-            found += _leaves(field.struct, here)
+            leaves += _leaves(field.struct, here)
         else:
-            found.append((field, here))
-    return found
+            leaves.append((field, here))
+    return leaves
 
 
 def _entry(field: Field, flag: FlagDeclaration, path: str) -> Entry:

@@ -75,7 +75,7 @@ def _inside(plain: Any, path: str) -> dict[str, Any]:
 
 
 def _read_environment(source: Source, main: dict[str, Any], spec: dict[str, Any]) -> None:
-    found = []
+    variables = []
     for number, item in enumerate(main.get("env") or ()):
         here = f"{_MAIN}.env[{number}]"
         variable: dict[str, Any] = {"name": item.get("name")}
@@ -91,9 +91,9 @@ def _read_environment(source: Source, main: dict[str, Any], spec: dict[str, Any]
             variable["podFieldRef"] = {"path": path}
         if len(variable) == 2:
             source.take(f"{here}.name")
-            found.append(variable)
-    if found:
-        spec["environmentVariables"] = found
+            variables.append(variable)
+    if variables:
+        spec["environmentVariables"] = variables
 
 
 def _read_resources(source: Source, main: dict[str, Any], spec: dict[str, Any]) -> None:
@@ -241,10 +241,10 @@ def _read_metadata(source: Source, job: dict[str, Any], spec: dict[str, Any]) ->
             if value is not UNSET:
                 spec[name] = value
     for kind in ("labels", "annotations"):
-        found = []
+        entries = []
         for key in _inside(job, f"spec.template.metadata.{kind}"):
             value = source.take(f"spec.template.metadata.{kind}.{key}")
             if value is not UNSET:
-                found.append({"name": key, "value": str(value)})
-        if found:
-            spec[kind] = found
+                entries.append({"name": key, "value": str(value)})
+        if entries:
+            spec[kind] = entries

@@ -53,7 +53,7 @@ def read_sbatch(text: str) -> ForeignTask:
 
 
 def _options(text: str) -> list[tuple[str, str]]:
-    found = []
+    options = []
     for line in text.splitlines():
         stripped = line.strip()
         if stripped and not stripped.startswith("#"):
@@ -61,23 +61,23 @@ def _options(text: str) -> list[tuple[str, str]]:
         if not stripped.startswith("#SBATCH"):
             continue
         try:
-            words = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
+            options_of_line = shlex.split(stripped.removeprefix("#SBATCH"), comments=True)
         except ValueError:
             # An unclosed quote: the line is listed as a loss.
-            found.append((stripped.removeprefix("#SBATCH").strip(" -"), ""))
+            options.append((stripped.removeprefix("#SBATCH").strip(" -"), ""))
             continue
-        while words:
-            word = words.pop(0)
+        while options_of_line:
+            word = options_of_line.pop(0)
             name, _, value = word.lstrip("-").partition("=")
             if word.startswith("--"):
-                if "=" not in word and words and not words[0].startswith("-"):
-                    value = words.pop(0)
+                if "=" not in word and options_of_line and not options_of_line[0].startswith("-"):
+                    value = options_of_line.pop(0)
             else:
                 name, value = _SHORT.get(word[1:2], word[1:2]), word[2:]
-                if not value and words and not words[0].startswith("-"):
-                    value = words.pop(0)
-            found.append((name, value))
-    return found
+                if not value and options_of_line and not options_of_line[0].startswith("-"):
+                    value = options_of_line.pop(0)
+            options.append((name, value))
+    return options
 
 
 def _script(text: str) -> str:

@@ -88,9 +88,9 @@ def _accelerator(text: Any) -> tuple[int, str]:
     if isinstance(text, dict):
         name, number = next(iter(text.items()), ("", 1))
         return int(count(number) or 1), str(name)
-    words = str(text).split(":")
-    numbers = [word for word in words if word.isdecimal()]
-    names = [word for word in words if not word[:1].isdigit()]
+    parts = str(text).split(":")
+    numbers = [word for word in parts if word.isdecimal()]
+    names = [word for word in parts if not word[:1].isdigit()]
     return int(numbers[0]) if numbers else 1, names[0] if names else ""
 
 
@@ -149,16 +149,16 @@ def read_dstack(task: dict[str, Any]) -> ForeignTask:
 
 
 def _read_ports(spec: dict[str, Any], source: Source) -> None:
-    found = []
+    ports = []
     given = _taken(source, "ports")
     for number, port in enumerate(given if isinstance(given, list) else ()):
         inside = str(port).rpartition(":")[2]
         if inside.isascii() and inside.isdecimal() and len(inside) < 6:
-            found.append({"container": int(inside), "serviceType": "ClusterIP"})
+            ports.append({"container": int(inside), "serviceType": "ClusterIP"})
         else:
             source.losses.append(Loss(path=f"ports[{number}]", reason="is not a port", value=port))
-    if found:
-        spec["ports"] = found
+    if ports:
+        spec["ports"] = ports
 
 
 def _named(source: Source) -> str:

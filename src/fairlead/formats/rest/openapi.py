@@ -17,19 +17,19 @@ _FORMAT_BOUNDS = {"int32": (INT32_MIN, INT32_MAX), "int64": (INT64_MIN, INT64_MA
 
 def schemas(kind: Kind) -> dict[str, Schema]:
     """The components of a kind: its creation request, its object, and every object inside them, by name."""
-    found: dict[str, Schema] = {}
-    found[f"{kind.title}CreationRequest"] = struct_schema(request_type(kind), False, found)
+    components: dict[str, Schema] = {}
+    components[f"{kind.title}CreationRequest"] = struct_schema(request_type(kind), False, components)
     if kind.changes is not None:
         request = ChangeRequest[kind.changes]  # type: ignore[name-defined]  # made at run time
-        found[f"{kind.title}UpdateRequest"] = struct_schema(request, False, found)
-    found[kind.title] = struct_schema(object_type(kind), False, found)
-    return found
+        components[f"{kind.title}UpdateRequest"] = struct_schema(request, False, components)
+    components[kind.title] = struct_schema(object_type(kind), False, components)
+    return components
 
 
-def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
+def struct_schema(struct: Any, nullable: bool, components: dict[str, Schema]) -> Schema:
     """The schema of one object; the objects inside it are added to `schemas` by name."""
     fields = fields_of(struct)
-    schema: Schema = {"type": "object", "properties": {field.rest: _property(field, found) for field in fields}}
+    schema: Schema = {"type": "object", "properties": {field.rest: _property(field, components) for field in fields}}
     required = [field.rest for field in fields if field.required]
     if required:
         schema["required"] = required
@@ -42,20 +42,20 @@ def struct_schema(struct: Any, nullable: bool, found: dict[str, Schema]) -> Sche
     return schema
 
 
-def _reference(struct: Any, nullable: bool, found: dict[str, Schema]) -> Schema:
+def _reference(struct: Any, nullable: bool, components: dict[str, Schema]) -> Schema:
     """A reference to the object's component. The component itself allows null: nothing beside a reference counts."""
     name = struct.__name__.removesuffix("Spec") + ("Spec" if nullable else "SpecValue")
-    if name not in found:
-        found[name] = {}
-        found[name] = struct_schema(struct, nullable, found)
+    if name not in components:
+        components[name] = {}
+        components[name] = struct_schema(struct, nullable, components)
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _property(field: Field, found: dict[str, Schema]) -> Schema:
+def _property(field: Field, components: dict[str, Schema]) -> Schema:
     if field.struct is not None and not field.is_list:
         # The description wraps the reference: beside it, it would be ignored.
-        return {"allOf": [_reference(field.struct, field.nullable, found)], "description": describe(field)}
-    schema = _shape(field.shape, field, found)
+        return {"allOf": [_reference(field.struct, field.nullable, components)], "description": describe(field)}
+    schema = _shape(field.shape, field, components)
     schema.update({key: value for key, value in field.schema.items() if key != "items"})
     if schema.get("pattern", "") is None:
         del schema["pattern"]
@@ -70,23 +70,25 @@ def _property(field: Field, found: dict[str, Schema]) -> Schema:
 def describe(field: Field) -> str:
     """The meaning of a property, its unit and its default, in one text."""
     about = field.about
-    words = [about.text]
+    sentences = [about.text]
     if about.unit:
-        words.append(f"In {about.unit}.")
+        sentences.append(f"In {about.unit}.")
     if about.mandatory and not field.required:
-        words.append("Required.")
+        sentences.append("Required.")
     if about.default is not None:
-        words.append(f"Default: {str(about.default).lower() if isinstance(about.default, bool) else about.default}.")
+        sentences.append(
+            f"Default: {str(about.default).lower() if isinstance(about.default, bool) else about.default}."
+        )
     elif about.default_text:
-        words.append(f"Default: {about.default_text}.")
+        sentences.append(f"Default: {about.default_text}.")
     if about.surface != "contract":
-        words.append("From an older version of the API.")
-    return " ".join(words)
+        sentences.append("From an older version of the API.")
+    return " ".join(sentences)
 
 
-def _shape(shape: Any, field: Field, found: dict[str, Schema]) -> Schema:
+def _shape(shape: Any, field: Field, components: dict[str, Schema]) -> Schema:
     if isinstance(shape, inspect.VarTupleType):
-        schema: Schema = {"type": "array", "items": _item(field, found)}
+        schema: Schema = {"type": "array", "items": _item(field, components)}
         return schema if shape.max_length is None else {**schema, "maxItems": shape.max_length}
     if isinstance(shape, inspect.BoolType):
         return {"type": "boolean"}
@@ -104,10 +106,10 @@ def _shape(shape: Any, field: Field, found: dict[str, Schema]) -> Schema:
     raise TypeError(f"{field.rest} is declared as {shape}, which has no schema")
 
 
-def _item(field: Field, found: dict[str, Schema]) -> Schema:
+def _item(field: Field, components: dict[str, Schema]) -> Schema:
     if field.struct is not None:
-        return _reference(field.struct, field.item_nullable, found)
-    schema = _shape(field.item, field, found)
+        return _reference(field.struct, field.item_nullable, components)
+    schema = _shape(field.item, field, components)
     if field.item_nullable:
         schema["nullable"] = True
     return schema

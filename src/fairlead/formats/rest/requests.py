@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta
 
-from fairlead.formats.check import SchemaViolation, find_flaws
+from fairlead.formats.check import SchemaViolation, find_violations
 from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, outside_spec_names, spec_violations
@@ -131,7 +131,7 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
 def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
     """The members of the spec to change, by REST name; raises Invalid with every mistake."""
     plain = _plain(body)
-    flaws = find_flaws(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
+    flaws = find_violations(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
     if flaws:
         can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
         raise _malformed([ComplianceIssue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
@@ -171,7 +171,7 @@ def _plain(body: bytes) -> dict[str, Any]:
 
 def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
     """The slow way: find every schema violation and every broken rule, and what the older dialect tolerates."""
-    flaws = find_flaws(request_type(kind), plain, "")
+    flaws = find_violations(request_type(kind), plain, "")
     spec = _joined(kind, plain)
     built = build(kind.spec, spec)
     broken = _rules(kind, plain, built, flaws)
@@ -197,16 +197,16 @@ def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
 def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[SchemaViolation]) -> list[Violation]:
     """Check the rules between members, without members that are invalid themselves."""
     wrong = {flaw.path for flaw in flaws if not flaw.instead}
-    found: list[Violation] = []
+    violations: list[Violation] = []
     name = plain.get("name")
     if isinstance(name, str) and "name" not in wrong:
-        found += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
+        violations += name_violations(name, plain.get("useGivenNameAsPrefix") is True)
     if any(path.startswith(("spec", *outside_spec_names(kind))) for path in wrong):
         # A member of a wrong type would break the rules: remove it, and keep the others.
         built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
     # Admission checks the limit of the installation, because it knows it.
-    found += spec_violations(kind, built, "spec", SubmissionLimits(completions=INT32_MAX))
-    return [rule for rule in found if rule.path not in wrong]
+    violations += spec_violations(kind, built, "spec", SubmissionLimits(completions=INT32_MAX))
+    return [rule for rule in violations if rule.path not in wrong]
 
 
 def _without(plain: Any, wrong: set[str], path: str) -> Any:

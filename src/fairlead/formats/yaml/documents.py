@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from fairlead.formats.check import find_flaws
+from fairlead.formats.check import find_violations
 from fairlead.formats.intermediate import PlainSecret
-from fairlead.formats.yaml.fields import YamlField, kinds_with, resources, spellings, told_kinds, yaml_fields
+from fairlead.formats.yaml.fields import YamlField, kind_names, kinds_with, resources, spellings, yaml_fields
 from fairlead.formats.yaml.keywords import (
     API_VERSION,
     GLOBAL_NAMESPACE,
@@ -31,7 +31,7 @@ from fairlead.formats.yaml.tree import (
     issue_at,
     read_tree,
 )
-from fairlead.formats.yaml.values import Wrong, read_value, told
+from fairlead.formats.yaml.values import InvalidValue, node_type_name, read_value
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.records.organization import NAMESPACE_PREFIX, project_in
@@ -123,7 +123,7 @@ def read_manifests(
 ) -> tuple[list[Manifest], list[YamlIssue]]:
     """Every workload in the text, and every mistake in the heads of the documents."""
     nodes, issues = read_tree(text, file, limits)
-    manifests = [found for node in nodes if (found := _manifest(node, issues)) is not None]
+    manifests = [manifest for node in nodes if (manifest := _manifest(node, issues)) is not None]
     return manifests, issues
 
 
@@ -175,11 +175,11 @@ def read_spec(manifest: Manifest) -> SpecReading:
 def _turned(manifest: Manifest) -> tuple[Manifest, str]:
     """The document as the kind that its fields turn it into, and the field that does so."""
     turn = manifest.kind.turn
-    found = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
-    if turn is None or not found:
+    field = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
+    if turn is None or not field:
         return manifest, ""
     kind = KINDS[turn.kind]
-    return msgspec.structs.replace(manifest, kind=kind, letter=kind.letter), found
+    return msgspec.structs.replace(manifest, kind=kind, letter=kind.letter), field
 
 
 def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: SpecReading) -> None:
@@ -201,7 +201,9 @@ def _is_meant(node: YamlNode | None) -> bool:
 def _manifest(node: YamlNode, issues: list[YamlIssue]) -> Manifest | None:
     if node.form is not MAPPING:
         issues.append(
-            issue_at(node, "", f"is {told(node)}; a document with apiVersion, kind, metadata and spec is expected")
+            issue_at(
+                node, "", f"is {node_type_name(node)}; a document with apiVersion, kind, metadata and spec is expected"
+            )
         )
         return None
     root = _members(node, "", _ROOT, issues)
@@ -250,7 +252,7 @@ def _word(members: dict[str, YamlNode], path: str, issues: list[YamlIssue]) -> s
     if node is None:
         return ""
     if node.form is not SCALAR:
-        issues.append(issue_at(node, path, f"is {told(node)}; a text is expected"))
+        issues.append(issue_at(node, path, f"is {node_type_name(node)}; a text is expected"))
         return ""
     return "" if node.is_null else str(node.content)
 
@@ -262,19 +264,19 @@ def _kind(node: YamlNode, root: dict[str, YamlNode], issues: list[YamlIssue]) ->
     if not name:
         issues.append(issue_at(node, "kind", f"is missing; the kinds are {', '.join(resources())}"))
         return None
-    found = resources().get(name)
-    if found is None:
+    resource = resources().get(name)
+    if resource is None:
         issues.append(
             issue_at(
                 root["kind"], "kind", f"is '{name[:80]}', which is not a kind of workload{near(name, resources())}"
             )
         )
         return None
-    allowed = (API_VERSION,) if name == found[0].resource else (API_VERSION, OLDER_VERSION)
+    allowed = (API_VERSION,) if name == resource[0].resource else (API_VERSION, OLDER_VERSION)
     if version and version not in allowed:
         hint = "; `fairlead convert` converts Kubernetes objects into workloads" if version == "batch/v1" else ""
         issues.append(issue_at(root["apiVersion"], "apiVersion", f"is {version[:80]}; it must be {allowed[0]}{hint}"))
-    return found
+    return resource
 
 
 def _namespace(members: dict[str, YamlNode], issues: list[YamlIssue]) -> str:
@@ -290,7 +292,7 @@ def _labels(members: dict[str, YamlNode], issues: list[YamlIssue]) -> dict[str, 
     if node is None or node.is_null:
         return {}
     if node.form is not MAPPING:
-        issues.append(issue_at(node, "metadata.labels", f"is {told(node)}; a mapping is expected"))
+        issues.append(issue_at(node, "metadata.labels", f"is {node_type_name(node)}; a mapping is expected"))
         return {}
     return {name: inner for name, inner in node.content.items() if inner.form is SCALAR}
 
@@ -298,7 +300,7 @@ def _labels(members: dict[str, YamlNode], issues: list[YamlIssue]) -> dict[str, 
 def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue]) -> dict[str, YamlNode]:
     """The entries of the spec by their canonical names; unknown ones and those of other kinds are refused."""
     known = spellings(kind[0])
-    found: dict[str, YamlNode] = {}
+    nodes: dict[str, YamlNode] = {}
     for name, node in spec.content.items():
         if len(issues) >= MOST_ISSUES:
             break
@@ -306,21 +308,21 @@ def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue])
         if field is None:
             issues.append(issue_at(node, f"spec.{name[:80]}", _unknown(kind[0], name)))
         elif kind[1] not in field.kinds:
-            details = f"is not a field of this kind; it belongs to {told_kinds(field.kinds)}"
+            details = f"is not a field of this kind; it belongs to {kind_names(field.kinds)}"
             issues.append(issue_at(node, f"spec.{name}", details))
-        elif field.name in found:
+        elif field.name in nodes:
             issues.append(issue_at(node, f"spec.{name}", f"is {field.name} a second time; remove one of them"))
         elif field.is_system:
             issues.append(issue_at(node, f"spec.{name}", "is written by the system; remove it"))
         else:
-            found[field.name] = node
-    return found
+            nodes[field.name] = node
+    return nodes
 
 
 def _unknown(kind: Kind, name: str) -> str:
     letters = kinds_with(name)
     if letters:
-        return f"is not a field of this kind; it belongs to {told_kinds(letters)}"
+        return f"is not a field of this kind; it belongs to {kind_names(letters)}"
     return f"is not a field of workload YAML{near(name, yaml_fields(kind))}"
 
 
@@ -331,11 +333,11 @@ def _plain_word(kind: Kind, fields: dict[str, YamlNode], name: str, issues: list
         return ""
     field: YamlField = yaml_fields(kind)[name]
     if node.form is not SCALAR:
-        issues.append(issue_at(node, f"spec.{name}", f"is {told(node)}; write it without value: — {name}: …"))
+        issues.append(issue_at(node, f"spec.{name}", f"is {node_type_name(node)}; write it without value: — {name}: …"))
         return ""
     try:
         return str(read_value(field, node))
-    except Wrong as wrong:
+    except InvalidValue as wrong:
         issues.append(issue_at(node, f"spec.{name}", str(wrong)))
         return ""
 
@@ -375,7 +377,7 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Any:
     try:
         spec = msgspec.convert(reading.plain, kind.spec)
     except msgspec.ValidationError:
-        flaws = find_flaws(kind.spec, reading.plain, "")
+        flaws = find_violations(kind.spec, reading.plain, "")
         wrong = {flaw.path for flaw in flaws}
         for flaw in flaws:
             reading.wrong_at(flaw.path, flaw.details)

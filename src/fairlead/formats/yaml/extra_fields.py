@@ -30,7 +30,7 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "string"
     choices: tuple[str, ...] = ()
     #: Other names of the choices, each with its choice; and the same in lower case.
-    words: dict[str, str] = {}
+    choice_aliases: dict[str, str] = {}
     meant: dict[str, str] = {}
     #: Dotted REST path below the spec (or below the item); empty if REST has no such field.
     path: str = ""
@@ -249,7 +249,7 @@ CHOICES = {
     "autoscaling.metric": ("concurrency", "throughput", "latency", "custom"),
 }
 #: Other names of choices, by REST path.
-WORDS = {
+CHOICE_ALIASES = {
     "podAffinity.type": {"required": "hard", "preferred": "soft"},
     "distributedFramework": {
         "MPIJob": "MPI",

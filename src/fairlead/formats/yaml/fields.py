@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from fairlead.formats.yaml.extra_fields import (
+    CHOICE_ALIASES,
     CHOICES,
     DEFAULTS,
     EXTRAS,
@@ -25,7 +26,6 @@ from fairlead.formats.yaml.extra_fields import (
     SETS,
     TEXTS,
     VALUE,
-    WORDS,
     YamlField,
 )
 from fairlead.kinds import KINDS
@@ -39,10 +39,10 @@ __all__ = [
     "PLAIN",
     "VALUE",
     "YamlField",
+    "kind_names",
     "kinds_with",
     "resources",
     "spellings",
-    "told_kinds",
     "yaml_fields",
 ]
 
@@ -60,13 +60,13 @@ _ITEM_MEMBERS = {"capabilities": "capability"}
 @cache
 def yaml_fields(kind: Kind) -> dict[str, YamlField]:
     """Every field of the kind's YAML by its name, in alphabetical order; those of other letters too."""
-    found = [*EXTRAS, *_walk(kind.spec, "")]
-    return {field.name: field for field in sorted(found, key=lambda field: field.name.lower())}
+    fields = [*EXTRAS, *_walk(kind.spec, "")]
+    return {field.name: field for field in sorted(fields, key=lambda field: field.name.lower())}
 
 
 def kinds_with(name: str) -> str:
     """The letters of the kinds that have a field with that name, in any spelling; empty if none has."""
-    fields = [found for kind in KINDS.values() if kind.letter and (found := spellings(kind).get(name.lower()))]
+    fields = [matching for kind in KINDS.values() if kind.letter and (matching := spellings(kind).get(name.lower()))]
     return "".join(letter for letter in "WTDIJ" if any(letter in field.kinds for field in fields))
 
 
@@ -83,27 +83,27 @@ def _spellings(fields: Iterable[YamlField]) -> dict[str, YamlField]:
 @cache
 def resources() -> dict[str, tuple[Kind, str]]:
     """Every kind of custom resource that is read, with our kind and its letter."""
-    found = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
+    by_resource = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
     for kind in KINDS.values():
-        found.update({name: (kind, letter) for name, letter in kind.resources_before})
-    return found
+        by_resource.update({name: (kind, letter) for name, letter in kind.resources_before})
+    return by_resource
 
 
-def told_kinds(letters: str) -> str:
+def kind_names(letters: str) -> str:
     """The names of the kinds that the letters mean; our own kinds by the names of their resources."""
     here = {kind.letter: kind.resource for kind in KINDS.values()}
     return ", ".join(here.get(letter) or LETTERS[letter] for letter in letters)
 
 
 def _walk(struct: Any, path: str) -> list[YamlField]:
-    found = []
+    fields = []
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
         if field.about.yaml:
-            found.append(_field(field, here))
+            fields.append(_field(field, here))
         if field.struct is not None and not field.is_list and here != "probes.readiness" and not field.about.role:
-            found += _walk(field.struct, here)
-    return found
+            fields += _walk(field.struct, here)
+    return fields
 
 
 def _field(field: Field, path: str) -> YamlField:
@@ -130,8 +130,8 @@ def _field(field: Field, path: str) -> YamlField:
         form=form,
         type=PAIRED.get(path) or _type(field),
         choices=CHOICES.get(path) or (tuple(map(str, shape.values)) if isinstance(shape, inspect.LiteralType) else ()),
-        words=WORDS.get(path, {}),
-        meant={word.lower(): choice for word, choice in WORDS.get(path, {}).items()},
+        choice_aliases=CHOICE_ALIASES.get(path, {}),
+        meant={word.lower(): choice for word, choice in CHOICE_ALIASES.get(path, {}).items()},
         path=path,
         sets=SETS.get(path, ()),
         about=about,
@@ -147,14 +147,14 @@ def _field(field: Field, path: str) -> YamlField:
 
 def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
     """The members of the items of a list: those of REST, and those that only YAML has."""
-    found = []
+    members = []
     for member in _walk(struct, ""):
         choices = member.choices + MEMBER_CHOICES.get((name, member.name), ())
         about, default = member.about, MEMBER_DEFAULTS.get((name, member.name))
         if default:
             about = msgspec.structs.replace(about, mandatory=False, default_text=default)
-        found.append(msgspec.structs.replace(member, choices=choices, about=about))
-    return (*found, *MORE_MEMBERS.get(name, ())) if found else ()
+        members.append(msgspec.structs.replace(member, choices=choices, about=about))
+    return (*members, *MORE_MEMBERS.get(name, ())) if members else ()
 
 
 def _type(field: Field) -> str:

@@ -22,7 +22,7 @@ _OWN = frozenset({"name", "namePrefix"})
 
 def find_among(manifests: list[Manifest]) -> Find:
     """Looks templates up in documents that were read together."""
-    known = {(found.namespace, found.object_name): found for found in manifests if found.is_template}
+    known = {(manifest.namespace, manifest.object_name): manifest for manifest in manifests if manifest.is_template}
     return lambda namespace, name: known.get((namespace, name))
 
 
@@ -63,9 +63,9 @@ def find_further(find: Find, fetch: Fetch) -> Find:
     fetched: dict[tuple[str, str], Manifest | None] = {}
 
     def look(namespace: str, name: str) -> Manifest | None:
-        found = find(namespace, name)
-        if found is not None:
-            return found
+        manifest = find(namespace, name)
+        if manifest is not None:
+            return manifest
         if (namespace, name) not in fetched:
             kept = fetch(namespace, name)
             fetched[namespace, name] = None if kept is None else base_of(kept, namespace, name)
@@ -96,12 +96,12 @@ def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
 
 def chain_of(manifest: Manifest, find: Find) -> list[Manifest]:
     """The templates that a document inherits from, the nearest first."""
-    found: list[Manifest] = []
+    chain: list[Manifest] = []
     base = _base(manifest, find)
     while base is not None:
-        found.append(base)
+        chain.append(base)
         base = _base(base, find)
-    return found
+    return chain
 
 
 def _base(manifest: Manifest, find: Find) -> Manifest | None:

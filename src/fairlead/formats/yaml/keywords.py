@@ -16,7 +16,7 @@ def near(name: str, known: Iterable[str]) -> str:
     """`; did you mean X?`, or the known names if there are few, or nothing."""
     names = list(known)
     lowered = {other.lower(): other for other in names}
-    found = get_close_matches(name.lower(), lowered, 1, 0.7)
-    if found:
-        return f"; did you mean {lowered[found[0]]}?"
+    matches = get_close_matches(name.lower(), lowered, 1, 0.7)
+    if matches:
+        return f"; did you mean {lowered[matches[0]]}?"
     return f"; use one of {', '.join(names)}" if len(names) <= 16 else ""

@@ -45,12 +45,12 @@ _TEXTS = frozenset({"sshAuthMountPath"})
 
 
 def _read_preemptibility(reading: Reading) -> None:
-    for name, words in (
+    for name, choices in (
         ("preemptible", {True: "preemptible", False: "non-preemptible"}),
         ("nonPreemptible", {True: "non-preemptible", False: "preemptible"}),
     ):
         if name in reading.given:
-            reading.put("preemptibility", words[reading.given[name]], name)
+            reading.put("preemptibility", choices[reading.given[name]], name)
 
 
 # --- Distributed workloads
@@ -167,8 +167,8 @@ def _read_board(reading: Reading) -> None:
         if folder is not None:
             reading.remark("tensorboardLogdir", "has no effect without tensorboard: {value: true}")
         return
-    words = f"--logdir={shlex.quote(folder or _LOGS)} --bind_all --port={_BOARD}"
-    _fill_in(reading, "tensorboard", "tensorflow/tensorflow", ("tensorboard", words))
+    arguments = f"--logdir={shlex.quote(folder or _LOGS)} --bind_all --port={_BOARD}"
+    _fill_in(reading, "tensorboard", "tensorflow/tensorflow", ("tensorboard", arguments))
     _expose(reading, "tensorboard", _BOARD, "tensorboard")
     variables = reading.get("environmentVariables") or []
     if folder is not None and not any(item["name"] == "TENSORBOARD_LOGDIR" for item in variables):
@@ -179,12 +179,12 @@ def _read_board(reading: Reading) -> None:
         )
 
 
-def _fill_in(reading: Reading, name: str, image: str, words: tuple[str, str]) -> None:
+def _fill_in(reading: Reading, name: str, image: str, command_line: tuple[str, str]) -> None:
     """The command of the tool, if the document does not set one."""
     if reading.get("image") is None:
         reading.put("image", image, name)
     if reading.get("command") is None and reading.get("args") is None:
-        for path, text in zip(("command", "args"), words, strict=True):
+        for path, text in zip(("command", "args"), command_line, strict=True):
             reading.put(path, text, name)
 
 

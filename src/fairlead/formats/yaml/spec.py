@@ -22,7 +22,15 @@ from fairlead.formats.yaml.tree import (
     issue_at,
     read_tree,
 )
-from fairlead.formats.yaml.values import Wrong, read_plain, read_value, told, unwrap, unwrap_item, unwrap_items
+from fairlead.formats.yaml.values import (
+    InvalidValue,
+    node_type_name,
+    read_plain,
+    read_value,
+    unwrap,
+    unwrap_item,
+    unwrap_items,
+)
 from fairlead.kinds.kind import Kind
 
 #: Limits of a text inside a document that is parsed as YAML again.
@@ -70,14 +78,14 @@ class SpecReading:
         if not place.endswith("]"):
             self.put_at(place, item, *self.places[f"{path}[{number}]"])
         moved = {}
-        for known, found in self.places.items():
+        for known, position in self.places.items():
             head, _, rest = known.removeprefix(f"{path}[").partition("]")
             if not known.startswith(f"{path}[") or int(head) < number:
-                moved[known] = found
+                moved[known] = position
             elif int(head) > number:
-                moved[f"{path}[{int(head) - 1}]{rest}"] = found
+                moved[f"{path}[{int(head) - 1}]{rest}"] = position
             else:
-                moved[f"{place}{rest}"] = found
+                moved[f"{place}{rest}"] = position
         self.places = moved
         if not self.get(path):
             self._forget(path)
@@ -113,7 +121,7 @@ class SpecReading:
                     self._read_items(field, node)
                 else:
                     self._read_value(field, node)
-            except Wrong as wrong:
+            except InvalidValue as wrong:
                 self.issues.append(issue_at(node, f"spec.{name}", str(wrong)))
         for reader in (*READERS_OF_KINDS, *READERS):
             reader(self)
@@ -135,28 +143,28 @@ class SpecReading:
         if node.form is SCALAR:
             documents, issues = read_tree(node.content, node.file, _INNER)
             if issues or len(documents) != 1:
-                raise Wrong(
+                raise InvalidValue(
                     f"is a text that is not valid YAML: {issues[0].details if issues else 'it contains no object'}"
                 )
             node = documents[0]
         if node.form is not MAPPING:
-            raise Wrong(f"is {told(node)}; a mapping is expected")
+            raise InvalidValue(f"is {node_type_name(node)}; a mapping is expected")
         return read_plain(node)
 
     def _read_items(self, field: YamlField, node: YamlNode) -> None:
         if field.member and node.form is MAPPING and "value" in node.content and "items" not in node.content:
             self.put_at(field.path, read_value(field, unwrap(field, node)), f"spec.{field.name}", node)
             return
-        found: list[Any] = []
-        self.put_at(field.path, found, f"spec.{field.name}", node)
+        items: list[Any] = []
+        self.put_at(field.path, items, f"spec.{field.name}", node)
         for key, item in unwrap_items(field, node).items():
             if len(self.issues) >= MOST_ISSUES:
                 return
             path = f"spec.{field.name}.items.{key[:80]}"
-            here = f"{field.path}[{len(found)}]"
+            here = f"{field.path}[{len(items)}]"
             try:
-                found.append(self._item(field, key, item, path, here))
-            except Wrong as wrong:
+                items.append(self._item(field, key, item, path, here))
+            except InvalidValue as wrong:
                 self.issues.append(issue_at(item, path, str(wrong)))
             else:
                 self.places[here] = (path, item)
@@ -193,7 +201,7 @@ class SpecReading:
             return
         try:
             value = _PROPAGATION[node.content.lower()] if _is_switch(member, node) else read_value(member, node)
-        except Wrong as wrong:
+        except InvalidValue as wrong:
             self.issues.append(issue_at(node, path, str(wrong)))
             return
         *parents, last = member.path.split(".")
@@ -204,20 +212,20 @@ class SpecReading:
 
     def _take_credentials(self, field: YamlField, item: dict[str, Any], key: str, path: str) -> None:
         """Credentials in plain text, without the name of a secret: remove them from the spec, which people can read."""
-        found = PlainSecret(key=key, paths=[], values={}, item=item)
+        secret = PlainSecret(key=key, paths=[], values={}, item=item)
         for member in field.members:
             if member.name == "secretName":
-                found.member = member.path
+                secret.member = member.path
             elif member.name in _CREDENTIALS.get(field.path, ()):
                 *parents, last = member.path.split(".")
                 tree = item
                 for parent in parents:
                     tree = tree.get(parent, {})
                 if last in tree:
-                    found.paths.append(f"{path}.value.{member.name}")
-                    found.values[str(member.about.default)] = str(tree.pop(last))
-        if found.values:
-            self.secrets.append(found)
+                    secret.paths.append(f"{path}.value.{member.name}")
+                    secret.values[str(member.about.default)] = str(tree.pop(last))
+        if secret.values:
+            self.secrets.append(secret)
 
     def name_secrets(self, workload: str) -> None:
         """Name the secret for the credentials."""
@@ -232,13 +240,13 @@ class SpecReading:
     def _pair(self, field: YamlField, key: str, node: YamlNode) -> dict[str, Any]:
         inner = unwrap_item(key, node, False)
         if inner.form is not SCALAR:
-            raise Wrong(f"is {told(inner)}; a text is expected below value:")
+            raise InvalidValue(f"is {node_type_name(inner)}; a text is expected below value:")
         if field.path != "environmentVariables":
             return {field.key: key, "value": inner.content}
         try:
             return read_variable(key, inner.content)
         except ValueError as error:
-            raise Wrong(str(error)) from None
+            raise InvalidValue(str(error)) from None
 
     def _only_member(self, field: YamlField, key: str, node: YamlNode) -> str:
         """An item that is one value, with or without the name of its member."""
@@ -246,10 +254,10 @@ class SpecReading:
         if inner.form is MAPPING:
             names = {name.lower(): value for name, value in inner.content.items()}
             if set(names) != {field.member}:
-                raise Wrong(f"must contain {field.member}: and nothing else")
+                raise InvalidValue(f"must contain {field.member}: and nothing else")
             inner = names[field.member]
         if inner.form is not SCALAR or inner.is_null:
-            raise Wrong(f"is {told(inner)}; a text is expected")
+            raise InvalidValue(f"is {node_type_name(inner)}; a text is expected")
         text: str = inner.content
         return next((choice for choice in field.choices if choice.lower() == text.lower()), text)
 
@@ -271,8 +279,8 @@ class SpecReading:
         name = _yaml_name(self.kind, path)
         if not above:
             return f"spec.{name}", self.nodes.get(name, self.node)
-        found, node = self.places[above]
-        return (f"{found}.value.{name}" if name and above.endswith("]") else found), node
+        path_above, node = self.places[above]
+        return (f"{path_above}.value.{name}" if name and above.endswith("]") else path_above), node
 
     def _in_words(self, details: str) -> str:
         names = _renames(self.kind)

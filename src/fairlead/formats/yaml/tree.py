@@ -254,10 +254,10 @@ class _Reader:
                 )
             )
             return YamlNode(SCALAR, "", mark.line + 1, mark.column + 1, True, self.file)
-        found = self.anchors[event.anchor]
-        if found is None:
+        anchored = self.anchors[event.anchor]
+        if anchored is None:
             raise _TooMuch(f"*{event.anchor} is inside of what it refers to", mark)
-        target, size = found
+        target, size = anchored
         self.nodes += size
         return YamlNode(target.form, target.content, mark.line + 1, mark.column + 1, target.is_plain, self.file)
 

@@ -17,11 +17,11 @@ _INTEGER = re.compile(r"[+-]?\d+\Z")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _WORDS = re.compile(r"[,; \t\r\n]+")
 #: Longer numbers are meaningless, and parsing them would take long.
-_MOST_DIGITS = 40
+_MAX_DIGITS = 40
 _SHOWN = 80
 
 
-class Wrong(Exception):
+class InvalidValue(Exception):
     """A node is not what its field takes; the message says what is expected."""
 
 
@@ -45,7 +45,7 @@ def unwrap_items(field: YamlField, node: YamlNode) -> dict[str, YamlNode]:
     """The nodes below `items:`, by key."""
     items = _below(node, "items", f"{field.name}: {{items: {{KEY: {{value: …}}}}}}", True)
     if items.form is not MAPPING:
-        raise Wrong(f"has items that are not a mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
+        raise InvalidValue(f"has items that are not a mapping; write {field.name}: {{items: {{KEY: {{value: …}}}}}}")
     content: dict[str, YamlNode] = items.content
     return content
 
@@ -55,23 +55,23 @@ def unwrap_item(key: str, node: YamlNode, is_object: bool, *, has_value: bool = 
     shape = f"{key}: {{value: {'{…}' if is_object else '…'}}}"
     inner = _below(node, "value", shape, is_object, has_value=has_value)
     if is_object and inner.form is not MAPPING:
-        raise Wrong(f"is {told(inner)}; a mapping is expected below value:")
+        raise InvalidValue(f"is {node_type_name(inner)}; a mapping is expected below value:")
     return inner
 
 
 def _below(node: YamlNode, wrapper: str, shape: str, is_object: bool, *, has_value: bool = False) -> YamlNode:
     if node.form is not MAPPING:
         if node.is_null:
-            raise Wrong(f"is empty; write {shape}")
-        raise Wrong(f"lacks {wrapper}: — write {shape}")
+            raise InvalidValue(f"is empty; write {shape}")
+        raise InvalidValue(f"lacks {wrapper}: — write {shape}")
     content = node.content
     if wrapper not in content or len(content) > 1:
         _refuse_wrapper(content, wrapper, shape)
     inner: YamlNode = content[wrapper]
     if inner.is_null:
-        raise Wrong(f"has an empty {wrapper}: — write {shape}, or remove the field")
+        raise InvalidValue(f"has an empty {wrapper}: — write {shape}, or remove the field")
     if not has_value and _is_doubled(inner, wrapper, is_object):
-        raise Wrong(f"has {wrapper}: twice, one inside the other; write {shape}")
+        raise InvalidValue(f"has {wrapper}: twice, one inside the other; write {shape}")
     return inner
 
 
@@ -86,15 +86,15 @@ def _is_doubled(inner: YamlNode, wrapper: str, is_object: bool) -> bool:
 def _refuse_wrapper(content: dict[str, YamlNode], wrapper: str, shape: str) -> NoReturn:
     other = "items" if wrapper == "value" else "value"
     if other in content:
-        raise Wrong(f"is written with {other}:, but takes {wrapper}: — write {shape}")
+        raise InvalidValue(f"is written with {other}:, but takes {wrapper}: — write {shape}")
     unknown = [name for name in content if name != wrapper]
     if wrapper not in content:
-        found = f" (found {', '.join(unknown[:3])})" if unknown else ""
-        raise Wrong(f"has no {wrapper}:{found}; write {shape}")
-    raise Wrong(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: is allowed there")
+        hint = f" (found {', '.join(unknown[:3])})" if unknown else ""
+        raise InvalidValue(f"has no {wrapper}:{hint}; write {shape}")
+    raise InvalidValue(f"has {', '.join(unknown[:3])} beside {wrapper}: — only {wrapper}: is allowed there")
 
 
-def told(node: YamlNode) -> str:
+def node_type_name(node: YamlNode) -> str:
     if node.is_null:
         return "empty"
     return {SCALAR: f"'{str(node.content)[:_SHOWN]}'", MAPPING: "a mapping", SEQUENCE: "a list"}[node.form]
@@ -102,7 +102,7 @@ def told(node: YamlNode) -> str:
 
 def _text(node: YamlNode) -> str:
     if node.form is not SCALAR or node.is_null:
-        raise Wrong(f"is {told(node)}; a text is expected")
+        raise InvalidValue(f"is {node_type_name(node)}; a text is expected")
     content: str = node.content
     return content
 
@@ -114,7 +114,7 @@ def _boolean(node: YamlNode) -> bool:
             return True
         if lowered in _FALSE:
             return False
-    raise Wrong(f"is {told(node)}; true or false is expected")
+    raise InvalidValue(f"is {node_type_name(node)}; true or false is expected")
 
 
 def _integer(node: YamlNode) -> int:
@@ -125,12 +125,12 @@ def _integer(node: YamlNode) -> int:
         number = float(_short(text))
         if number.is_integer():
             return int(number)
-    raise Wrong(f"is {told(node)}; a whole number is expected")
+    raise InvalidValue(f"is {node_type_name(node)}; a whole number is expected")
 
 
 def _short(text: str) -> str:
-    if len(text) > _MOST_DIGITS:
-        raise Wrong(f"is a number of {len(text)} characters; at most {_MOST_DIGITS} are allowed")
+    if len(text) > _MAX_DIGITS:
+        raise InvalidValue(f"is a number of {len(text)} characters; at most {_MAX_DIGITS} are allowed")
     return text
 
 
@@ -141,32 +141,32 @@ def read_number(text: str) -> int | float:
     if _DECIMAL.match(text):
         number = float(_short(text))
         if number in (float("inf"), float("-inf")):
-            raise Wrong(f"is '{text[:_SHOWN]}', which is too large")
+            raise InvalidValue(f"is '{text[:_SHOWN]}', which is too large")
         return number
     try:
         value = parse(_short(text))
     except BadQuantity:
-        raise Wrong(f"is '{text[:_SHOWN]}'; a number is expected, such as 0.5 or 2") from None
+        raise InvalidValue(f"is '{text[:_SHOWN]}'; a number is expected, such as 0.5 or 2") from None
     return int(value) if value.denominator == 1 else float(value)
 
 
 def _number(node: YamlNode) -> int | float:
     if node.form is not SCALAR or node.is_null:
-        raise Wrong(f"is {told(node)}; a number is expected")
+        raise InvalidValue(f"is {node_type_name(node)}; a number is expected")
     return read_number(node.content)
 
 
 def _limit(node: YamlNode) -> int | float | str:
     """A number, or a text if it has a unit."""
     if node.form is not SCALAR or node.is_null:
-        raise Wrong(f"is {told(node)}; a number or a quantity is expected")
+        raise InvalidValue(f"is {node_type_name(node)}; a number or a quantity is expected")
     text: str = node.content
     if _INTEGER.match(text) or _DECIMAL.match(text):
         return read_number(text)
     try:
         parse(_short(text))
     except BadQuantity as bad:
-        raise Wrong(str(bad)) from None
+        raise InvalidValue(str(bad)) from None
     return text
 
 
@@ -174,7 +174,7 @@ def _list(node: YamlNode) -> list[str]:
     if node.form is SEQUENCE:
         return [_text(item) for item in node.content]
     if node.form is MAPPING or node.is_null:
-        raise Wrong(f"is {told(node)}; a list, or words separated by commas, is expected")
+        raise InvalidValue(f"is {node_type_name(node)}; a list, or words separated by commas, is expected")
     return [word for word in _WORDS.split(node.content) if word]
 
 
@@ -185,7 +185,7 @@ def _choose(choices: tuple[str, ...], text: str) -> str:
             return choice
     hint = near(text, choices)
     allowed = "" if hint.startswith("; use one of") else f" Allowed are {', '.join(choices)}"
-    raise Wrong(f"is '{text[:_SHOWN]}'{hint or ';'}{allowed}".rstrip(";"))
+    raise InvalidValue(f"is '{text[:_SHOWN]}'{hint or ';'}{allowed}".rstrip(";"))
 
 
 _READERS = {
@@ -213,7 +213,7 @@ def read_plain(node: YamlNode) -> Any:
         return True
     if text in ("false", "False", "FALSE"):
         return False
-    if len(text) <= _MOST_DIGITS:
+    if len(text) <= _MAX_DIGITS:
         if _INTEGER.match(text):
             return int(text)
         if _DECIMAL.match(text):

@@ -141,21 +141,21 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
 
 
 def _members(field: YamlField, source: Source, here: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    opened = _opened(field, source, here, found)
+    members: dict[str, Any] = {}
+    opened = _opened(field, source, here, members)
     for member in field.members:
         path = f"{here}.{member.path}"
         value = source.peek(path)
         if value is UNSET or (member.name in _CREDENTIALS and not opened):
             continue
-        found[member.name] = _shown(source.take(path))
-    return found
+        members[member.name] = _shown(source.take(path))
+    return members
 
 
 _CREDENTIALS = frozenset({"username", "password", "key", "secret"})
 
 
-def _opened(field: YamlField, source: Source, here: str, found: dict[str, Any]) -> bool:
+def _opened(field: YamlField, source: Source, here: str, members: dict[str, Any]) -> bool:
     """Whether a secret is named: without it, its keys would be read as credentials. The older member is renamed."""
     named = next((member for member in field.members if member.name == "secretName"), None)
     if named is None:
@@ -173,7 +173,7 @@ def _opened(field: YamlField, source: Source, here: str, found: dict[str, Any]) 
     ):
         value = source.peek(f"{here}.{old}")
         if value is not UNSET:
-            found[name] = value
+            members[name] = value
             source.lose(f"{here}.{old}", reason)
             source.lose(f"{here}.secretRef.{new}", f"comes from {old}", value)
     return False
@@ -197,11 +197,11 @@ def _left_over(kind: Kind, path: str, value: Any) -> Loss:
 def declared(kind: Kind, path: str) -> Field | None:
     """The declaration of a member of the spec, by its REST path."""
     struct: Any = kind.spec
-    found: Field | None = None
+    declaration: Field | None = None
     for step in path.split("."):
         name = step.split("[")[0]
-        found = next((field for field in fields_of(struct) if field.rest == name), None) if struct else None
-        if found is None:
+        declaration = next((field for field in fields_of(struct) if field.rest == name), None) if struct else None
+        if declaration is None:
             return None
-        struct = found.struct
-    return found
+        struct = declaration.struct
+    return declaration

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.cli.workloads.run import name_for, quote_words
+from fairlead.cli.workloads.run import name_for, quote_arguments
 from fairlead.model.command_words import split_words
 
 
@@ -31,8 +31,8 @@ def test_name_for(words: list[str], want: str) -> None:
     ],
 )
 def test_the_server_splits_into_the_same_words(words: list[str]) -> None:
-    assert list(split_words(quote_words(words))) == words
+    assert list(split_words(quote_arguments(words))) == words
 
 
 def test_references_are_left_to_the_command() -> None:
-    assert split_words(quote_words(["echo ${HOME} $(date) $X"])) == ("echo $${HOME} $$(date) $X",)
+    assert split_words(quote_arguments(["echo ${HOME} $(date) $X"])) == ("echo $${HOME} $$(date) $X",)

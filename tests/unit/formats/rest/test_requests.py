@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from fairlead.formats.check import find_flaws
+from fairlead.formats.check import find_violations
 from fairlead.formats.rest.requests import CreationRequest, read_submission, render_workload
 from fairlead.kinds import KINDS
 from fairlead.model.errors import MALFORMED, Invalid
@@ -138,7 +138,7 @@ def test_the_walk_and_the_typed_decode_agree(place: tuple[Any, ...]) -> None:
             refused = False
         except msgspec.DecodeError:
             refused = True
-        flaws = find_flaws(CreationRequest[KIND.spec], json.loads(sent), "")  # type: ignore[name-defined]  # made at run time
+        flaws = find_violations(CreationRequest[KIND.spec], json.loads(sent), "")  # type: ignore[name-defined]  # made at run time
         assert bool(flaws) == refused, (place, odd, flaws)
 
 
