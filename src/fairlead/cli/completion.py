@@ -5,7 +5,6 @@ completion fails, it prints nothing: a message in the middle of typing would be 
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -38,7 +37,7 @@ compdef _fairlead fairlead
 complete -c fairlead -f -a '(fairlead __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 """,
 }
-_PLACES: dict[str, Callable[[Client], list[dict[str, Any]]]] = {
+_PLACES: dict[str, Callable[[Client], list[dict[str, object]]]] = {
     "project": lambda client: client.projects(),
     "department": lambda client: client.departments(),
     "cluster": lambda client: client.clusters(),

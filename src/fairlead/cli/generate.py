@@ -8,7 +8,6 @@ has changed, and so does the build of a wheel. No command imports this.
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -65,8 +64,8 @@ def _render_explanations(kind: Kind) -> str:
     return f'{{"names": {json.dumps(names)},\n{json.dumps(head)[1:-1]}, "entries": {{\n{body}\n}}}}\n'
 
 
-def _entry(explanation: FieldExplanation, roles: tuple[str, ...]) -> dict[str, Any]:
-    entry: dict[str, Any] = msgspec.to_builtins(explanation)
+def _entry(explanation: FieldExplanation, roles: tuple[str, ...]) -> dict[str, object]:
+    entry: dict[str, object] = msgspec.to_builtins(explanation)
     engines = [(path, _told(effect, path)) for path in explanation.rest if (effect := _effect(path, roles)) is not None]
     return entry | ({"engines": engines} if engines else {})
 
@@ -98,7 +97,7 @@ def _on_cluster(effect: Effect, path: str) -> str:
     )
 
 
-def _render(content: Any) -> str:
+def _render(content: object) -> str:
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 

@@ -9,7 +9,6 @@ import select
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead.client.errors import Unreachable, read_error
 
@@ -48,7 +47,7 @@ class Duplex:
         fields = (line.partition(":") for line in lines[1:])
         return int(status[1]), {name.strip().lower(): value.strip().lower() for name, _, value in fields}
 
-    def _read_error(self, headers: dict[str, str]) -> Any:
+    def _read_error(self, headers: dict[str, str]) -> object:
         length = headers.get("content-length", "0")
         while length.isdecimal() and len(self._raw) < int(length):
             self._fill()

@@ -8,7 +8,7 @@ ClientError
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Issue(NamedTuple):
@@ -54,7 +54,7 @@ def read_error(status: int, body: object) -> ServerError:
     return ServerError(status, message, str(body.get("details") or ""), _read_issues(body.get("complianceIssues")))
 
 
-def _read_issues(issues: Any) -> tuple[Issue, ...]:
+def _read_issues(issues: object) -> tuple[Issue, ...]:
     if not isinstance(issues, list):
         return ()
     return tuple(

@@ -3,10 +3,11 @@
 import base64
 import binascii
 import json
-from typing import Any
+
+from fairlead.client.json_object import Json
 
 
-def claims(access_token: str) -> dict[str, Any]:
+def claims(access_token: str) -> Json:
     """The claims in a token, unverified. Empty if the token is not a JWT."""
     parts = access_token.split(".")
     if len(parts) != 3:

@@ -5,7 +5,9 @@ The file is readable by its owner only and holds one entry per server address.
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from fairlead.client.json_object import Json
 
 #: A token is renewed this many seconds before it expires, so that it does not expire during a request.
 _EARLY = 30.0
@@ -43,7 +45,7 @@ class Token(NamedTuple):
         return not self.expires_at or now < self.expires_at - _EARLY
 
 
-def read_token(answer: dict[str, Any], now: float) -> Token:
+def read_token(answer: Json, now: float) -> Token:
     """The token in the answer to a token request."""
     lifetime = answer.get("expiresIn")
     return Token(
@@ -74,7 +76,7 @@ class TokenFile:
             return
         write_private(self.path, json.dumps(entries, indent=1))
 
-    def _load_all(self) -> dict[str, Any]:
+    def _load_all(self) -> dict[str, object]:
         try:
             with open(self.path, encoding="utf-8") as file:
                 content = json.load(file)

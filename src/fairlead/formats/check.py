@@ -7,7 +7,6 @@ import operator
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from typing import Any
 
 import msgspec
 from msgspec import inspect
@@ -32,7 +31,7 @@ class SchemaViolation(msgspec.Struct, frozen=True):
     instead: str = ""
 
 
-def find_violations(struct: type, plain: Any, path: str) -> list[SchemaViolation]:
+def find_violations(struct: type, plain: object, path: str) -> list[SchemaViolation]:
     """Every violation of the declarations of `struct` in `plain`."""
     violations: list[SchemaViolation] = []
     _object(struct, plain, path, violations)
@@ -43,12 +42,12 @@ def join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def type_name(value: Any) -> str:
+def type_name(value: object) -> str:
     """The JSON type of a value, for messages."""
     return "null" if value is None else _NAMES.get(type(value), "something else")
 
 
-def _object(struct: type, plain: Any, path: str, violations: list[SchemaViolation]) -> None:
+def _object(struct: type, plain: object, path: str, violations: list[SchemaViolation]) -> None:
     if not isinstance(plain, dict):
         violations.append(SchemaViolation(path, f"is {type_name(plain)}; an object is expected"))
         return
@@ -75,7 +74,7 @@ def _unknown(name: str, declared: dict[str, Field]) -> str:
     return f"is not a known property; the properties are {', '.join(declared)}"
 
 
-def _member(field: Field, value: Any, path: str, violations: list[SchemaViolation]) -> None:
+def _member(field: Field, value: object, path: str, violations: list[SchemaViolation]) -> None:
     if value is None:
         if not field.nullable:
             violations.append(SchemaViolation(path, "is null, which is not allowed; leave it out or set a value"))
@@ -87,7 +86,7 @@ def _member(field: Field, value: Any, path: str, violations: list[SchemaViolatio
         _items(field, value, path, violations)
 
 
-def _items(field: Field, value: list[Any], path: str, violations: list[SchemaViolation]) -> None:
+def _items(field: Field, value: list[object], path: str, violations: list[SchemaViolation]) -> None:
     most = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
     if most is not None and len(value) > most:
         violations.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
@@ -101,31 +100,37 @@ def _items(field: Field, value: list[Any], path: str, violations: list[SchemaVio
             return
 
 
-def _single(shape: Any, field: Field, value: Any, path: str, violations: list[SchemaViolation]) -> None:
+def _single(shape: object, field: Field, value: object, path: str, violations: list[SchemaViolation]) -> None:
     if field.struct is not None:
         _object(field.struct, value, path, violations)
     elif isinstance(shape, inspect.LiteralType):
         if value not in shape.values or isinstance(value, bool):
             violations.append(SchemaViolation(path, _not_one_of(value, shape.values)))
     elif isinstance(shape, inspect.BoolType):
-        _typed(value, isinstance(value, bool), "true or false", path, violations)
+        if not isinstance(value, bool):
+            _mistyped(value, "true or false", path, violations)
     elif isinstance(shape, inspect.IntType):
-        if _typed(value, isinstance(value, int) and not isinstance(value, bool), "an integer", path, violations):
+        if isinstance(value, int) and not isinstance(value, bool):
             _bounds(shape, value, path, violations)
+        else:
+            _mistyped(value, "an integer", path, violations)
     elif isinstance(shape, inspect.FloatType):
-        if _typed(value, isinstance(value, int | float) and not isinstance(value, bool), "a number", path, violations):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             _bounds(shape, value, path, violations)
-    elif isinstance(shape, inspect.StrType) and _typed(value, isinstance(value, str), "a text", path, violations):
-        _text(shape, value, path, field.about.older, violations)
+        else:
+            _mistyped(value, "a number", path, violations)
+    elif isinstance(shape, inspect.StrType):
+        if isinstance(value, str):
+            _text(shape, value, path, field.about.older, violations)
+        else:
+            _mistyped(value, "a text", path, violations)
 
 
-def _typed(value: Any, fits: bool, expected: str, path: str, violations: list[SchemaViolation]) -> bool:
-    if not fits:
-        violations.append(SchemaViolation(path, f"is {type_name(value)}; {expected} is expected"))
-    return fits
+def _mistyped(value: object, expected: str, path: str, violations: list[SchemaViolation]) -> None:
+    violations.append(SchemaViolation(path, f"is {type_name(value)}; {expected} is expected"))
 
 
-def _not_one_of(value: Any, allowed: tuple[Any, ...]) -> str:
+def _not_one_of(value: object, allowed: tuple[object, ...]) -> str:
     names = [str(name) for name in allowed]
     shown = repr(value)[:80] if isinstance(value, str) else type_name(value)
     near = [name for name in names if name.lower() == str(value).lower()] or get_close_matches(str(value), names, 1)

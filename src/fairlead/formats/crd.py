@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import inspect
 
 from fairlead.formats.explain import render_default, render_description
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds.kind import Kind
@@ -88,7 +89,7 @@ def plural_of(kind: Kind) -> str:
     return f"{kind.resource.lower()}s"
 
 
-def render_crd(kind: Kind) -> dict[str, Any]:
+def render_crd(kind: Kind) -> Plain:
     """The definition as plain data."""
     plural = plural_of(kind)
     names = {

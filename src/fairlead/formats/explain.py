@@ -4,8 +4,6 @@ The tables of the command `explain`, the reference page of workload YAML and the
 are made from it. Names are those of workload YAML; fields that only REST has are listed by their REST paths.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, kind_names, yaml_fields
@@ -112,7 +110,7 @@ def _member(field: YamlField, member: YamlField) -> FieldExplanation:
     )
 
 
-def _rest_below(struct: Any, path: str, role: str = "") -> dict[str, FieldExplanation]:
+def _rest_below(struct: object, path: str, role: str = "") -> dict[str, FieldExplanation]:
     """The fields of REST by their own paths; flags for the pods of a role start with its name."""
     explanations: dict[str, FieldExplanation] = {}
     for field in fields_of(struct):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
 
@@ -40,7 +41,7 @@ class PlainSecret(msgspec.Struct, kw_only=True):
     #: The path of each credential in the document.
     paths: list[str]
     values: dict[str, str]
-    item: dict[str, Any] = {}
+    item: Plain = {}
     #: The member of the item that names the secret.
     member: str = ""
     #: The secret's name, when it is known.
@@ -59,7 +60,7 @@ class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
     project_path: str = "metadata.namespace"
     is_active: bool = True
     #: The spec as REST has it.
-    spec: dict[str, Any]
+    spec: Plain
     losses: list[Loss] = []
     #: What was accepted but changed while reading: (path, what).
     remarks: list[tuple[str, str]] = []
@@ -72,6 +73,7 @@ class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 class ConversionResult(msgspec.Struct, frozen=True, kw_only=True):
     text: str
+    #: A document, a list of Kubernetes objects, or the arguments of a command line.
     plain: Any
     losses: list[Loss]
 
@@ -85,7 +87,7 @@ def below_spec(kind: Kind, losses: list[Loss]) -> list[Loss]:
     ]
 
 
-def from_stored(kind: Kind, name: str, project: str, spec: dict[str, Any], is_active: bool) -> IntermediateWorkload:
+def from_stored(kind: Kind, name: str, project: str, spec: Plain, is_active: bool) -> IntermediateWorkload:
     """A workload of the server."""
     return IntermediateWorkload(kind=kind, name=name, project=project, spec=spec, is_active=is_active)
 

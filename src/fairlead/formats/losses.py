@@ -9,14 +9,16 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from fairlead.formats.plain import Plain
+
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One member that is lost or changed: `value` is the original, `now` is what the result means instead."""
 
     path: str
     reason: str
-    value: Any = UNSET
-    now: Any = UNSET
+    value: object = UNSET
+    now: object = UNSET
 
     @property
     def is_gone(self) -> bool:
@@ -27,12 +29,12 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.path}: {self.reason}"
 
 
-def leaves(plain: Any, path: str = "") -> dict[str, Any]:
+def leaves(plain: object, path: str = "") -> Plain:
     """Every member with a value, by its path (`a.b[0].c`); a list of plain values is one leaf."""
     return dict(_leaves(plain, path))
 
 
-def _leaves(plain: Any, path: str) -> Iterator[tuple[str, Any]]:
+def _leaves(plain: object, path: str) -> Iterator[tuple[str, object]]:
     if isinstance(plain, dict) and plain:
         for name, value in plain.items():
             yield from _leaves(value, f"{path}.{name}" if path else name)
@@ -46,7 +48,7 @@ def _leaves(plain: Any, path: str) -> Iterator[tuple[str, Any]]:
 class Source:
     """A REST object that a renderer takes leaves from."""
 
-    def __init__(self, plain: dict[str, Any]) -> None:
+    def __init__(self, plain: Plain) -> None:
         self.plain = plain
         self.left = leaves(plain)
         self.losses: list[Loss] = []
@@ -68,9 +70,9 @@ class Source:
             if not leaf.endswith(except_for) or self.left[leaf] is False:
                 del self.left[leaf]
 
-    def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, dict[str, Any]]]:
+    def items(self, path: str, *, excluded_too: bool = False) -> list[tuple[int, Plain]]:
         """The objects of a list with their positions, without excluded ones."""
-        items: Any = self.plain
+        items: object = self.plain
         for name in path.split("."):
             items = items.get(name) if isinstance(items, dict) else None
         if not isinstance(items, list):
@@ -81,12 +83,12 @@ class Source:
             if isinstance(item, dict) and (excluded_too or item.get("exclude") is not True)
         ]
 
-    def lose(self, path: str, reason: str, now: Any = UNSET) -> None:
+    def lose(self, path: str, reason: str, now: object = UNSET) -> None:
         """Record that a member is lost, or what replaces it."""
         self.losses.append(Loss(path=path, reason=reason, value=self.left.pop(path, UNSET), now=now))
 
 
-def converted(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def converted(plain: Plain, losses: list[Loss]) -> Plain:
     """What the result means: the object without what is lost, and with the replacements."""
     carried_leaves = leaves(plain)
     for loss in losses:
@@ -96,11 +98,11 @@ def converted(plain: dict[str, Any], losses: list[Loss]) -> dict[str, Any]:
     return rebuild(carried_leaves)
 
 
-def rebuild(values: dict[str, Any]) -> dict[str, Any]:
+def rebuild(values: Plain) -> Plain:
     """The object that has these leaves. List items move up if earlier items are missing."""
-    root: dict[str, Any] = {}
+    root: dict[str | int, Any] = {}
     for path, value in values.items():
-        tree: dict[Any, Any] = root
+        tree: dict[str | int, Any] = root
         *parents, last = _steps(path)
         for step in parents:
             tree = tree.setdefault(step, {})
@@ -118,7 +120,7 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _close(tree: Any) -> Any:
+def _close(tree: object) -> object:
     if not isinstance(tree, dict) or not tree:
         return tree
     if all(isinstance(step, int) for step in tree):

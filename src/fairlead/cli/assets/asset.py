@@ -5,8 +5,7 @@ their content is put into the request here; flags and files win over it.
 """
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 from fairlead.admission.assets import HeldAsset, credentials_of, render_assets
 from fairlead.cli.command import Command, Invocation, with_article
@@ -138,16 +137,16 @@ def _delete(invocation: Invocation, noun: str) -> int:
 
 def apply_assets(session: ServerSession, spec: Json) -> None:
     """Put the content of the named assets into a spec; members that the spec has already win."""
-    assets = [find_asset(session, noun, name) for noun, name in _named(session.invocation.get) if name]
+    assets = [find_asset(session, noun, name) for noun, name in _named(session.invocation) if name]
     if not assets:
         return
     held = [_read_asset(session, one) for one in assets]
     _put_below(spec, render_assets(held, _find_secrets(session, credentials_of(held))))
 
 
-def _named(get: Callable[..., Any]) -> Iterator[tuple[str, str]]:
-    yield from ((noun, get(noun, "")) for noun in ("environment", "compute"))
-    yield from (("datasource", name) for name in get("datasource", ()))
+def _named(invocation: Invocation) -> Iterator[tuple[str, str]]:
+    yield from ((noun, invocation.get(noun, "")) for noun in ("environment", "compute"))
+    yield from (("datasource", name) for name in invocation.get("datasource", ()))
 
 
 def _read_asset(session: ServerSession, asset: Json) -> HeldAsset:

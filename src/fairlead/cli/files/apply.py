@@ -8,7 +8,7 @@ import difflib
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -229,7 +229,7 @@ def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, 
     session.console.data(f"{live.row['name']}: changed ({paths})")
 
 
-def _difference(before: Any, wanted: Any) -> Any:
+def _difference(before: object, wanted: object) -> object:
     """The patch to send: objects are patched member by member, and null removes a member."""
     if not isinstance(before, dict) or not isinstance(wanted, dict):
         return wanted

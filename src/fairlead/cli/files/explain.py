@@ -5,7 +5,8 @@ It reads tables that are generated from them by the build, so that it answers at
 
 import json
 import os
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import NOT_FOUND, OK
@@ -157,7 +158,7 @@ def render_text(matched: MatchedField) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _engines(rows: Any) -> list[str]:
+def _engines(rows: Sequence[tuple[str, dict[str, str]]]) -> list[str]:
     """What each engine does with the field, for each of its places in a request."""
     lines = ["", "ENGINES:"] if rows else []
     for path, effects in rows:

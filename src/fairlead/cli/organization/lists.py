@@ -123,7 +123,7 @@ _COLUMNS: dict[str, tuple[TableColumn, ...]] = {
 }
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 

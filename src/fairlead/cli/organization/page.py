@@ -1,7 +1,6 @@
 """The pages of a project, department, node pool or node, and how amounts are formatted."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -17,7 +16,7 @@ _RULES = {
 }
 
 
-def amount(value: Any, resource: str, units: str = "") -> str:
+def amount(value: float | None, resource: str, units: str = "") -> str:
     """A quota or usage: GPUs, cores, or memory with its unit; null and -1 mean unlimited."""
     if value is None or value == -1:
         return "unlimited"

@@ -5,7 +5,7 @@ The project's own tests use the same files and the same comparison. It needs no 
 
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -84,7 +84,7 @@ def _judge_file(invocation: Invocation, path: str) -> Iterator[CaseResult]:
         yield CaseResult(shown, str(case.get("name", f"case {number}")), _judge(case))
 
 
-def _judge(case: dict[str, Any]) -> list[str]:
+def _judge(case: dict[str, object]) -> list[str]:
     try:
         return judge(case)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -10,10 +10,9 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -85,7 +84,7 @@ def _own_server(invocation: Invocation) -> Iterator[Invocation]:
         signal.signal(signal.SIGINT, before)
 
 
-def _without_ours(environ: Any) -> dict[str, str]:
+def _without_ours(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(("FAIRLEAD_", "RUNAI_"))}
 
 
@@ -143,7 +142,7 @@ class Demo:
         self.console.data("")
         list_workloads(self._with(all=True))
 
-    def _with(self, *names: str, **values: Any) -> Invocation:
+    def _with(self, *names: str, **values: object) -> Invocation:
         parsed = Parsed({**self.invocation.parsed.values, **values}, list(names), None)
         return self.invocation._replace(parsed=parsed)
 

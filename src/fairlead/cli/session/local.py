@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead.client import Credentials, application
 
@@ -31,11 +31,12 @@ class LocalServer(NamedTuple):
 def load_local(folder: str) -> LocalServer | None:
     """The server that the data folder names, if its process is still running."""
     content = _load(os.path.join(folder, "server.json"))
-    if not content.get("url") or not isinstance(content.get("pid"), int) or not is_alive(content["pid"]):
+    pid = content.get("pid")
+    if not content.get("url") or not isinstance(pid, int) or not is_alive(pid):
         return None
     return LocalServer(
         str(content["url"]),
-        content["pid"],
+        pid,
         str(content.get("log") or os.path.join(folder, "logs", "server.log")),
         str(content.get("version") or ""),
         str(content.get("startedAt") or ""),
@@ -91,7 +92,7 @@ def exists(pid: int) -> bool:
     return True
 
 
-def _load(path: str) -> dict[str, Any]:
+def _load(path: str) -> dict[str, object]:
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)

@@ -2,8 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead import __version__
 from fairlead.cli.command import Invocation
@@ -108,7 +107,7 @@ class ServerSession:
             trust=Trust(self.settings.get("ca-file"), local.certificate if local and is_local else None),
         )
 
-    def show(self, content: Any, name: str) -> bool:
+    def show(self, content: object, name: str) -> bool:
         """Print a record as JSON, YAML or name if the user asked for that; returns whether it was printed."""
         form = chosen_format(self.invocation, self.settings)
         if form == "name":
@@ -183,7 +182,7 @@ class ServerSession:
         return suggest(name, [row["name"] for row in self.client.workloads(filterBy=filters, limit=500)["workloads"]])
 
 
-def _from_environment(environ: Any) -> Credentials | None:
+def _from_environment(environ: Mapping[str, str]) -> Credentials | None:
     name, secret = environ.get("FAIRLEAD_CLIENT_ID"), environ.get("FAIRLEAD_CLIENT_SECRET")
     return application(name, secret) if name and secret else None
 

@@ -6,7 +6,6 @@
 import json
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
@@ -72,7 +71,7 @@ def home(environ: Mapping[str, str]) -> str:
     return environ.get("HOME") or os.path.expanduser("~")
 
 
-def load_settings(invocation: Invocation) -> dict[str, Any]:
+def load_settings(invocation: Invocation) -> dict[str, str]:
     """The configuration; empty if there is no file."""
     path = config_path(invocation)
     try:

@@ -1,10 +1,9 @@
 """Times and durations for people: `3m`, `2h5m`, `4d`."""
 
 from datetime import UTC, datetime
-from typing import Any
 
 
-def age(moment: Any, now: float) -> str:
+def age(moment: object, now: float) -> str:
     """The age of an ISO time."""
     if not moment:
         return ""
@@ -25,7 +24,7 @@ def span(seconds: float | None) -> str:
     return f"{left // 86_400}d{left % 86_400 // 3600}h"
 
 
-def shown_time(moment: Any) -> str:
+def shown_time(moment: object) -> str:
     """An ISO time without fractions of a second, in UTC."""
     if not moment:
         return ""

@@ -1,7 +1,6 @@
 """The page of one workload: state, compute, addresses, pods, events."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -80,13 +79,13 @@ def _compute(workload: Json) -> list[tuple[str, str]]:
     return facts + extended
 
 
-def _amount(value: Any) -> str:
+def _amount(value: object) -> str:
     """A number or a quantity; blank for zero and null."""
     text = f"{value:g}" if isinstance(value, int | float) else str(value or "")
     return "" if text == "0" else text
 
 
-def _size(value: Any) -> str:
+def _size(value: object) -> str:
     """Bytes in the largest unit that gives a whole number; other quantities unchanged."""
     text = _amount(value)
     if not text.isdecimal():

@@ -11,7 +11,6 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, RUN_FAILED
@@ -151,7 +150,7 @@ def _raw_terminal(wanted: bool) -> Iterator[int]:
 def _converse(duplex: Duplex, stdin: bool, resized: int, *, can_detach: bool) -> int:
     """Pass bytes both ways until the command ends; returns its exit code."""
     pending = bytearray()
-    waiting: list[Any] = [duplex, resized, *([0] if stdin else [])]
+    waiting: list[Duplex | int] = [duplex, resized, *([0] if stdin else [])]
     if not stdin:
         duplex.send_frame(END)
     typed = b""

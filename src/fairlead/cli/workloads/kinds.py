@@ -3,8 +3,6 @@
 The kinds and the flags of their specs come from generated tables; no kind is known by name here.
 """
 
-from typing import Any
-
 from fairlead.cli.command import Command, Invocation, with_article
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
@@ -22,6 +20,7 @@ from fairlead.cli.workloads.workload import (
     list_workloads,
     show_logs,
 )
+from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
 
@@ -95,7 +94,7 @@ def _scale(invocation: Invocation, kind: KindEntry) -> int:
     if wanted is None or not str(wanted).isdecimal():
         raise UsageError("No number of replicas given. Use --replicas NUMBER.")
 
-    def scale(session: ServerSession, workload: dict[str, Any]) -> None:
+    def scale(session: ServerSession, workload: Json) -> None:
         session.client.kind(kind.key).update(workload["id"], {"replicas": int(wanted)})
 
     return act_on_each(invocation, kind.title, "scale", scale)
@@ -108,5 +107,5 @@ def _action(kind: KindEntry, verb: str, summary: str) -> Command:
     return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
 
 
-def _act(session: ServerSession, kind: KindEntry, verb: str, workload: dict[str, Any]) -> None:
+def _act(session: ServerSession, kind: KindEntry, verb: str, workload: Json) -> None:
     getattr(session.client.kind(kind.key), verb)(workload["id"])

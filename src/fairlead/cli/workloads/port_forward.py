@@ -4,7 +4,6 @@ import contextlib
 import select
 import socket
 from _thread import start_new_thread
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -107,10 +106,10 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
 
 def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
     """Pass bytes both ways until the pod closes; False if it closed at once and sent nothing."""
-    waiting: list[Any] = [accepted, duplex]
+    waiting: list[socket.socket | Duplex] = [accepted, duplex]
     is_answered = False
     while True:
-        ready: list[Any] = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
+        ready: list[socket.socket | Duplex] = [duplex] if duplex.has_pending else select.select(waiting, [], [])[0]
         if accepted in ready:
             data = accepted.recv(_PIECE)
             if data:

@@ -11,19 +11,19 @@ from typing import Any
 
 from fairlead.cli.flags import GENERATED, Flag, UsageError, read_typed
 from fairlead.cli.suggest import suggest
+from fairlead.client.json_object import Json
+from fairlead.formats.flags.entry import FlagEntry, FlagPart
 
-Entry = dict[str, Any]
 
-
-def load_table(key: str) -> list[Entry]:
+def load_table(key: str) -> list[FlagEntry]:
     """The flags of one kind, as generated."""
     path = os.path.join(GENERATED, f"{key}.json")
     with open(path, encoding="utf-8") as file:
-        entries: list[Entry] = json.load(file)
+        entries: list[FlagEntry] = json.load(file)
     return entries
 
 
-def as_flag(entry: Entry) -> Flag:
+def as_flag(entry: FlagEntry) -> Flag:
     """An entry as a flag for the parser and the help. Most values are parsed later, by `apply_flags`."""
     form = entry["form"]
     is_plain = form == "value"
@@ -39,11 +39,11 @@ def as_flag(entry: Entry) -> Flag:
     )
 
 
-def name_of(entry: Entry) -> str:
+def name_of(entry: FlagEntry) -> str:
     return str(entry["flag"]).removeprefix("--")
 
 
-def _placeholder(entry: Entry) -> str:
+def _placeholder(entry: FlagEntry) -> str:
     form = entry["form"]
     if form == "pair":
         return "NAME=VALUE"
@@ -55,11 +55,11 @@ def _placeholder(entry: Entry) -> str:
     return "TIME" if form == "duration" else ""
 
 
-def _part_shown(part: Mapping[str, Any]) -> str:
+def _part_shown(part: FlagPart) -> str:
     return str(part["name"]) if part.get("type") == "boolean" else f"{part['name']}="
 
 
-def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[str, Any]) -> None:
+def apply_flags(table: Sequence[FlagEntry], values: Mapping[str, Any], spec: Json) -> None:
     """Set the values of the given flags in the spec; a value wins over the constant of a switch."""
     for entry in sorted(table, key=lambda entry: "constant" not in entry):
         name = name_of(entry)
@@ -67,7 +67,7 @@ def apply_flags(table: Sequence[Entry], values: Mapping[str, Any], spec: dict[st
             _apply(entry, f"--{name}", values[name], spec)
 
 
-def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
+def _apply(entry: FlagEntry, shown: str, value: Any, spec: Json) -> None:
     form, path = entry["form"], entry["path"]
     if form in ("pair", "item"):
         for text in value:
@@ -88,7 +88,7 @@ def _apply(entry: Entry, shown: str, value: Any, spec: dict[str, Any]) -> None:
         place(spec, other, constant)
 
 
-def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
+def _apply_switch(entry: FlagEntry, value: bool, spec: Json) -> None:
     constant = entry.get("constant", True)
     if value:
         place(spec, entry["path"], constant)
@@ -96,7 +96,7 @@ def _apply_switch(entry: Entry, value: bool, spec: dict[str, Any]) -> None:
         place(spec, entry["path"], not constant)
 
 
-def _apply_object(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+def _apply_object(entry: FlagEntry, shown: str, value: str, spec: Json) -> None:
     """Parts like those of an item; a first word without a name is the first part, as in `8000,protocol=http`."""
     first, *rest = value.split(",")
     names = {part["name"].lower() for part in entry["parts"]}
@@ -115,7 +115,7 @@ def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value
 
 
-def _apply_duration(entry: Entry, shown: str, value: str, spec: dict[str, Any]) -> None:
+def _apply_duration(entry: FlagEntry, shown: str, value: str, spec: Json) -> None:
     """For the runai CLI a time of 0 means not given, so it is not sent; a file can set 0."""
     seconds = int(read_typed("duration", shown, value))
     if seconds:
@@ -127,7 +127,7 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+def _read_pair(entry: FlagEntry, shown: str, text: str) -> Json:
     """`NAME=VALUE`; further equals signs belong to the value. A third member comes after the entry's separator."""
     paths = entry["pair"]
     left, equals, right = text.partition("=")
@@ -143,7 +143,7 @@ def _read_pair(entry: Entry, shown: str, text: str) -> dict[str, Any]:
     return item
 
 
-def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+def _read_item(entry: FlagEntry, shown: str, text: str) -> Json:
     """Parts separated by commas. An item that is only a list takes several of them, separated by semicolons."""
     wrap = entry.get("wrap")
     if wrap:
@@ -151,7 +151,7 @@ def _read_item(entry: Entry, shown: str, text: str) -> dict[str, Any]:
     return _read_parts(entry, shown, text)
 
 
-def _read_parts(entry: Entry, shown: str, text: str) -> dict[str, Any]:
+def _read_parts(entry: FlagEntry, shown: str, text: str) -> Json:
     """Each part is `name=value`, or only a name if it is a switch."""
     parts = {part["name"].lower(): part for part in entry["parts"]}
     item = _preset(entry)
@@ -164,14 +164,14 @@ def _read_parts(entry: Entry, shown: str, text: str) -> dict[str, Any]:
     return item
 
 
-def _preset(entry: Entry) -> dict[str, Any]:
-    item: dict[str, Any] = {}
+def _preset(entry: FlagEntry) -> Json:
+    item: Json = {}
     for path, constant in entry.get("preset", {}).items():
         place(item, path, constant)
     return item
 
 
-def _read_part(part: Mapping[str, Any], shown: str, text: str | None) -> Any:
+def _read_part(part: FlagPart, shown: str, text: str | None) -> Any:
     if "constant" in part:
         constant = part["constant"]
         given = True if text is None else read_typed("boolean", shown, text)
@@ -205,7 +205,7 @@ def _choose(declared: Mapping[str, Any], shown: str, value: Any) -> Any:
     raise UsageError(f"{shown} must be one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
 
 
-def place(tree: dict[str, Any], path: str, value: Any) -> None:
+def place(tree: Json, path: str, value: Any) -> None:
     """Set a member by its dotted path; missing objects on the path are created."""
     *parents, last = path.split(".")
     for parent in parents:
@@ -216,7 +216,7 @@ def place(tree: dict[str, Any], path: str, value: Any) -> None:
     tree[last] = value
 
 
-def append(tree: dict[str, Any], path: str, item: Any) -> None:
+def append(tree: Json, path: str, item: Any) -> None:
     """Add an item to the list at a dotted path."""
     *parents, last = path.split(".")
     for parent in parents:

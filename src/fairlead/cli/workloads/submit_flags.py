@@ -5,12 +5,12 @@ Used by `submit` and by `convert`, which converts command lines. It does not tal
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
-from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
+from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
+from fairlead.formats.flags.entry import FlagEntry
 
 #: Flags for the command itself, not for the workload.
 COMMAND_FLAGS = (
@@ -86,7 +86,7 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
             _make_alike(spec, name, like, table)
 
 
-def refuse_unsupported(values: Mapping[str, Any]) -> None:
+def refuse_unsupported(values: Mapping[str, object]) -> None:
     """Refuse flags of the runai CLI that the API has no property for."""
     for name, why in UNSUPPORTED.items():
         if values.get(name) and str(values[name]).lower() not in ("none", "false"):
@@ -98,13 +98,13 @@ def without_claims(role: str) -> str:
     return f"{role}-no-pvcs"
 
 
-def role_of(table: Sequence[Entry], name: str) -> str:
+def role_of(table: Sequence[FlagEntry], name: str) -> str:
     """The prefix of the flags of a role: `master` for `masterSpec`."""
     first = next(str(entry["flag"]) for entry in table if entry["path"].startswith(f"{name}."))
     return first.removeprefix("--").partition("-")[0]
 
 
-def _drop_claims(spec: Json, name: str, table: Sequence[Entry]) -> None:
+def _drop_claims(spec: Json, name: str, table: Sequence[FlagEntry]) -> None:
     """Give a role a copy of the shared spec without its claims."""
     spec.setdefault(name, {})
     _make_alike(spec, name, "", table)
@@ -117,7 +117,7 @@ def as_other(name: str, like: str) -> str:
     return f"{name}-as-{like}" if like else ""
 
 
-def _make_alike(spec: Json, name: str, like: str, table: Sequence[Entry]) -> None:
+def _make_alike(spec: Json, name: str, like: str, table: Sequence[FlagEntry]) -> None:
     """Copy what flags do not set from the other role; a copy of the shared spec needs a flag that sets something."""
     if like:
         if like in spec:

@@ -3,16 +3,15 @@
 Every kind that declares such members has this verb; no kind and no field is known by name here.
 """
 
-from typing import Any
-
 from fairlead.cli.command import Command, Invocation, with_article
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.spec_flags import Entry, apply_flags, as_flag, load_table
+from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.cli.workloads.submit_flags import apply_arguments
 from fairlead.cli.workloads.workload import act_on_each
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
+from fairlead.formats.flags.entry import FlagEntry
 
 _WORDS = Flag("command", "Use the arguments after -- as the command, replacing the image's entrypoint", "boolean", "c")
 
@@ -34,7 +33,7 @@ def update_command(kind: KindEntry) -> Command:
     )
 
 
-def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
+def _update(invocation: Invocation, kind: KindEntry, table: list[FlagEntry]) -> int:
     wanted: Json = {}
     given = {name: value for name, value in invocation.parsed.values.items() if name != _WORDS.name}
     apply_flags(table, given, wanted)
@@ -51,10 +50,11 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[Entry]) -> int:
     return act_on_each(invocation, kind.title, "update", update)
 
 
-def _kept(before: Any, wanted: Any) -> Any:
+def _kept(before: object, wanted: object) -> object:
     """Merge a list of named items with the present items; replace anything else."""
-    is_named = isinstance(wanted, list) and all(isinstance(each, dict) and "name" in each for each in wanted)
-    if not is_named or not isinstance(before, list):
+    if not isinstance(wanted, list) or not isinstance(before, list):
+        return wanted
+    if not all(isinstance(each, dict) and "name" in each for each in wanted):
         return wanted
     names = {each["name"] for each in wanted}
     return [*(each for each in before if each and each.get("name") not in names), *wanted]

@@ -1,6 +1,6 @@
 """`why NAME`: why a workload is pending, which workloads use what it waits for, and what would help."""
 
-from typing import Any
+from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -92,7 +92,7 @@ def _table(session: ServerSession, columns: tuple[TableColumn, ...], rows: list[
 
 
 def _owner_columns(resource: str) -> tuple[TableColumn, ...]:
-    def of(member: str) -> Any:
+    def of(member: str) -> Callable[[Json], str]:
         return lambda row: amount(row[member][resource], resource)
 
     return (

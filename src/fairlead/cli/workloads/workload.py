@@ -5,7 +5,6 @@ The verbs of single kinds use the same functions with the type of the kind.
 
 import time
 from collections.abc import Callable
-from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -136,7 +135,7 @@ def _list_any(invocation: Invocation) -> int:
     return list_workloads(invocation, next((name for name in known if name.lower() == str(title).lower()), title))
 
 
-def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, Any] | None = None) -> int:
+def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, object] | None = None) -> int:
     """Print one page of workloads; say how many there are if the page does not show all.
 
     `sets` is the member that the command of a sub-type sets: (member, value).
@@ -198,7 +197,7 @@ def _pods(row: Json) -> str:
     return f"{row.get('runningPods', 0)}/{wanted}" if wanted is not None else str(row.get("runningPods", 0))
 
 
-def number(value: Any) -> str:
+def number(value: object) -> str:
     return "" if value is None else f"{value:g}"
 
 

@@ -4,8 +4,6 @@ Called by the command `convert`. Command lines are read by the command line itse
 their engine. Nothing disappears silently: every member that does not arrive is listed.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.convert import from_rest, from_texts, from_yaml, to_flags, to_rest, to_yaml
@@ -22,6 +20,7 @@ from fairlead.formats.intermediate import (
     Unconvertible,
     lines_of,
 )
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.kinds.kind import Kind
@@ -80,7 +79,7 @@ def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") 
     return from_texts.read(text, dialect, kind, file)
 
 
-def _read_object(text: str) -> dict[str, Any] | None:
+def _read_object(text: str) -> Plain | None:
     """The object in a JSON text, None for any other text. Read as JSON, strings that look like numbers stay strings."""
     if text.lstrip()[:1] != "{":
         return None

@@ -3,12 +3,11 @@
 Called by `convert`, also with requests that it has built itself.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible, lines_of
 from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
@@ -33,7 +32,7 @@ _UNKNOWN = "is not a member of a creation request"
 _NOWHERE = "00000000-0000-0000-0000-000000000000"
 
 
-def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "") -> IntermediateWorkload:
+def read_request(body: Plain, kind: Kind | None = None, file: str = "") -> IntermediateWorkload:
     """Read a creation request of either version, or a workload as the API shows it.
 
     REST names the kind in the path; without a kind, the first one that has every member is used. `file` is the name of
@@ -70,14 +69,14 @@ def read_request(body: dict[str, Any], kind: Kind | None = None, file: str = "")
     )
 
 
-def _kind_of(request: dict[str, Any]) -> Kind:
+def _kind_of(request: Plain) -> Kind:
     spec = request.get("spec")
     given = {*(spec if isinstance(spec, dict) else ()), *(name for name in request if name not in (*_REQUEST, *_SHOWN))}
     fitting = [kind for kind in KINDS.values() if given <= set(struct_members(kind.spec))]
     return next(iter(fitting or KINDS.values()))
 
 
-def from_request(kind: str, body: dict[str, Any], project: str, project_path: str) -> IntermediateWorkload:
+def from_request(kind: str, body: Plain, project: str, project_path: str) -> IntermediateWorkload:
     """Read a creation request that the caller has built, with the project and the place where it was named."""
     workload = read_request(body, KINDS[kind])
     return msgspec.structs.replace(workload, project=project, project_path=project_path)

@@ -3,8 +3,6 @@
 Called by `convert`.
 """
 
-from typing import Any
-
 from fairlead.formats.convert.from_rest import read_request
 from fairlead.formats.foreign.kubernetes_job import read_job
 from fairlead.formats.foreign.slurm import read_sbatch
@@ -19,6 +17,7 @@ from fairlead.formats.intermediate import (
     Unconvertible,
     lines_of,
 )
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
 from fairlead.kinds import KINDS
@@ -35,15 +34,16 @@ def read(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> l
     documents, issues = read_tree(text, file)
     if issues:
         raise Unconvertible([str(issue) for issue in issues])
-    plains = [read_plain(document) for document in documents]
-    if not all(isinstance(plain, dict) for plain in plains):
+    contents = [read_plain(document) for document in documents]
+    plains = [content for content in contents if isinstance(content, dict)]
+    if len(plains) < len(contents):
         raise Unconvertible(lines_of(file, ["The text contains something that is not an object."]))
     if dialect == REST:
         return [read_request(plain, kind, file) for plain in plains]
     return [_from_task(first, _read_foreign(plain, dialect, file)) for plain in plains]
 
 
-def _read_foreign(plain: dict[str, Any], dialect: str, file: str) -> ForeignTask:
+def _read_foreign(plain: Plain, dialect: str, file: str) -> ForeignTask:
     """Read another system's description. Its shape is not checked before, so any part may have a wrong type."""
     try:
         return _READERS[dialect](plain)

@@ -1,15 +1,14 @@
 """Writes a workload as a command line. Called by `convert` and by the server."""
 
-from typing import Any
-
 from fairlead.formats.flags.command_line import render_command, render_line
-from fairlead.formats.flags.table import Entry
+from fairlead.formats.flags.entry import FlagEntry
 from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload, below_spec
 from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
 
 
 def render(
-    workload: IntermediateWorkload, program: str = "fairlead", table: list[Entry] | None = None
+    workload: IntermediateWorkload, program: str = "fairlead", table: list[FlagEntry] | None = None
 ) -> ConversionResult:
     """The command line; `table` is the result of `flag_table` for the kind, if the caller has it already."""
     command, spec = _command(workload)
@@ -32,7 +31,7 @@ def render(
     return ConversionResult(text=render_line(line, flags, arguments), plain=whole, losses=losses)
 
 
-def _command(workload: IntermediateWorkload) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _command(workload: IntermediateWorkload) -> tuple[tuple[str, ...], Plain]:
     """The words of the command, and the spec for the flags: the command of a sub-type sets a member by itself."""
     for command, (member, value) in workload.kind.subtypes:
         if workload.spec.get(member) == value:

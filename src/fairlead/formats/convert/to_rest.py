@@ -1,15 +1,14 @@
 """Writes a workload as the request that would create it. Called by `convert`, by `apply` and by the server."""
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload
 from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
 from fairlead.kinds.kind import outside_spec_names
 
 
-def request_body(workload: IntermediateWorkload) -> dict[str, Any]:
+def request_body(workload: IntermediateWorkload) -> Plain:
     """The creation request without the ids that only a server knows."""
     beside = outside_spec_names(workload.kind)
     spec = {name: value for name, value in workload.spec.items() if name not in beside}

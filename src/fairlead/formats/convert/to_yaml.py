@@ -3,10 +3,9 @@
 Called by `convert`, `diff`, `apply` and the server; `apply` and the server also compare two specs with it.
 """
 
-from typing import Any
-
 from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload, Unconvertible, below_spec
 from fairlead.formats.losses import Loss, leaves
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.text import render_yaml
 from fairlead.formats.yaml.write import declared, render_document
 from fairlead.kinds.kind import Kind
@@ -29,9 +28,7 @@ def render(workload: IntermediateWorkload) -> ConversionResult:
     )
 
 
-def render_objects(
-    workload: IntermediateWorkload, objects: list[dict[str, Any]], losses: list[Loss]
-) -> ConversionResult:
+def render_objects(workload: IntermediateWorkload, objects: list[Plain], losses: list[Loss]) -> ConversionResult:
     """Kubernetes objects that the caller has rendered, as text."""
     new_losses = []
     if workload.is_prefix:
@@ -47,13 +44,13 @@ def render_objects(
     )
 
 
-def differences(kind: Kind, now: dict[str, Any], wanted: dict[str, Any]) -> list[str]:
+def differences(kind: Kind, now: Plain, wanted: Plain) -> list[str]:
     """Paths at which two specs differ in meaning: null and default values are the same as not given."""
     first, second = _effective_leaves(kind, now), _effective_leaves(kind, wanted)
     return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
 
 
-def _effective_leaves(kind: Kind, spec: dict[str, Any]) -> dict[str, Any]:
+def _effective_leaves(kind: Kind, spec: Plain) -> Plain:
     meant = {}
     for path, value in leaves(spec).items():
         field = declared(kind, path)

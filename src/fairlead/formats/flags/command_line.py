@@ -10,8 +10,10 @@ from typing import Any
 
 from msgspec import UNSET
 
-from fairlead.formats.flags.table import Entry, flag_table
+from fairlead.formats.flags.entry import FlagEntry, FlagPart
+from fairlead.formats.flags.table import flag_table
 from fairlead.formats.losses import Loss, Source, converted, leaves
+from fairlead.formats.plain import Plain
 from fairlead.kinds.kind import Kind
 from fairlead.model.command_words import split_words
 
@@ -23,7 +25,7 @@ class _Inexpressible(Exception):
 
 
 def render_command(
-    kind: Kind, spec: dict[str, Any], table: list[Entry] | None = None
+    kind: Kind, spec: Plain, table: list[FlagEntry] | None = None
 ) -> tuple[list[str], list[str], list[Loss]]:
     """The flags, the arguments after `--`, and what they cannot set (paths below the spec).
 
@@ -32,7 +34,7 @@ def render_command(
     source = Source(spec)
     table = flag_table(kind) if table is None else table
     flags: list[str] = []
-    lists: dict[str, list[Entry]] = {}
+    lists: dict[str, list[FlagEntry]] = {}
     for entry in table:
         form = entry["form"]
         if form in ("pair", "item"):
@@ -55,13 +57,13 @@ def render_command(
     return flags, arguments, losses
 
 
-def _apart(arriving: dict[str, Any], name: str, like: str) -> list[str]:
+def _apart(arriving: Plain, name: str, like: str) -> list[str]:
     """The flag that stops a role from being a copy of another one, if the copy would add something to it."""
     more = set(arriving.get(like) or ()) - set(arriving.get(name) or ())
     return [f"--{name}-as-{like}=false"] if more else []
 
 
-def _filled_in(table: list[Entry], arriving: dict[str, Any], name: str) -> list[Loss]:
+def _filled_in(table: list[FlagEntry], arriving: Plain, name: str) -> list[Loss]:
     """What a command line copies from the shared spec to a role, because no flag sets it."""
     if not arriving.get(name):
         return []
@@ -85,7 +87,7 @@ def _left_over(path: str, value: Any) -> Loss:
     return Loss(path=path, reason=reason, value=value)
 
 
-def _scalar(entry: Entry, source: Source) -> list[str]:
+def _scalar(entry: FlagEntry, source: Source) -> list[str]:
     path, flag, preset = entry["path"], entry["flag"], entry.get("preset", {})
     value = source.peek(path)
     if value is UNSET or any(source.peek(other) != constant for other, constant in preset.items()):
@@ -100,7 +102,7 @@ def _scalar(entry: Entry, source: Source) -> list[str]:
     return [flag if text is None else f"{flag}={text}"]
 
 
-def _object(entry: Entry, source: Source) -> list[str]:
+def _object(entry: FlagEntry, source: Source) -> list[str]:
     """Nothing if a member cannot be set: the flags of single members set what they can."""
     try:
         text, taken = _part_texts(entry, source, entry["path"])
@@ -111,7 +113,7 @@ def _object(entry: Entry, source: Source) -> list[str]:
     return [f"{entry['flag']}={text}"] if text else []
 
 
-def _flag_text(entry: Entry, value: Any) -> str | None:
+def _flag_text(entry: FlagEntry, value: Any) -> str | None:
     form = entry["form"]
     if form == "switch":
         if "constant" in entry and value != entry["constant"]:
@@ -137,7 +139,7 @@ def _typed(kind: str, value: Any) -> str:
     return str(value)
 
 
-def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any]) -> list[str]:
+def _item(entries: list[FlagEntry], source: Source, here: str, item: Plain) -> list[str]:
     """The flag that sets the most members of the item; the first of several."""
     best: tuple[str, list[str], list[tuple[str, Any]]] | None = None
     for entry in entries:
@@ -145,10 +147,9 @@ def _item(entries: list[Entry], source: Source, here: str, item: dict[str, Any])
         if presets is None:
             continue
         try:
-            said = _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
+            text, taken = _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
         except _Inexpressible:
             continue
-        text, taken = said
         if text and (best is None or _reach(taken, here) > _reach(best[1], here)):
             best = (f"{entry['flag']}={text}", taken, presets)
     if best is None:
@@ -169,7 +170,7 @@ def _reach(taken: list[str], here: str) -> tuple[int, int]:
     return len({path.removeprefix(f"{here}.").split(".")[0] for path in taken}), len(taken)
 
 
-def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] | None:
+def _presets(entry: FlagEntry, source: Source, here: str) -> list[tuple[str, Any]] | None:
     """What the flag sets by itself; None if the item has another value. The item must have a preset that is true."""
     presets = [(f"{here}.{path}", constant) for path, constant in entry.get("preset", {}).items()]
     for path, constant in presets:
@@ -179,7 +180,7 @@ def _presets(entry: Entry, source: Source, here: str) -> list[tuple[str, Any]] |
     return presets
 
 
-def _pair(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
+def _pair(entry: FlagEntry, source: Source, here: str) -> tuple[str, list[str]]:
     """`NAME=VALUE`, or `NAME=VALUE,key=VALUE`."""
     paths = [f"{here}.{path}" for path in entry["pair"]]
     values = [source.peek(path) for path in paths]
@@ -191,7 +192,7 @@ def _pair(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
     return f"{texts[0]}={entry.get('separator', '').join(texts[1:])}", paths
 
 
-def _parts(entry: Entry, source: Source, here: str, item: dict[str, Any]) -> tuple[str, list[str]]:
+def _parts(entry: FlagEntry, source: Source, here: str, item: Plain) -> tuple[str, list[str]]:
     wrap = entry.get("wrap")
     if not wrap:
         return _part_texts(entry, source, here)
@@ -208,7 +209,7 @@ def _parts(entry: Entry, source: Source, here: str, item: dict[str, Any]) -> tup
     return ";".join(texts), taken
 
 
-def _part_texts(entry: Entry, source: Source, here: str) -> tuple[str, list[str]]:
+def _part_texts(entry: FlagEntry, source: Source, here: str) -> tuple[str, list[str]]:
     """The parts, separated by commas. If one part cannot be set, none is: the item would mean something else."""
     texts, taken = [], []
     for part in entry["parts"]:
@@ -225,7 +226,7 @@ def _part_texts(entry: Entry, source: Source, here: str) -> tuple[str, list[str]
     return ",".join(texts), taken
 
 
-def _pairs_of(part: Entry, source: Source, path: str) -> tuple[Any, list[str]]:
+def _pairs_of(part: FlagPart, source: Source, path: str) -> tuple[Any, list[str]]:
     left, right = part["pair"]
     pairs, taken, number = [], [], 0
     while source.peek(f"{path}[{number}].{left}") is not UNSET:
@@ -238,7 +239,7 @@ def _pairs_of(part: Entry, source: Source, path: str) -> tuple[Any, list[str]]:
     return (pairs or UNSET), taken
 
 
-def _part_text(part: Entry, value: Any) -> str:
+def _part_text(part: FlagPart, value: Any) -> str:
     name = part["name"]
     if isinstance(value, bool):
         wanted = part.get("constant", True)

@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from fairlead.formats.foreign.tasks import ForeignTask, unconverted
 from fairlead.formats.losses import Source
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.keywords import PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.organization import project_in
@@ -41,11 +42,11 @@ _SECURITY = {
 }
 
 
-def read_job(job: dict[str, Any]) -> ForeignTask:
+def read_job(job: Plain) -> ForeignTask:
     source = Source(job)
     for path in ("apiVersion", "kind", f"{_MAIN}.name"):
         source.take(path)
-    spec: dict[str, Any] = {}
+    spec: Plain = {}
     for path, name in _JOB.items():
         value = source.take(path)
         if value is not UNSET:
@@ -68,17 +69,17 @@ def read_job(job: dict[str, Any]) -> ForeignTask:
     return ForeignTask(name="" if name is UNSET else str(name), spec=spec, losses=unconverted(source), project=project)
 
 
-def _inside(plain: Any, path: str) -> dict[str, Any]:
+def _inside(plain: Any, path: str) -> Plain:
     for step in path.split("."):
         plain = plain.get(step) if isinstance(plain, dict) else None
     return plain if isinstance(plain, dict) else {}
 
 
-def _read_environment(source: Source, main: dict[str, Any], spec: dict[str, Any]) -> None:
+def _read_environment(source: Source, main: Plain, spec: Plain) -> None:
     variables = []
     for number, item in enumerate(main.get("env") or ()):
         here = f"{_MAIN}.env[{number}]"
-        variable: dict[str, Any] = {"name": item.get("name")}
+        variable: Plain = {"name": item.get("name")}
         value = source.take(f"{here}.value")
         if value is not UNSET:
             variable["value"] = str(value)
@@ -96,8 +97,8 @@ def _read_environment(source: Source, main: dict[str, Any], spec: dict[str, Any]
         spec["environmentVariables"] = variables
 
 
-def _read_resources(source: Source, main: dict[str, Any], spec: dict[str, Any]) -> None:
-    compute: dict[str, Any] = {}
+def _read_resources(source: Source, main: Plain, spec: Plain) -> None:
+    compute: Plain = {}
     extended: dict[str, str] = {}
     for side, suffix in (("requests", "Request"), ("limits", "Limit")):
         for name in _inside(main, f"resources.{side}"):
@@ -132,8 +133,8 @@ def _cores(value: Any) -> float | int | None:
     return int(cores) if cores.denominator == 1 else float(cores)
 
 
-def _read_identity(source: Source, spec: dict[str, Any]) -> None:
-    security: dict[str, Any] = {}
+def _read_identity(source: Source, spec: Plain) -> None:
+    security: Plain = {}
     for root in (f"{_POD}.securityContext", f"{_MAIN}.securityContext"):
         for foreign, name in (("runAsUser", "runAsUid"), ("runAsGroup", "runAsGid")):
             value = source.take(f"{root}.{foreign}")
@@ -157,7 +158,7 @@ def _read_identity(source: Source, spec: dict[str, Any]) -> None:
         spec["security"] = security
 
 
-def _read_volumes(source: Source, pod: dict[str, Any], main: dict[str, Any], spec: dict[str, Any]) -> None:
+def _read_volumes(source: Source, pod: Plain, main: Plain, spec: Plain) -> None:
     mounts = {mount.get("name"): (number, mount) for number, mount in enumerate(main.get("volumeMounts") or ())}
     storage: dict[str, list[Any]] = {}
     for number, volume in enumerate(pod.get("volumes") or ()):
@@ -181,7 +182,7 @@ def _drop(source: Source, path: str) -> None:
         del source.left[leaf]
 
 
-def _volume(volume: dict[str, Any], mount: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
+def _volume(volume: Plain, mount: Plain) -> tuple[str, Plain] | None:
     """One volume with its mount; None if an important member would be lost."""
     path, read_only = mount.get("mountPath"), mount.get("readOnly", False)
     if set(mount) - {"name", "mountPath", "readOnly"}:
@@ -205,7 +206,7 @@ def _volume(volume: dict[str, Any], mount: dict[str, Any]) -> tuple[str, dict[st
     return None
 
 
-def _read_placement(source: Source, pod: dict[str, Any], spec: dict[str, Any]) -> None:
+def _read_placement(source: Source, pod: Plain, spec: Plain) -> None:
     terms = []
     for key, value in (pod.get("nodeSelector") or {}).items():
         source.take(f"{_POD}.nodeSelector.{key}")
@@ -234,7 +235,7 @@ def _read_placement(source: Source, pod: dict[str, Any], spec: dict[str, Any]) -
         spec["imagePullSecrets"] = [{"name": name} for name in secrets]
 
 
-def _read_metadata(source: Source, job: dict[str, Any], spec: dict[str, Any]) -> None:
+def _read_metadata(source: Source, job: Plain, spec: Plain) -> None:
     for root in ("metadata", "spec.template.metadata"):
         for label, name in ((PRIORITY_LABEL, "priorityClass"), (PREEMPTIBILITY_LABEL, "preemptibility")):
             value = source.take(f"{root}.labels.{label}")

@@ -5,10 +5,10 @@ Called by `convert`. Options without an equivalent are listed.
 
 import re
 import shlex
-from typing import Any
 
 from fairlead.formats.foreign.tasks import ForeignTask, count, shell, variables
 from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
 
 _SHORT = {
     "J": "job-name",
@@ -37,9 +37,9 @@ _KEPT = "the server stores the output; `fairlead logs` shows it"
 
 def read_sbatch(text: str) -> ForeignTask:
     options = _options(text)
-    spec: dict[str, Any] = shell(_script(text))
+    spec: Plain = shell(_script(text))
     losses: list[Loss] = []
-    compute: dict[str, Any] = {}
+    compute: Plain = {}
     for name, value in options:
         reason = _apply(name, value, spec, compute)
         if reason:
@@ -85,7 +85,7 @@ def _script(text: str) -> str:
     return "\n".join(lines).strip()
 
 
-def _apply(name: str, value: str, spec: dict[str, Any], compute: dict[str, Any]) -> str:
+def _apply(name: str, value: str, spec: Plain, compute: Plain) -> str:
     """Convert one option; returns the reason if it is lost."""
     if name == "job-name":
         return ""
@@ -122,7 +122,7 @@ def _memory(value: str) -> str:
     return f"{digits}{unit}i"
 
 
-def _sweep(value: str, spec: dict[str, Any]) -> str:
+def _sweep(value: str, spec: Plain) -> str:
     match = _ARRAY.match(value)
     if match is None:
         return "is not an array of numbers"

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from fairlead.formats.losses import Loss, Source
+from fairlead.formats.plain import Plain
 
 _NOT_HERE = "has no equivalent"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
@@ -21,7 +22,7 @@ class ForeignTask(msgspec.Struct, frozen=True, kw_only=True):
     """A foreign description in the form of a creation request."""
 
     name: str = ""
-    spec: dict[str, Any]
+    spec: Plain
     #: With paths of the foreign description.
     losses: list[Loss]
     project: str = ""
@@ -41,7 +42,7 @@ def shell(commands: str) -> dict[str, str]:
     return {"command": "bash", "args": f"-c {shlex.quote(commands)}"}
 
 
-def variables(given: Any) -> list[dict[str, Any]]:
+def variables(given: Any) -> list[Plain]:
     """Environment variables from a mapping, or from a list of NAME=VALUE."""
     if isinstance(given, dict):
         return [{"name": name, "value": _text(value)} for name, value in given.items() if value is not None]
@@ -94,7 +95,7 @@ def _accelerator(text: Any) -> tuple[int, str]:
     return int(numbers[0]) if numbers else 1, names[0] if names else ""
 
 
-def _ask_for_gpus(spec: dict[str, Any], source: Source, path: str, given: Any) -> None:
+def _ask_for_gpus(spec: Plain, source: Source, path: str, given: Any) -> None:
     number, name = _accelerator(given)
     spec.setdefault("compute", {})["gpuDevicesRequest"] = number
     if name or (not isinstance(given, dict) and not str(given).isdecimal()):
@@ -102,9 +103,9 @@ def _ask_for_gpus(spec: dict[str, Any], source: Source, path: str, given: Any) -
         source.losses.append(Loss(path=path, reason=reason, value=name or given))
 
 
-def _ask_for_compute(spec: dict[str, Any], source: Source, names: tuple[str, str]) -> None:
+def _ask_for_compute(spec: Plain, source: Source, names: tuple[str, str]) -> None:
     cpus, memory = (_taken(source, f"resources.{name}") for name in names)
-    compute: dict[str, Any] = {}
+    compute: Plain = {}
     if cpus is not None and count(cpus) is not None:
         compute["cpuCoreRequest"] = count(cpus)
     if memory is not None and size(memory, "G"):
@@ -113,10 +114,10 @@ def _ask_for_compute(spec: dict[str, Any], source: Source, names: tuple[str, str
         spec.setdefault("compute", {}).update(compute)
 
 
-def read_dstack(task: dict[str, Any]) -> ForeignTask:
+def read_dstack(task: Plain) -> ForeignTask:
     """A dstack task."""
     source = Source(task)
-    spec: dict[str, Any] = {}
+    spec: Plain = {}
     _taken(source, "type")
     image = source.take("image")
     if image is not UNSET:
@@ -148,7 +149,7 @@ def read_dstack(task: dict[str, Any]) -> ForeignTask:
     return ForeignTask(name=_named(source), spec=spec, losses=unconverted(source))
 
 
-def _read_ports(spec: dict[str, Any], source: Source) -> None:
+def _read_ports(spec: Plain, source: Source) -> None:
     ports = []
     given = _taken(source, "ports")
     for number, port in enumerate(given if isinstance(given, list) else ()):
@@ -166,10 +167,10 @@ def _named(source: Source) -> str:
     return "" if name is UNSET else str(name)
 
 
-def read_skypilot(task: dict[str, Any]) -> ForeignTask:
+def read_skypilot(task: Plain) -> ForeignTask:
     """A SkyPilot task: setup and run become one script."""
     source = Source(task)
-    spec: dict[str, Any] = {}
+    spec: Plain = {}
     setup, run = source.take("setup"), source.take("run")
     script = "\n".join(str(part).strip() for part in (setup, run) if part is not UNSET)
     if script:

@@ -5,13 +5,15 @@ rules of the present one; what is done instead becomes a remark of the submissio
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TypeGuard
+
+from fairlead.formats.plain import Plain
 
 DIALECT = "rest-older"
 _MIG_TYPE = "migProfile"
 
 
-def is_older(body: dict[str, Any]) -> bool:
+def is_older(body: Plain) -> bool:
     """Whether a request is in the older dialect: it has a number for the project or a quantity, or a MIG profile."""
     compute = _compute(body)
     return (
@@ -21,32 +23,34 @@ def is_older(body: dict[str, Any]) -> bool:
     )
 
 
-def to_present(body: dict[str, Any]) -> dict[str, Any]:
+def to_present(body: Plain) -> Plain:
     """The same request with the types of the present dialect. Changes `body`, which only the caller uses."""
-    if _is_number(body.get("projectId")):
-        body["projectId"] = _text(body["projectId"])
+    project = body.get("projectId")
+    if _is_number(project):
+        body["projectId"] = _text(project)
     compute = _compute(body)
     for item in _extended(compute):
-        if _is_number(item.get("quantity")):
-            item["quantity"] = _text(item["quantity"])
+        quantity = item.get("quantity")
+        if _is_number(quantity):
+            item["quantity"] = _text(quantity)
     if compute.get("gpuRequestType") == _MIG_TYPE:
         # It has its own request type there; the profile alone is enough.
         del compute["gpuRequestType"]
     return body
 
 
-def _compute(body: dict[str, Any]) -> dict[str, Any]:
+def _compute(body: Plain) -> Plain:
     spec = body.get("spec")
     compute = spec.get("compute") if isinstance(spec, dict) else None
     return compute if isinstance(compute, dict) else {}
 
 
-def _extended(compute: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _extended(compute: Plain) -> Iterator[Plain]:
     items = compute.get("extendedResources")
     return (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

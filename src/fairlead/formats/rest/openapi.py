@@ -26,8 +26,8 @@ def schemas(kind: Kind) -> dict[str, Schema]:
     return components
 
 
-def struct_schema(struct: Any, nullable: bool, components: dict[str, Schema]) -> Schema:
-    """The schema of one object; the objects inside it are added to `schemas` by name."""
+def struct_schema(struct: type, nullable: bool, components: dict[str, Schema]) -> Schema:
+    """The schema of one object; the objects inside it are added to `components` by name."""
     fields = fields_of(struct)
     schema: Schema = {"type": "object", "properties": {field.rest: _property(field, components) for field in fields}}
     required = [field.rest for field in fields if field.required]
@@ -42,7 +42,7 @@ def struct_schema(struct: Any, nullable: bool, components: dict[str, Schema]) ->
     return schema
 
 
-def _reference(struct: Any, nullable: bool, components: dict[str, Schema]) -> Schema:
+def _reference(struct: type, nullable: bool, components: dict[str, Schema]) -> Schema:
     """A reference to the object's component. The component itself allows null: nothing beside a reference counts."""
     name = struct.__name__.removesuffix("Spec") + ("Spec" if nullable else "SpecValue")
     if name not in components:
@@ -86,7 +86,7 @@ def describe(field: Field) -> str:
     return " ".join(sentences)
 
 
-def _shape(shape: Any, field: Field, components: dict[str, Schema]) -> Schema:
+def _shape(shape: object, field: Field, components: dict[str, Schema]) -> Schema:
     if isinstance(shape, inspect.VarTupleType):
         schema: Schema = {"type": "array", "items": _item(field, components)}
         return schema if shape.max_length is None else {**schema, "maxItems": shape.max_length}

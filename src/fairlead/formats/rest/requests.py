@@ -12,6 +12,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from fairlead.formats.check import SchemaViolation, find_violations
+from fairlead.formats.plain import Plain
 from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, outside_spec_names, spec_violations
@@ -128,7 +129,7 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
     return _walked(kind, to_present(plain) if older else plain, older)
 
 
-def read_changes(kind: Kind, body: bytes) -> dict[str, Any]:
+def read_changes(kind: Kind, body: bytes) -> Plain:
     """The members of the spec to change, by REST name; raises Invalid with every mistake."""
     plain = _plain(body)
     flaws = find_violations(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
@@ -155,7 +156,7 @@ def _submission(
     )
 
 
-def _plain(body: bytes) -> dict[str, Any]:
+def _plain(body: bytes) -> Plain:
     try:
         plain = msgspec.json.decode(body)
     except RecursionError:
@@ -169,7 +170,7 @@ def _plain(body: bytes) -> dict[str, Any]:
     return plain
 
 
-def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
+def _walked(kind: Kind, plain: Plain, older: bool) -> Submission:
     """The slow way: find every schema violation and every broken rule, and what the older dialect tolerates."""
     flaws = find_violations(request_type(kind), plain, "")
     spec = _joined(kind, plain)
@@ -194,7 +195,7 @@ def _walked(kind: Kind, plain: dict[str, Any], older: bool) -> Submission:
     )
 
 
-def _rules(kind: Kind, plain: dict[str, Any], built: Any, flaws: list[SchemaViolation]) -> list[Violation]:
+def _rules(kind: Kind, plain: Plain, built: Any, flaws: list[SchemaViolation]) -> list[Violation]:
     """Check the rules between members, without members that are invalid themselves."""
     wrong = {flaw.path for flaw in flaws if not flaw.instead}
     violations: list[Violation] = []
@@ -224,7 +225,7 @@ def _without(plain: Any, wrong: set[str], path: str) -> Any:
     return plain
 
 
-def _joined(kind: Kind, plain: dict[str, Any]) -> dict[str, Any]:
+def _joined(kind: Kind, plain: Plain) -> Plain:
     """The spec of a plain request with the members beside it."""
     spec = plain.get("spec")
     inside = spec if isinstance(spec, dict) else {}

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from msgspec import UNSET
 
 from fairlead.formats.losses import Source
+from fairlead.formats.plain import Plain
 from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS
 
 SECRET = "SECRET:"  # noqa: S105 - the prefix of a reference to a secret
@@ -28,7 +29,7 @@ class Reading(Protocol):
     """What a reader can do while a document is read."""
 
     #: The given values, by YAML name.
-    given: dict[str, Any]
+    given: Plain
     #: The letter of the kind.
     letter: str
 
@@ -40,7 +41,7 @@ class Reading(Protocol):
         """A member of the REST spec as read so far, or None."""
         ...
 
-    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+    def move_item(self, path: str, number: int, place: str, item: Plain) -> None:
         """Remove an item from a list; its content is elsewhere from now on."""
         ...
 
@@ -235,7 +236,7 @@ def _texts(get: Any) -> Any:
 def _write_probe(source: Source, put: Put) -> None:
     root = "probes.readiness."
     handler = f"{root}handler."
-    probe: dict[str, Any] = {}
+    probe: Plain = {}
     for path in [path for path in source.left if path.startswith(root)]:
         inner = path.removeprefix(handler) if path.startswith(handler) else path.removeprefix(root)
         first, _, second = inner.partition(".")
@@ -280,7 +281,7 @@ WRITERS: tuple[tuple[tuple[str, ...], Callable[[Source, Put], None]], ...] = (
 )
 
 
-def read_variable(name: str, text: str) -> dict[str, Any]:
+def read_variable(name: str, text: str) -> Plain:
     """An environment variable; `SECRET:name,key` refers to a secret. ValueError if the reference is not valid."""
     if not text.startswith(SECRET):
         return {"name": name, "value": text}
@@ -290,7 +291,7 @@ def read_variable(name: str, text: str) -> dict[str, Any]:
     return {"name": name, "secret": {"name": secret, "key": key}}
 
 
-def render_variable(item: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+def render_variable(item: Plain) -> tuple[str, tuple[str, ...]] | None:
     """The text of a variable and the members that it contains; None if no text can express it."""
     value, secret = item.get("value"), item.get("secret")
     if isinstance(value, str):

@@ -4,12 +4,11 @@ Called by `apply`, `convert` and the server. It knows only the text, never what 
 that finds the templates that a document names (`inherit.py`).
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.check import find_violations
 from fairlead.formats.intermediate import PlainSecret
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.fields import YamlField, kind_names, kinds_with, resources, spellings, yaml_fields
 from fairlead.formats.yaml.keywords import (
     API_VERSION,
@@ -98,8 +97,8 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     is_active: bool
     #: The spec as REST has it.
-    plain: dict[str, Any]
-    spec: Any
+    plain: Plain
+    spec: msgspec.Struct
     #: What was accepted but changed: (YAML path, what).
     remarks: tuple[tuple[str, str], ...]
     #: Credentials in plain text in the document; the spec names the secrets that will contain them.
@@ -370,10 +369,10 @@ def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
     return chosen, is_prefix
 
 
-def _checked(manifest: Manifest, reading: SpecReading) -> Any:
+def _checked(manifest: Manifest, reading: SpecReading) -> msgspec.Struct | None:
     """The typed spec; None if it violates the declarations. Rules between members are checked in any case."""
     kind = manifest.kind
-    spec: Any = None
+    spec: msgspec.Struct | None = None
     try:
         spec = msgspec.convert(reading.plain, kind.spec)
     except msgspec.ValidationError:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from fairlead.formats.plain import Plain
 from fairlead.model.spec.fields import FieldInfo
 from fairlead.model.spec.network import ServiceType
 
@@ -49,7 +50,7 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     is_paired: bool = False
     #: Only the system writes it.
     is_system: bool = False
-    schema: dict[str, Any] = {}
+    schema: Plain = {}
     shape: Any = None
 
 

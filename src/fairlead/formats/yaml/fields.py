@@ -6,7 +6,6 @@ from REST are in `extra_fields.py`; `conversions.py` and `kind_conversions.py` i
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 import msgspec
 from msgspec import inspect
@@ -95,7 +94,7 @@ def kind_names(letters: str) -> str:
     return ", ".join(here.get(letter) or LETTERS[letter] for letter in letters)
 
 
-def _walk(struct: Any, path: str) -> list[YamlField]:
+def _walk(struct: object, path: str) -> list[YamlField]:
     fields = []
     for field in fields_of(struct):
         here = f"{path}.{field.rest}" if path else field.rest
@@ -145,7 +144,7 @@ def _field(field: Field, path: str) -> YamlField:
     )
 
 
-def _members(name: str, struct: Any) -> tuple[YamlField, ...]:
+def _members(name: str, struct: object) -> tuple[YamlField, ...]:
     """The members of the items of a list: those of REST, and those that only YAML has."""
     members = []
     for member in _walk(struct, ""):

@@ -11,6 +11,7 @@ from typing import Any
 from msgspec import UNSET
 
 from fairlead.formats.losses import Source, leaves
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.conversions import Put, Reading
 from fairlead.formats.yaml.extra_fields import EXTERNAL_URL, SERVING_PORT
 
@@ -83,7 +84,7 @@ def _settle_framework(reading: Reading, name: str, framework: str) -> None:
         reading.put(_FRAMEWORK, framework, name)
 
 
-def _read_object(reading: Reading, name: str, content: dict[str, Any]) -> None:
+def _read_object(reading: Reading, name: str, content: Plain) -> None:
     known = _OBJECTS[name]
     for path, given in leaves(content).items():
         value = given if path in _TEXTS else _number(given)
@@ -127,7 +128,7 @@ def _write_distributed(source: Source, put: Put) -> None:
     if source.peek("masterSpecSameAsWorker") is False:
         source.take("masterSpecSameAsWorker")
         put("noMaster", True)
-    job: dict[str, dict[str, Any]] = {}
+    job: dict[str, Plain] = {}
     for name, belongs in (("mpiJob", framework == _MPI), ("pyTorchJob", framework in (UNSET, _PYTORCH))):
         # Slots, retries and the lifetime have fields of their own.
         for path, rest in _OBJECTS[name].items() if belongs else ():
@@ -139,7 +140,7 @@ def _write_distributed(source: Source, put: Put) -> None:
         put(name, content)
 
 
-def _put_inside(tree: dict[str, Any], path: str, value: Any) -> None:
+def _put_inside(tree: Plain, path: str, value: Any) -> None:
     *parents, last = path.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
@@ -304,7 +305,7 @@ def _write_scaling(source: Source, put: Put) -> None:
         source.lose(_TARGET, f"is {_TARGETS[measured]} by default", _TARGETS[measured])
 
 
-def write_serving(source: Source, fields: dict[str, Any]) -> None:
+def write_serving(source: Source, fields: Plain) -> None:
     """The serving port as one of the ports, unless that would open it to others."""
     root = "servingPort."
     if source.peek(f"{root}container") is UNSET:

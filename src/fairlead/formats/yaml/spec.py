@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from fairlead.formats.intermediate import PlainSecret
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.conversions import READERS, read_variable
 from fairlead.formats.yaml.fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import near
@@ -49,8 +50,8 @@ class SpecReading:
         self.kind = kind
         self.letter = letter
         self.node = node
-        self.plain: dict[str, Any] = {}
-        self.given: dict[str, Any] = {}
+        self.plain: Plain = {}
+        self.given: Plain = {}
         self.nodes: dict[str, YamlNode] = {}
         #: By REST path: the YAML path and the node.
         self.places: dict[str, tuple[str, YamlNode]] = {}
@@ -60,11 +61,11 @@ class SpecReading:
 
     # --- For the readers of conversions
 
-    def put(self, path: str, value: Any, name: str) -> None:
+    def put(self, path: str, value: object, name: str) -> None:
         node = self.nodes.get(name, self.node)
         self.put_at(path, value, f"spec.{name}", node)
 
-    def put_at(self, path: str, value: Any, yaml_path: str, node: YamlNode) -> None:
+    def put_at(self, path: str, value: object, yaml_path: str, node: YamlNode) -> None:
         *parents, last = path.split(".")
         tree = self.plain
         for parent in parents:
@@ -72,7 +73,7 @@ class SpecReading:
         tree[last] = value
         self.places[path] = (yaml_path, node)
 
-    def move_item(self, path: str, number: int, place: str, item: dict[str, Any]) -> None:
+    def move_item(self, path: str, number: int, place: str, item: Plain) -> None:
         """The positions of the item's members move with it, those of later items move up."""
         del self.get(path)[number]
         if not place.endswith("]"):
@@ -98,7 +99,7 @@ class SpecReading:
         del tree[last]
 
     def get(self, path: str) -> Any:
-        tree: Any = self.plain
+        tree: object = self.plain
         for name in path.split("."):
             tree = tree.get(name) if isinstance(tree, dict) else None
         return tree
@@ -129,7 +130,7 @@ class SpecReading:
     def _read_value(self, field: YamlField, node: YamlNode) -> None:
         inner = unwrap(field, node)
         if field.type == "object":
-            value: Any = self._object(inner)
+            value: object = self._object(inner)
         elif field.type == "mark" and inner.form is MAPPING:
             value = True
         else:
@@ -138,7 +139,7 @@ class SpecReading:
         if not field.is_paired:
             self.put_at(field.path, value, f"spec.{field.name}", inner)
 
-    def _object(self, node: YamlNode) -> Any:
+    def _object(self, node: YamlNode) -> object:
         """An object, or YAML text that contains one."""
         if node.form is SCALAR:
             documents, issues = read_tree(node.content, node.file, _INNER)
@@ -155,7 +156,7 @@ class SpecReading:
         if field.member and node.form is MAPPING and "value" in node.content and "items" not in node.content:
             self.put_at(field.path, read_value(field, unwrap(field, node)), f"spec.{field.name}", node)
             return
-        items: list[Any] = []
+        items: list[object] = []
         self.put_at(field.path, items, f"spec.{field.name}", node)
         for key, item in unwrap_items(field, node).items():
             if len(self.issues) >= MOST_ISSUES:
@@ -169,13 +170,13 @@ class SpecReading:
             else:
                 self.places[here] = (path, item)
 
-    def _item(self, field: YamlField, key: str, node: YamlNode, path: str, here: str) -> Any:
+    def _item(self, field: YamlField, key: str, node: YamlNode, path: str, here: str) -> object:
         if field.form is MAP:
             return self._pair(field, key, node)
         if field.member:
             return self._only_member(field, key, node)
         inner = unwrap_item(key, node, True, has_value="value" in field.spelt)
-        item: dict[str, Any] = {}
+        item: Plain = {}
         # A key of digits only distinguishes items; any other key is the item's name.
         if field.key and not key.isdecimal():
             item[field.key] = key
@@ -195,7 +196,7 @@ class SpecReading:
             self._take_credentials(field, item, key, path)
         return item
 
-    def _member(self, member: YamlField, node: YamlNode, item: dict[str, Any], path: str, here: str) -> None:
+    def _member(self, member: YamlField, node: YamlNode, item: Plain, path: str, here: str) -> None:
         if node.form is MAPPING and "value" in node.content:
             self.issues.append(issue_at(node, path, "has its own value: — write members of items without it"))
             return
@@ -210,7 +211,7 @@ class SpecReading:
         item[last] = value
         self.places[f"{here}.{member.path}"] = (path, node)
 
-    def _take_credentials(self, field: YamlField, item: dict[str, Any], key: str, path: str) -> None:
+    def _take_credentials(self, field: YamlField, item: Plain, key: str, path: str) -> None:
         """Credentials in plain text, without the name of a secret: remove them from the spec, which people can read."""
         secret = PlainSecret(key=key, paths=[], values={}, item=item)
         for member in field.members:
@@ -237,7 +238,7 @@ class SpecReading:
                 tree = tree.setdefault(parent, {})
             tree[last] = secret.name
 
-    def _pair(self, field: YamlField, key: str, node: YamlNode) -> dict[str, Any]:
+    def _pair(self, field: YamlField, key: str, node: YamlNode) -> Plain:
         inner = unwrap_item(key, node, False)
         if inner.form is not SCALAR:
             raise InvalidValue(f"is {node_type_name(inner)}; a text is expected below value:")

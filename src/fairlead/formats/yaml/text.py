@@ -5,7 +5,6 @@ sixth of the time of a short command, and it writes scripts as one quoted line.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 _FIRST = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/")
 _FURTHER = _FIRST | frozenset("0123456789.-+=@: ")
@@ -15,12 +14,12 @@ _UNITS = ("k", "K", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti", "Pi")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
-def render_yaml(*documents: Any) -> str:
+def render_yaml(*documents: object) -> str:
     """Render documents as text."""
     return "---\n".join("\n".join(_lines(document)) + "\n" for document in documents)
 
 
-def _lines(value: Any) -> Iterator[str]:
+def _lines(value: object) -> Iterator[str]:
     """The lines of a mapping, a list or a single scalar."""
     if isinstance(value, dict) and value:
         for key, inner in value.items():
@@ -37,7 +36,7 @@ def _lines(value: Any) -> Iterator[str]:
         yield _scalar(value)
 
 
-def _entry(head: str, value: Any) -> Iterator[str]:
+def _entry(head: str, value: object) -> Iterator[str]:
     """A key or a dash with its value, on the same line or on the lines below."""
     if isinstance(value, dict | list) and value:
         yield head
@@ -66,7 +65,7 @@ def _is_script(text: str) -> bool:
     )
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: object) -> str:
     if isinstance(value, str):
         return _text(value)
     if value is None or isinstance(value, bool):

@@ -4,7 +4,7 @@ Called by the reader of workload YAML. A value that cannot be read raises `Wrong
 """
 
 import re
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from fairlead.formats.yaml.fields import YamlField
 from fairlead.formats.yaml.keywords import near
@@ -25,7 +25,7 @@ class InvalidValue(Exception):
     """A node is not what its field takes; the message says what is expected."""
 
 
-def read_value(field: YamlField, node: YamlNode) -> Any:
+def read_value(field: YamlField, node: YamlNode) -> object:
     """The node as a value of the field's type."""
     reader = _READERS.get(field.type)
     if reader is not None:
@@ -198,7 +198,7 @@ _READERS = {
 }
 
 
-def read_plain(node: YamlNode) -> Any:
+def read_plain(node: YamlNode) -> object:
     """A node without declared types: mappings, lists, texts, and the value of an unquoted scalar."""
     if node.form is MAPPING:
         return {key: read_plain(inner) for key, inner in node.content.items()}

@@ -4,11 +4,10 @@ Called by `convert`, and by the server when it shows a workload as YAML. The dec
 members without a field are lost.
 """
 
-from typing import Any
-
 from msgspec import UNSET
 
 from fairlead.formats.losses import Loss, Source
+from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.conversions import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
 from fairlead.formats.yaml.fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import API_VERSION, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
@@ -24,11 +23,11 @@ _SEPARATORS = frozenset(",; \t\r\n")
 
 
 def render_document(
-    kind: Kind, spec: dict[str, Any], name: str, *, is_prefix: bool = False, project: str = "", active: bool = True
-) -> tuple[dict[str, Any], list[Loss]]:
+    kind: Kind, spec: Plain, name: str, *, is_prefix: bool = False, project: str = "", active: bool = True
+) -> tuple[Plain, list[Loss]]:
     """The document as plain data, and the members of the spec that it does not contain (paths below the spec)."""
     source = Source(spec)
-    fields: dict[str, Any] = {}
+    fields: Plain = {}
     labels = {label: source.take(path) for path, label in _LABELS.items() if source.peek(path) is not UNSET}
     known = {name: field for name, field in yaml_fields(kind).items() if kind.letter in field.kinds}
     for names, writer in (*WRITERS_OF_KINDS, *WRITERS):
@@ -40,13 +39,13 @@ def render_document(
     write_serving(source, fields)
     if not active:
         fields["active"] = {"value": False}
-    metadata: dict[str, Any] = {"name": name}
+    metadata: Plain = {"name": name}
     if project:
         metadata["namespace"] = namespace_of(project)
     if labels:
         metadata["labels"] = labels
     called = {"namePrefix" if is_prefix else "name": {"value": name}}
-    document = {
+    document: Plain = {
         "apiVersion": API_VERSION,
         "kind": kind.resource,
         "metadata": metadata,
@@ -55,14 +54,14 @@ def render_document(
     return document, source.losses + [_left_over(kind, path, value) for path, value in source.left.items()]
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """A number with a fraction is written as text, as in the custom resources."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) < 2**53 else repr(value)
     return value
 
 
-def _write_field(field: YamlField, source: Source, fields: dict[str, Any]) -> None:
+def _write_field(field: YamlField, source: Source, fields: Plain) -> None:
     if field.form is MAP:
         items = _map_items(field, source)
     elif field.form is ITEMS and not field.member:
@@ -80,7 +79,7 @@ def _write_field(field: YamlField, source: Source, fields: dict[str, Any]) -> No
         fields[field.name] = {"items": items}
 
 
-def _write_value(field: YamlField, source: Source, fields: dict[str, Any]) -> None:
+def _write_value(field: YamlField, source: Source, fields: Plain) -> None:
     value = source.peek(field.path)
     if value is UNSET:
         return
@@ -93,8 +92,8 @@ def _write_value(field: YamlField, source: Source, fields: dict[str, Any]) -> No
     fields[field.name] = {"value": _shown(value)}
 
 
-def _map_items(field: YamlField, source: Source) -> dict[str, Any]:
-    items: dict[str, Any] = {}
+def _map_items(field: YamlField, source: Source) -> Plain:
+    items: Plain = {}
     for number, item in source.items(field.path):
         key, here = item.get(field.key), f"{field.path}[{number}]"
         if not isinstance(key, str):
@@ -118,8 +117,8 @@ def _map_items(field: YamlField, source: Source) -> dict[str, Any]:
     return items
 
 
-def _items(field: YamlField, source: Source) -> dict[str, Any]:
-    items: dict[str, Any] = {}
+def _items(field: YamlField, source: Source) -> Plain:
+    items: Plain = {}
     for number, item in source.items(field.path):
         here = f"{field.path}[{number}]"
         if field.path == "exposedUrls" and not settle_readers(source, here):
@@ -140,8 +139,8 @@ def _items(field: YamlField, source: Source) -> dict[str, Any]:
     return items
 
 
-def _members(field: YamlField, source: Source, here: str) -> dict[str, Any]:
-    members: dict[str, Any] = {}
+def _members(field: YamlField, source: Source, here: str) -> Plain:
+    members: Plain = {}
     opened = _opened(field, source, here, members)
     for member in field.members:
         path = f"{here}.{member.path}"
@@ -155,7 +154,7 @@ def _members(field: YamlField, source: Source, here: str) -> dict[str, Any]:
 _CREDENTIALS = frozenset({"username", "password", "key", "secret"})
 
 
-def _opened(field: YamlField, source: Source, here: str, members: dict[str, Any]) -> bool:
+def _opened(field: YamlField, source: Source, here: str, members: Plain) -> bool:
     """Whether a secret is named: without it, its keys would be read as credentials. The older member is renamed."""
     named = next((member for member in field.members if member.name == "secretName"), None)
     if named is None:
@@ -179,7 +178,7 @@ def _opened(field: YamlField, source: Source, here: str, members: dict[str, Any]
     return False
 
 
-def _left_over(kind: Kind, path: str, value: Any) -> Loss:
+def _left_over(kind: Kind, path: str, value: object) -> Loss:
     field = declared(kind, path)
     if value is None:
         reason = "null is the same as not given in workload YAML"
@@ -196,7 +195,7 @@ def _left_over(kind: Kind, path: str, value: Any) -> Loss:
 
 def declared(kind: Kind, path: str) -> Field | None:
     """The declaration of a member of the spec, by its REST path."""
-    struct: Any = kind.spec
+    struct: object = kind.spec
     declaration: Field | None = None
     for step in path.split("."):
         name = step.split("[")[0]

@@ -1,13 +1,14 @@
 """From flags to a spec: every form that a flag of the generated tables can have."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from fairlead.cli.flags import UsageError, parse
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag
+from fairlead.formats.flags.entry import FlagEntry
 
-TABLE: list[dict[str, Any]] = [
+_ENTRIES: list[dict[str, Any]] = [
     {"flag": "--image", "short": "-i", "form": "value", "type": "string", "path": "image"},
     {"flag": "--cpu", "form": "value", "type": "number", "path": "compute.cpuCoreRequest"},
     {"flag": "--policy", "form": "value", "type": "string", "path": "policy", "choices": ["Always", "Never"]},
@@ -70,6 +71,7 @@ TABLE: list[dict[str, Any]] = [
         ],
     },
 ]
+TABLE = cast(list[FlagEntry], [{"type": "string", "repeatable": False, "help": "", **entry} for entry in _ENTRIES])
 
 
 def spec_of(*words: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import Any
 
+from fairlead.formats.flags.entry import FlagEntry
 from fairlead.formats.flags.table import flag_table
 from fairlead.kinds import KINDS
 from fairlead.model.spec.fields import fields_of
@@ -23,7 +24,7 @@ def leaves(struct: Any, path: str = "") -> set[str]:
     return found
 
 
-def reached(entry: dict[str, Any]) -> set[str]:
+def reached(entry: FlagEntry) -> set[str]:
     base = entry["path"] + (f".{entry['wrap']}" if "wrap" in entry else "")
     if entry["form"] == "pair":
         return {f"{base}.{inner}" for inner in entry["pair"]} | _preset(entry, f"{base}.")
@@ -34,7 +35,7 @@ def reached(entry: dict[str, Any]) -> set[str]:
     return {base} | _preset(entry, "")
 
 
-def _preset(entry: dict[str, Any], base: str) -> set[str]:
+def _preset(entry: FlagEntry, base: str) -> set[str]:
     return {f"{base}{inner}" for inner in entry.get("preset", {})}
 
 
