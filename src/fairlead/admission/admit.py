@@ -4,18 +4,21 @@ Called by `control` before it writes anything. It knows only the submission and 
 """
 
 from functools import lru_cache
-from typing import Any
+from typing import cast
 
 import msgspec
 
 from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.model.clock import Millis
 from fairlead.model.errors import AGAINST_POLICY, MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
-from fairlead.model.spec.fields import build, value_or
+from fairlead.model.records.workload import Condition, Workload
+from fairlead.model.spec.fields import Spec, build, value_or
 from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
+from fairlead.model.spec.placement import PlacementFields
 from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 
@@ -25,10 +28,32 @@ FORGIVEN = "rest-older"
 _CERTAINLY_SHORT = 40
 
 
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The members of a workload's record that follow from its spec and from the rules of its project."""
+
+    priority_class: str
+    priority: int
+    preemptible: bool
+    category: str
+    node_pools: tuple[str, ...]
+    framework: str
+    #: The total run time that the project allows; None for no limit.
+    time_limit: Millis | None = None
+    conditions: tuple[Condition, ...] = ()
+
+    def record(self, workload: Workload) -> Workload:
+        """The workload with these members, except conditions."""
+        members = msgspec.structs.asdict(self)
+        del members["conditions"]
+        if self.time_limit is None:
+            del members["time_limit"]
+        return msgspec.structs.replace(workload, **members)
+
+
 def admit(
     kind: Kind, submission: Submission, *, max_completions: int = 100_000, policy: Policy = NO_POLICY
-) -> dict[str, Any]:
-    """The members of the workload's record that follow from its spec; raises Invalid with every issue."""
+) -> Admitted:
+    """What follows from the spec; raises Invalid with every issue."""
     spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
     broken += _judged(kind.key, spec, max_completions)
@@ -38,19 +63,20 @@ def admit(
     if broken or against:
         issues = [ComplianceIssue(violation.path, violation.details) for violation in broken]
         raise Invalid(AGAINST_POLICY if against else MALFORMED, (*issues, *against))
-    priority_class = value_or(spec.priority_class, kind.priority)
+    placement = cast(PlacementFields, spec)
+    priority_class = value_or(placement.priority_class, kind.priority)
     priority = PRIORITIES[priority_class]
-    return {
-        "priority_class": priority_class,
-        "priority": priority,
-        "preemptible": is_preemptible(priority, value_or(spec.preemptibility, None)),
-        "category": value_or(spec.category, kind.category),
-        "node_pools": tuple(value_or(spec.node_pools, ())),
-        "framework": kind.framework(spec),
-    }
+    return Admitted(
+        priority_class=priority_class,
+        priority=priority,
+        preemptible=is_preemptible(priority, value_or(placement.preemptibility, None)),
+        category=value_or(placement.category, kind.category),
+        node_pools=tuple(value_or(placement.node_pools, ())),
+        framework=kind.framework(spec),
+    )
 
 
-def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> list[Violation]:
+def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> list[Violation]:
     """Violations if names of pods, services or labels made from the workload's name would be too long."""
     whole = f"{name}-{'x' * SUFFIX_LENGTH}" if as_prefix else name
     if len(whole) <= _CERTAINLY_SHORT:
@@ -65,12 +91,12 @@ def pod_name_violations(kind: Kind, spec: Any, name: str, as_prefix: bool) -> li
 
 
 @lru_cache(maxsize=512)
-def _judged(kind_key: str, spec: Any, max_completions: int) -> tuple[Violation, ...]:
+def _judged(kind_key: str, spec: Spec, max_completions: int) -> tuple[Violation, ...]:
     """The violations of a spec. Cached, because sweeps and scripts send the same spec many times."""
     return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=max_completions)))
 
 
-def effective_spec(kind: Kind, spec: Any, policy: Policy = NO_POLICY) -> tuple[Any, list[ComplianceIssue]]:
+def effective_spec(kind: Kind, spec: Spec, policy: Policy = NO_POLICY) -> tuple[Spec, list[ComplianceIssue]]:
     """The spec with the defaults of the policy, and its violations of the policy's rules."""
     if policy is NO_POLICY:
         return spec, []

@@ -5,16 +5,18 @@ under: a later change of the project does not reach it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
+from msgspec import UnsetType
 
+from fairlead.admission.admit import Admitted
 from fairlead.kinds.kind import Kind
 from fairlead.model.clock import SECOND
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.workload import Condition
-from fairlead.model.spec.fields import is_given
+from fairlead.model.spec.fields import Spec, is_given
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
@@ -69,7 +71,7 @@ def effective_node_pools(project: Department, department: Department | None) -> 
     return project.default_node_pools or (department.default_node_pools if department else ())
 
 
-def effective_node_types(project: Department, department: Department | None) -> dict[str, Any]:
+def effective_node_types(project: Department, department: Department | None) -> dict[str, object]:
     return project.node_types or (department.node_types if department else {})
 
 
@@ -129,28 +131,29 @@ def has_project_rules(project: Project, department: Department | None) -> bool:
 
 
 def apply_project_rules(
-    project: Project, department: Department | None, kind: Kind, spec: Any, admitted: dict[str, Any]
-) -> dict[str, Any]:
-    """The members of the workload's record that follow from the rules; raises Invalid for a forbidden node type."""
+    project: Project, department: Department | None, kind: Kind, spec: Spec, admitted: Admitted
+) -> Admitted:
+    """What follows from the spec together with the project's rules; raises Invalid for a forbidden node type."""
     _check_node_type(project, department, kind, spec)
     rules = effective_rules(project, department)
-    members: dict[str, Any] = {}
-    if not admitted["node_pools"]:
-        members["node_pools"] = effective_node_pools(project, department)
     seconds = time_limit(rules, kind.category)
-    if seconds is not None:
-        members["time_limit"] = seconds * SECOND
-    idle = idle_limit(rules, kind.category, preemptible=admitted["preemptible"])
+    conditions: tuple[Condition, ...] = ()
+    idle = idle_limit(rules, kind.category, preemptible=admitted.preemptible)
     if idle is not None and any(podset.request.gpu_devices for podset in kind.podsets(spec)):
         name, limit = idle
         message = f"The limit of {limit} s on idle GPUs is not enforced, because GPU utilization is not measured"
-        members["conditions"] = (Condition(type="NotEnforced", status="True", reason=name, message=message),)
-    return members
+        conditions = (Condition(type="NotEnforced", status="True", reason=name, message=message),)
+    return msgspec.structs.replace(
+        admitted,
+        node_pools=admitted.node_pools or effective_node_pools(project, department),
+        time_limit=None if seconds is None else seconds * SECOND,
+        conditions=conditions,
+    )
 
 
-def _check_node_type(project: Project, department: Department | None, kind: Kind, spec: Any) -> None:
+def _check_node_type(project: Project, department: Department | None, kind: Kind, spec: Spec) -> None:
     allowed = allowed_node_types(project, department, kind.category)
-    given = getattr(spec, "node_type", None)
+    given: str | UnsetType | None = getattr(spec, "node_type", None)
     if allowed and is_given(given) and given not in allowed:
         details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
         raise Invalid(MALFORMED, (ComplianceIssue("spec.nodeType", details),))

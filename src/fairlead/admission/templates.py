@@ -4,14 +4,14 @@ It works on plain data keyed by REST names, and takes the keys of lists from the
 before a submission is admitted.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
-from fairlead.model.spec.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, Struct, fields_of
 
-Plain = dict[str, Any]
+Plain = dict[str, object]
 
 
-def apply_template(struct: Any, sent: Plain, template: Plain) -> Plain:
+def apply_template(struct: Struct, sent: Plain, template: Plain) -> Plain:
     """The merged spec. A member that the request gives, even null, wins over the template's."""
     result: Plain = {}
     for field in fields_of(struct):
@@ -26,15 +26,15 @@ def apply_template(struct: Any, sent: Plain, template: Plain) -> Plain:
     return result
 
 
-def _merged(field: Field, sent: Any, template: Any) -> Any:
-    if field.is_list and field.about.key:
+def _merged(field: Field, sent: object, template: object) -> object:
+    if field.about.key and isinstance(sent, list | tuple) and isinstance(template, list | tuple):
         return _items(field.about.key, sent, template)
-    if field.struct is not None and not field.is_list:
+    if field.struct is not None and isinstance(sent, dict) and isinstance(template, dict):
         return apply_template(field.struct, sent, template)
     return sent
 
 
-def _items(key: str, sent: list[Any], template: list[Any]) -> list[Any]:
+def _items(key: str, sent: Sequence[Plain | None], template: Sequence[Plain | None]) -> list[Plain | None]:
     """The template's items in order, each replaced by the request's item of the same key, or removed if that excludes
     it; then the items that the request adds."""
     given = {item[key]: item for item in sent if item is not None and item.get(key) is not None}

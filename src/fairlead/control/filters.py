@@ -6,13 +6,17 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from fairlead.model.clock import from_iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.store.base import Comparison, Where
+
+R = TypeVar("R")
+#: What a field holds.
+Value: TypeAlias = str | float | None
 
 OPERATORS = {
     "==": Comparison.EQUAL,
@@ -32,7 +36,7 @@ _ITEM = re.compile(rf"([A-Za-z0-9]+){_OPERATOR}(.+)", re.DOTALL)
 _SEPARATOR = re.compile(rf",(?=[A-Za-z0-9]+{_OPERATOR})")
 
 
-class FilterField(msgspec.Struct, frozen=True):
+class FilterField(msgspec.Struct, Generic[R], frozen=True):
     """Something that a list can be filtered and sorted by."""
 
     #: `text`, `number` or `time`.
@@ -40,24 +44,24 @@ class FilterField(msgspec.Struct, frozen=True):
     #: The store's column; empty for lists that are filtered in memory and for fields that are constant here.
     column: str = ""
     #: Reads it from a record in memory.
-    read: Callable[[Any], Any] | None = None
+    read: Callable[[R], Value] | None = None
     #: Its value in every record, for fields of the contract that are never set here.
-    constant: Any = None
+    constant: Value = None
     #: For a column with other words than the interface: the interface's word → the stored word.
     stored_words: Mapping[str, str] | None = None
 
 
-class Filter(msgspec.Struct, frozen=True):
-    field: FilterField
+class Filter(msgspec.Struct, Generic[R], frozen=True):
+    field: FilterField[R]
     comparison: Comparison
-    value: Any
+    value: str | float
 
 
-def parse_filters(text: str, fields: Mapping[str, FilterField]) -> tuple[Filter, ...]:
+def parse_filters(text: str, fields: Mapping[str, FilterField[R]]) -> tuple[Filter[R], ...]:
     """The filters in `text`; raises `Invalid` with every part that is not a filter."""
     if not text:
         return ()
-    found: list[Filter] = []
+    found: list[Filter[R]] = []
     issues: list[ComplianceIssue] = []
     # The look-ahead captures the operator, so split also returns it between the parts.
     for part in _SEPARATOR.split(text)[::2]:
@@ -71,7 +75,7 @@ def parse_filters(text: str, fields: Mapping[str, FilterField]) -> tuple[Filter,
     return tuple(found)
 
 
-def _parse(part: str, fields: Mapping[str, FilterField]) -> Filter | str:
+def _parse(part: str, fields: Mapping[str, FilterField[R]]) -> Filter[R] | str:
     match = _ITEM.fullmatch(part)
     if match is None:
         return f"{part[:100]!r} is not a filter; give a field, an operator ({' '.join(OPERATORS)}) and a value"
@@ -89,7 +93,7 @@ def _parse(part: str, fields: Mapping[str, FilterField]) -> Filter | str:
     return Filter(field, OPERATORS[operator], value)
 
 
-def _value(field: FilterField, text: str) -> Any:
+def _value(field: FilterField[R], text: str) -> str | float:
     if field.type == "time":
         return from_iso(text)
     if field.type == "number":
@@ -100,7 +104,7 @@ def _value(field: FilterField, text: str) -> Any:
     return text
 
 
-def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
+def as_conditions(filters: Iterable[Filter[R]]) -> tuple[Where, ...] | None:
     """The conditions for the store; None if a filter on a constant field excludes everything."""
     conditions: list[Where] = []
     for item in filters:
@@ -118,16 +122,14 @@ def as_conditions(filters: Iterable[Filter]) -> tuple[Where, ...] | None:
     return tuple(conditions)
 
 
-def is_match(comparison: Comparison, found: Any, wanted: Any) -> bool:
+def is_match(comparison: Comparison, found: Value, wanted: str | float) -> bool:
     """Compares as the stores do: null differs from every value; `=@`, `!@`, `=^` and `=$` ignore case."""
     if found is None:
         return comparison in (Comparison.NOT_EQUAL, Comparison.LACKS)
     if comparison in (Comparison.EQUAL, Comparison.NOT_EQUAL):
         return (found == wanted) is (comparison is Comparison.EQUAL)
-    if comparison is Comparison.AT_MOST:
-        return bool(found <= wanted)
-    if comparison is Comparison.AT_LEAST:
-        return bool(found >= wanted)
+    if comparison in (Comparison.AT_MOST, Comparison.AT_LEAST):
+        return _is_ordered(found, wanted) if comparison is Comparison.AT_MOST else _is_ordered(wanted, found)
     text, part = str(found).lower(), str(wanted).lower()
     if comparison is Comparison.STARTS:
         return text.startswith(part)
@@ -136,13 +138,20 @@ def is_match(comparison: Comparison, found: Any, wanted: Any) -> bool:
     return (part in text) is (comparison is Comparison.CONTAINS)
 
 
+def _is_ordered(low: str | float, high: str | float) -> bool:
+    """Whether `low` is at most `high`; both are numbers or both are strings."""
+    if isinstance(low, str) or isinstance(high, str):
+        return str(low) <= str(high)
+    return low <= high
+
+
 def select(
-    records: Iterable[Any],
-    filters: Sequence[Filter],
-    sort: FilterField | None,
+    records: Iterable[R],
+    filters: Sequence[Filter[R]],
+    sort: FilterField[R] | None,
     descending: bool,
-    id_of: Callable[[Any], str],
-) -> list[Any]:
+    id_of: Callable[[R], str],
+) -> list[R]:
     """The matching records in order; ties are broken by id, and null sorts below every value."""
     kept = [
         record for record in records if all(is_match(f.comparison, _read(f.field, record), f.value) for f in filters)
@@ -153,9 +162,9 @@ def select(
     return kept
 
 
-def _read(field: FilterField, record: Any) -> Any:
+def _read(field: FilterField[R], record: R) -> Value:
     return field.constant if field.read is None else field.read(record)
 
 
-def _sort_key(value: Any) -> tuple[bool, Any]:
+def _sort_key(value: Value) -> tuple[bool, str | float]:
     return (value is not None, 0 if value is None else value)

@@ -4,19 +4,20 @@ Used by every use case that lists records or loads them by id. Callers check acc
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import FilterField, as_conditions, parse_filters
+from fairlead.control.filters import FilterField, as_conditions, parse_filters, select
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import Caller
-from fairlead.store.base import Collection, Comparison, Query, Where
+from fairlead.store.base import Collection, Comparison, Query, VersionedRecord, Where
 
 T = TypeVar("T")
+N = TypeVar("N", bound=VersionedRecord)
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -55,7 +56,7 @@ async def load_page(
     collection: Collection[T],
     where: tuple[Where, ...],
     request: ListRequest,
-    fields: Mapping[str, FilterField] | None = None,
+    fields: Mapping[str, FilterField[T]] | None = None,
 ) -> Page[T]:
     """A page of any collection of named records; `where` limits it to what may be seen."""
     query = build_query(collection, fields or {}, request, where, ("name",))
@@ -64,10 +65,10 @@ async def load_page(
 
 async def count_page(
     context: Context,
-    collection: Collection[object],
+    collection: Collection[T],
     where: tuple[Where, ...],
     request: ListRequest,
-    fields: Mapping[str, FilterField],
+    fields: Mapping[str, FilterField[T]],
 ) -> int:
     query = build_query(collection, fields, request, where, ("name",))
     return 0 if query is None else await context.store.count(query)
@@ -81,7 +82,7 @@ def seen_by(caller: Caller) -> tuple[Where, ...]:
 
 def build_query(
     collection: Collection[T],
-    fields: Mapping[str, FilterField],
+    fields: Mapping[str, FilterField[T]],
     request: ListRequest,
     where: tuple[Where, ...],
     search_in: tuple[str, ...],
@@ -108,3 +109,16 @@ async def find_page(context: Context, query: Query[T] | None, request: ListReque
     items = await context.store.find(query)
     more = len(items) > request.limit
     return Page(items[: request.limit], request.offset + request.limit if more else None, revision)
+
+
+def page_of(
+    records: Iterable[N], request: ListRequest, fields: Mapping[str, FilterField[N]], name_of: Callable[[N], str]
+) -> Page[N]:
+    """A page of a list in memory."""
+    filters = parse_filters(request.filter_by, fields)
+    word = request.search.lower()
+    named = [record for record in records if word in name_of(record).lower()]
+    sort = fields[request.sort_by] if request.sort_by else None
+    selected = select(named, filters, sort, request.descending, lambda record: record.id)
+    end = request.offset + request.limit
+    return Page(selected[request.offset : end], end if end < len(selected) else None, total=len(selected))

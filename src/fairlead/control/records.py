@@ -4,8 +4,8 @@ Used by the use cases of the organization, assets and accounts. After a commit t
 before the caller gets a response, so that they see their own change; the loop learns of it from the store.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -91,7 +91,7 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 async def allocate_id(
-    context: Context, collection: Collection[VersionedRecord], known: Mapping[str, Any]
+    context: Context, collection: Collection[VersionedRecord], known: Iterable[str]
 ) -> tuple[str, Cluster]:
     """A new id and the cluster's record that stores it; write both together with the new record."""
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)

@@ -196,10 +196,10 @@ def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
 def _violations(spec: DistributedSpecWithMaster, path: str, limits: SubmissionLimits) -> list[Violation]:
     found = run_violations(spec, path) + _elastic_violations(spec, path)
     framework = _framework(spec)
-    if is_given(spec.num_workers) and spec.num_workers > MAX_WORKERS:  # type: ignore[operator]  # given
+    if is_given(spec.num_workers) and spec.num_workers > MAX_WORKERS:
         found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MAX_WORKERS} are allowed"))
     if is_given(spec.master_spec):
-        found += run_violations(spec.master_spec, f"{path}.masterSpec")  # type: ignore[arg-type]  # given
+        found += run_violations(spec.master_spec, f"{path}.masterSpec")
         if spec.master_spec_same_as_worker is True:
             details = "is given, but masterSpecSameAsWorker is true; give only one of them"
             found.append(Violation(f"{path}.masterSpec", details))

@@ -1,7 +1,7 @@
 """Distributed inference: equal groups of a leader and its workers, as in LeaderWorkerSet."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
@@ -221,7 +221,7 @@ def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLim
     return found
 
 
-def _storage_violations(storage: Any, path: str) -> list[Violation]:
+def _storage_violations(storage: Maybe[BasicStorage], path: str) -> list[Violation]:
     claims = items(storage.pvc) if is_given(storage) else ()
     details = "is true; pods of a group can be recreated at any time, so their claims cannot be ephemeral"
     return [

@@ -4,7 +4,7 @@ A change while it runs rolls out as a revision: the previous one serves until th
 """
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Literal, cast, get_type_hints
 
 from msgspec import UNSET, defstruct
 
@@ -101,10 +101,10 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
     stdin: ServiceStdin = UNSET
 
 
-def _changes() -> Any:
+def _changes() -> type[Spec]:
     hints = get_type_hints(InferenceSpec, include_extras=True)
-    fields: list[Any] = [(name, hints[name], UNSET) for name in _CHANGEABLE]
-    return defstruct(
+    fields = [(name, hints[name], UNSET) for name in _CHANGEABLE]
+    changes = defstruct(
         "InferenceChanges",
         fields,
         bases=(Spec,),
@@ -114,6 +114,7 @@ def _changes() -> Any:
         rename="camel",
         forbid_unknown_fields=True,
     )
+    return cast(type[Spec], changes)
 
 
 def podsets(spec: InferenceSpec) -> tuple[PodSet, ...]:

@@ -6,14 +6,17 @@ sets only.
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
-from fairlead.model.spec.fields import build, fields_of
+from fairlead.model.spec.fields import Json, Spec, build, fields_of
 from fairlead.model.spec.rules import SubmissionLimits, Violation, violations
+
+#: An instance of the kind's own spec: each function of a kind is declared with that type.
+AnySpec: TypeAlias = Any
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,10 +65,10 @@ class KindSwitch(msgspec.Struct, frozen=True):
     #: Their YAML names; the key of the other kind; the member of its spec that is set, and its value.
     fields: tuple[str, ...]
     kind: str
-    sets: tuple[str, Any]
+    sets: tuple[str, Json]
 
 
-def _no_framework(spec: Any) -> str:
+def _no_framework(spec: Spec) -> str:
     return ""
 
 
@@ -89,7 +92,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).
-    subtypes: tuple[tuple[tuple[str, ...], tuple[str, Any]], ...] = ()
+    subtypes: tuple[tuple[tuple[str, ...], tuple[str, Json]], ...] = ()
     #: On the command line: the member that gets the words after `--`; and pairs of members of which the first takes
     #: what flags do not set from the second. An empty second member is the spec itself.
     command_member: str = ""
@@ -102,28 +105,28 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     priority: str
     can_suspend: bool
     #: The msgspec struct of its spec.
-    spec: type
+    spec: type[Spec]
     #: Members that REST has outside `spec`, and the struct of the remaining members; None if there are none.
     outside_spec: tuple[str, ...] = ()
-    rest_spec: type | None = None
+    rest_spec: type[Spec] | None = None
     #: The struct of what PATCH can change, with members named as in the spec; None if nothing can be changed.
-    changes: type | None = None
+    changes: type[Spec] | None = None
     #: Whether a change that needs new pods rolls out as a revision: the old pods serve until the new ones are ready.
     has_revisions: bool = False
     #: Whether the answer to an invalid submission lists the violations; otherwise they are only in the text.
     lists_issues: bool = True
     #: From its spec to the framework by which its pods find each other; empty for none.
-    framework: Callable[[Any], str] = _no_framework
+    framework: Callable[[AnySpec], str] = _no_framework
     #: From its spec (defaults not yet applied) to its pod sets.
-    podsets: Callable[[Any], tuple[PodSet, ...]]
+    podsets: Callable[[AnySpec], tuple[PodSet, ...]]
     #: From the state of its pod sets to the phase of the workload; None while they are pending.
     outcome: Callable[[Sequence[SetState]], Outcome | None]
     #: The kind's own rules between the members of its spec: (spec, path of the spec, limits) to violations.
-    violations: Callable[[Any, str, SubmissionLimits], list[Violation]]
+    violations: Callable[[AnySpec, str, SubmissionLimits], list[Violation]]
     #: After how many seconds an ended workload is deleted automatically; None for never.
-    lifetime_after_end: Callable[[Any], int | None]
+    lifetime_after_end: Callable[[AnySpec], int | None]
     #: How many preemptions a workload survives; one more ends it. None for any number.
-    max_preemptions: Callable[[Any], int | None]
+    max_preemptions: Callable[[AnySpec], int | None]
 
 
 def noun_of(kind: Kind) -> str:
@@ -132,12 +135,11 @@ def noun_of(kind: Kind) -> str:
 
 def outside_spec_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of the members outside the spec."""
-    spec: Any = kind.spec
-    named = dict(zip(spec.__struct_fields__, spec.__struct_encode_fields__, strict=True))
+    named = {field.attribute: field.rest for field in fields_of(kind.spec)}
     return tuple(named[name] for name in kind.outside_spec)
 
 
-def spec_violations(kind: Kind, spec: Any, path: str, limits: SubmissionLimits) -> list[Violation]:
+def spec_violations(kind: Kind, spec: Spec, path: str, limits: SubmissionLimits) -> list[Violation]:
     """Every broken rule of a spec, general ones and the kind's own."""
     found = violations(spec, path) + kind.violations(spec, path, limits)
     if not kind.outside_spec:
@@ -148,11 +150,11 @@ def spec_violations(kind: Kind, spec: Any, path: str, limits: SubmissionLimits) 
 
 
 @cache
-def _decoder(spec: type) -> msgspec.json.Decoder[Any]:
+def _decoder(spec: type[Spec]) -> msgspec.json.Decoder[Spec]:
     return msgspec.json.Decoder(spec)
 
 
-def read_stored_spec(kind: Kind, raw: bytes) -> Any:
+def read_stored_spec(kind: Kind, raw: bytes) -> Spec:
     """The spec of a stored workload. A spec that was accepted with remarks may violate the contract's bounds."""
     try:
         return _decoder(kind.spec).decode(raw)

@@ -14,8 +14,8 @@ from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, Reques
 from fairlead.model.quantity import thousandths_of, whole
 from fairlead.model.spec.canonical import canonical, items
 from fairlead.model.spec.compute import Compute
-from fairlead.model.spec.environment import Variable
-from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.environment import ConfigMapKey, SecretKey, UserCredentialKey, Variable
+from fairlead.model.spec.fields import Maybe, is_given, value_or
 from fairlead.model.spec.pod_fields import PodFields
 
 MEBIBYTE = 1024 * 1024
@@ -29,11 +29,13 @@ MIG_RESOURCE = "nvidia.com/mig-"
 SPELT_OUT = frozenset({"image", "command", "args", "working_dir", "environment_variables"})
 
 
-def request_of(compute: Any) -> Request:
+def request_of(compute: Maybe[Compute]) -> Request:
     """What one pod asks of its node, defaults applied."""
     if not isinstance(compute, Compute):
         return Request()
-    extended = {item.resource: whole(value_or(item.quantity, "1")) for item in items(compute.extended_resources)}
+    extended = {
+        value_or(item.resource, ""): whole(value_or(item.quantity, "1")) for item in items(compute.extended_resources)
+    }
     devices, portion, memory = 0, 1000, 0
     if isinstance(compute.mig_profile, str):
         extended[MIG_RESOURCE + compute.mig_profile] = 1
@@ -74,11 +76,11 @@ def _request(asked: int | None, limit: int | None, for_gpus: int) -> int:
     return -(-limit // REQUEST_PER_LIMIT) if limit is not None else 0
 
 
-def _milli(cores: Any) -> int | None:
+def _milli(cores: Maybe[int | float]) -> int | None:
     return thousandths_of(cores) if is_given(cores) else None
 
 
-def _bytes(quantity: Any) -> int | None:
+def _bytes(quantity: Maybe[str]) -> int | None:
     return whole(quantity) if is_given(quantity) else None
 
 
@@ -115,7 +117,7 @@ def _variable(item: Variable) -> EnvironmentVariable:
     return EnvironmentVariable(name=name, value="")
 
 
-def _reference(source: Any) -> tuple[str, str]:
+def _reference(source: SecretKey | ConfigMapKey | UserCredentialKey) -> tuple[str, str]:
     return value_or(source.name, ""), value_or(source.key, "")
 
 

@@ -4,7 +4,6 @@ Called by the files of those kinds.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import UNSET
 
@@ -67,7 +66,7 @@ def failed_outcome(state: SetState, failed: int) -> Outcome | None:
     return Outcome(Phase.FAILED, f"{pods(failed)} failed, more than the backoff limit of {limit}{last}")
 
 
-def outcome_of_one(states: Any) -> Outcome | None:
+def outcome_of_one(states: Sequence[SetState]) -> Outcome | None:
     """The outcome of a single set that runs to completion: Running while at least one pod runs; None while no pod runs
     and some are still to come."""
     [state] = states

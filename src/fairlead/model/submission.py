@@ -1,8 +1,8 @@
 """A request to run a workload, independent of its dialect: formats make it, `control` submits it."""
 
-from typing import Any
-
 import msgspec
+
+from fairlead.model.spec.fields import Spec
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,7 +18,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     cluster_id: str
     template_id: str | None = None
     #: The kind's spec (an instance of `Kind.spec`): unset, null and a value differ in it.
-    spec: Any
+    spec: Spec
     #: `rest`, `rest-older`, `workload-yaml` or `cli`.
     dialect: str = "rest"
     #: For contradictions in the older dialect: (field, what was done about it).

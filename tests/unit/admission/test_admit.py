@@ -36,7 +36,7 @@ def submission(name: str = "t", dialect: str = "rest", **spec: Any) -> Submissio
 )  # fmt: skip
 def test_what_follows_from_the_spec(spec: dict[str, Any], want: tuple[Any, ...]) -> None:
     got = admit(KIND, submission(**spec))
-    assert (got["priority_class"], got["priority"], got["preemptible"], got["category"], got["node_pools"]) == want
+    assert (got.priority_class, got.priority, got.preemptible, got.category, got.node_pools) == want
 
 
 def test_everything_is_refused_at_once() -> None:
@@ -69,4 +69,4 @@ def test_policy_violations_have_their_own_message() -> None:
 def test_a_policy_default_gives_the_image() -> None:
     with pytest.raises(Invalid):
         admit(KIND, submission(image=None))
-    assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"}))["category"] == "Train"
+    assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"})).category == "Train"

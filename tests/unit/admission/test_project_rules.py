@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
+from fairlead.admission.admit import Admitted
 from fairlead.admission.project_rules import (
     allowed_node_types,
     apply_project_rules,
@@ -103,18 +104,22 @@ def test_limits_by_category(category: str, preemptible: bool, want_time: int | N
     assert idle_limit(rules, category, preemptible=preemptible) == want_idle
 
 
+ADMITTED = Admitted(priority_class="low", priority=25, preemptible=True, category="Train", node_pools=(), framework="")
+
+
 def spec(**members: Any) -> Any:
     return read_stored_spec(KIND, msgspec.json.encode({"image": "python:3"} | members))
 
 
 def test_terms_of_a_project() -> None:
     team = project(default_node_pools=("gold",), scheduling_rules={TIME: 60, IDLE: 5})
-    admitted = {"node_pools": (), "preemptible": True}
+    admitted = ADMITTED
     gpus = apply_project_rules(team, None, KIND, spec(compute={"gpuDevicesRequest": 1}), admitted)
-    assert (gpus["node_pools"], gpus["time_limit"]) == (("gold",), 60_000)
-    assert [condition.reason for condition in gpus["conditions"]] == [IDLE]
-    assert "conditions" not in apply_project_rules(team, None, KIND, spec(), admitted), "idle GPUs need GPUs"
-    assert "node_pools" not in apply_project_rules(team, None, KIND, spec(), admitted | {"node_pools": ("default",)})
+    assert (gpus.node_pools, gpus.time_limit) == (("gold",), 60_000)
+    assert [condition.reason for condition in gpus.conditions] == [IDLE]
+    assert not apply_project_rules(team, None, KIND, spec(), admitted).conditions, "idle GPUs need GPUs"
+    in_default = msgspec.structs.replace(admitted, node_pools=("default",))
+    assert apply_project_rules(team, None, KIND, spec(), in_default).node_pools == ("default",)
     assert has_project_rules(team, None)
     assert has_project_rules(project(), department(node_types={"training": ["a100"]}))
     assert not has_project_rules(project(), department())
@@ -122,7 +127,7 @@ def test_terms_of_a_project() -> None:
 
 def test_a_node_type_must_be_allowed() -> None:
     team = project(node_types={"training": ["a100"]})
-    admitted = {"node_pools": (), "preemptible": True}
+    admitted = ADMITTED
     apply_project_rules(team, None, KIND, spec(nodeType="a100"), admitted)
     with pytest.raises(Invalid) as caught:
         apply_project_rules(team, None, KIND, spec(nodeType="t4"), admitted)

@@ -8,7 +8,7 @@ from fairlead.control.filters import Filter, FilterField, as_conditions, is_matc
 from fairlead.model.errors import Invalid
 from fairlead.store.base import Comparison, Where
 
-FIELDS = {
+FIELDS: dict[str, FilterField[dict[str, Any]]] = {
     "name": FilterField(column="name", read=lambda record: record["name"]),
     "size": FilterField("number", "size", read=lambda record: record.get("size")),
     "at": FilterField("time", "at"),

@@ -138,7 +138,7 @@ def _body(kind: Kind, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]) 
 
 
 def _input(body: TemplateBody, *, is_merge: bool) -> TemplateInput:
-    head = value_or(body.meta, TemplateMetaPatch())
+    head = TemplateMetaPatch() if body.meta is UNSET else body.meta
     scope = Scope("project")
     if isinstance(head, TemplateMeta):
         scope = Scope(head.scope_type, value_or(head.scope_id, ""))

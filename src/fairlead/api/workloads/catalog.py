@@ -96,12 +96,15 @@ _CATEGORY_VIEWS = {
     constant_id("category", name): CategoryView(id=constant_id("category", name), name=name, description=text)
     for name, text in _CATEGORIES.items()
 }
-_PRIORITY_FIELDS = {
+_PRIORITY_FIELDS: dict[str, FilterField[PriorityView]] = {
     "name": FilterField(read=lambda view: view.name),
     "source": FilterField(read=lambda view: view.source),
     "value": FilterField("number", read=lambda view: view.value),
 }
-_TYPE_FIELDS = {"name": FilterField(read=lambda view: view.name), "group": FilterField(read=lambda view: view.group)}
+_TYPE_FIELDS: dict[str, FilterField[TypeView]] = {
+    "name": FilterField(read=lambda view: view.name),
+    "group": FilterField(read=lambda view: view.group),
+}
 
 
 async def get_priorities(call: Call) -> Response:

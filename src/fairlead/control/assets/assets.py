@@ -4,7 +4,7 @@ Called by the API. A credential creates a secret, and a claim data source create
 deleted together with the asset. Secret values are removed from the spec before it is stored.
 """
 
-from typing import Any
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -18,11 +18,14 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound
-from fairlead.model.records.assets import Asset, Claim, Reference, Scope, Secret, project_scope_key
+from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.organization import Caller
-from fairlead.model.spec.fields import fields_of, value_or
-from fairlead.store.base import Comparison, Query, Where
+from fairlead.model.spec.claims import Pvc
+from fairlead.model.spec.fields import Struct, fields_of, value_or
+from fairlead.store.base import Collection, Comparison, Query, Where
 from fairlead.store.collections import ASSETS, CLAIMS, SECRETS
+
+R = TypeVar("R")
 
 
 class AssetInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +35,7 @@ class AssetInput(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     scope: Scope = Scope("project")
     #: An instance of the kind's spec.
-    spec: Any
+    spec: msgspec.Struct
     auto_delete: bool = False
     private: bool = False
     supported: dict[str, bool | str | None] = {}
@@ -111,7 +114,7 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, input: Asset
         raise Invalid(MALFORMED, tuple(issues))
 
 
-async def _exists(context: Context, collection: Any, scope: Scope, name: str) -> bool:
+async def _exists(context: Context, collection: Collection[NamedRecord], scope: Scope, name: str) -> bool:
     seen = scopes.scope_keys_of_project(context, scope.id) if scope.type == "project" else (scope.scope_key,)
     where = (Where("place", Comparison.ONE_OF, seen), Where("name", Comparison.EQUAL, name))
     return await context.store.count(Query(collection=collection, where=where)) > 0
@@ -125,12 +128,12 @@ async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
     return seen is None or found.scope_key in seen
 
 
-def _without_secret_values(spec: Any) -> msgspec.Raw:
+def _without_secret_values(spec: msgspec.Struct) -> msgspec.Raw:
     """The spec as it is stored and shown: as sent, without secret values."""
     return msgspec.Raw(msgspec.json.encode(_without_secrets(type(spec), msgspec.to_builtins(spec))))
 
 
-def _without_secrets(struct: Any, plain: dict[str, Any]) -> dict[str, Any]:
+def _without_secrets(struct: Struct, plain: dict[str, object]) -> dict[str, object]:
     kept = {}
     for field in fields_of(struct):
         if field.rest not in plain or field.about.secret:
@@ -163,22 +166,24 @@ def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, val
 
 
 async def _claim_steps(
-    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
+    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: msgspec.Struct, message: str
 ) -> list[RecordChange]:
     """The claim that a data source creates at once; raises Invalid if it names an existing one that is missing."""
     if kind.kind != "pvc":
         return []
-    name = value_or(spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
-    if value_or(spec.existing_pvc, False):
+    # The spec of the data source has the members of a mounted claim.
+    claim_spec = cast(Pvc, spec)
+    name = value_or(claim_spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
+    if value_or(claim_spec.existing_pvc, False):
         if not await _exists(context, CLAIMS, asset.scope, name):
             raise Invalid(
                 MALFORMED, (ComplianceIssue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),)
             )
         return []
-    if value_or(spec.ephemeral, False):
+    if value_or(claim_spec.ephemeral, False):
         return []
     project_id = asset.scope.id if asset.scope.type == "project" else ""
-    input = claim_input_of(name, project_id, spec)
+    input = claim_input_of(name, project_id, claim_spec)
     issues = claim_issues(input.name, input.size, input.storage_class, "spec.claimInfo.")
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
@@ -241,7 +246,7 @@ async def load_claim_of(context: Context, asset: Asset) -> Claim | None:
     return found
 
 
-async def _of(context: Context, collection: Any, asset: Asset) -> Any:
+async def _of(context: Context, collection: Collection[R], asset: Asset) -> R | None:
     where = (Where("asset_id", Comparison.EQUAL, asset.id),)
     found = await context.store.find(Query(collection=collection, where=where, limit=1))
     return found[0] if found else None
@@ -275,7 +280,7 @@ async def update_asset(
 
 
 async def _secret_steps(
-    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: Any, message: str
+    context: Context, caller: Caller, kind: AssetKind, asset: Asset, spec: msgspec.Struct, message: str
 ) -> list[RecordChange]:
     secret = await load_secret_of(context, asset)
     if kind.values is None or secret is None:

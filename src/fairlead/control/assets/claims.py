@@ -4,7 +4,6 @@ Called by the API, and by `submit.py` for the claims that a workload's spec crea
 """
 
 import re
-from typing import Any
 
 import msgspec
 
@@ -21,8 +20,10 @@ from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.canonical import items
-from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.claims import Pvc
+from fairlead.model.spec.fields import Maybe, Spec, is_given, value_or
 from fairlead.model.spec.pod_fields import pods_of
+from fairlead.model.spec.storage import BasicStorage
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS
 
@@ -142,22 +143,22 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 
 
-def claim_name(workload: str, given: Any, item: Any, number: int) -> str:
+def claim_name(workload: str, given: Maybe[str], item: Maybe[str], number: int) -> str:
     """The name of an item's claim: the given one, or the workload's name with the item's name or number."""
     made = f"{workload}-{value_or(item, '') or number}".lower()
     return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
 
 
 async def build_missing_claims(
-    context: Context, caller: Caller, project: Project, workload: Workload, spec: Any
+    context: Context, caller: Caller, project: Project, workload: Workload, spec: Spec
 ) -> list[Claim]:
     """The claims that a workload creates because they do not exist yet; they are written together with it.
 
     Ephemeral claims have no record: the engine creates and deletes them.
     """
-    wanted: dict[str, Any] = {}
+    wanted: dict[str, Pvc] = {}
     for pod, _ in pods_of(spec):
-        storage: Any = getattr(pod, "storage", None)
+        storage: Maybe[BasicStorage] = getattr(pod, "storage", None)
         for number, item in enumerate(items(storage.pvc) if is_given(storage) else ()):
             if not value_or(item.existing_pvc, False) and not value_or(item.ephemeral, False):
                 wanted.setdefault(claim_name(workload.name, item.claim_name, item.name, number), item)
@@ -177,7 +178,7 @@ async def build_missing_claims(
     ]
 
 
-def claim_input_of(name: str, project_id: str, item: Any) -> ClaimInput:
+def claim_input_of(name: str, project_id: str, item: Pvc) -> ClaimInput:
     """The claim that a `pvc` item of a spec (or of a data source) describes."""
     info = item.claim_info if is_given(item.claim_info) else None
     modes = info.access_modes if info is not None and is_given(info.access_modes) else None

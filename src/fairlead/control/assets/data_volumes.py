@@ -10,8 +10,8 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import FilterField, parse_filters, select
-from fairlead.control.lists import ListRequest, Page
+from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
@@ -26,7 +26,7 @@ from fairlead.store.collections import CLAIMS, DATA_VOLUMES
 _NAME = re.compile(r"[a-z][-a-z0-9]{0,62}\Z")
 
 
-def volume_fields(context: Context) -> dict[str, FilterField]:
+def volume_fields(context: Context) -> dict[str, FilterField[DataVolume]]:
     projects = context.directory.projects
     return {
         "name": FilterField(read=lambda volume: volume.name),
@@ -111,19 +111,13 @@ async def find_volumes(
     """The data volumes of the caller's projects, or those that the given project can use."""
     access.check(caller, "data-volumes:read", project_id)
     if project_id:
-        found = list((await load_data_volumes(context, project_id)).values())
+        volumes = list((await load_data_volumes(context, project_id)).values())
     else:
         mine = access.visible_projects(caller)
         seen = (await _load_visible(context, caller)).values()
-        found = [volume for volume in seen if mine is None or volume.project_id in mine]
-    fields = volume_fields(context)
-    filters = parse_filters(request.filter_by, fields)
-    word = request.search.lower()
-    named = [volume for volume in found if word in volume.name.lower()]
-    sort = fields[request.sort_by] if request.sort_by else fields["createdAt"]
-    kept = select(named, filters, sort, request.descending, lambda volume: volume.id)
-    end = request.offset + request.limit
-    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))
+        volumes = [volume for volume in seen if mine is None or volume.project_id in mine]
+    in_order = msgspec.structs.replace(request, sort_by=request.sort_by or "createdAt")
+    return page_of(volumes, in_order, volume_fields(context), lambda volume: volume.name)
 
 
 async def _load_visible(context: Context, caller: Caller) -> dict[str, DataVolume]:

@@ -6,7 +6,7 @@
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from fairlead.model.errors import ComplianceIssue
 from fairlead.model.records.assets import Reference
 from fairlead.model.spec import assets as specs
-from fairlead.model.spec.fields import Field, fields_of, value_or
+from fairlead.model.spec.fields import Field, Spec, fields_of, value_or
 
 #: The key of a registry's credentials in a secret, as in Kubernetes.
 REGISTRY_KEY = ".dockerconfigjson"
@@ -28,7 +28,7 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     #: Its name in messages.
     title: str
-    spec: Any
+    spec: type[Spec]
     #: Its member in the list of all data sources or of all credentials.
     member: str = ""
     #: For credentials: the prefix of the secret's name, its type, and its values from the spec.
@@ -53,19 +53,19 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
         return "credentials" if self.is_credential else "assets"
 
 
-def _given_texts(**members: Any) -> dict[str, str]:
+def _given_texts(**members: object) -> dict[str, str]:
     return {name: value for name, value in members.items() if isinstance(value, str)}
 
 
-def _access_key(spec: Any) -> dict[str, str]:
+def _access_key(spec: specs.AccessKeyCredential) -> dict[str, str]:
     return _given_texts(AccessKeyId=spec.access_key_id, SecretKey=spec.secret_access_key)
 
 
-def _password(spec: Any) -> dict[str, str]:
+def _password(spec: specs.PasswordCredential) -> dict[str, str]:
     return _given_texts(User=spec.user, Password=spec.password)
 
 
-def _docker_registry(spec: Any) -> dict[str, str]:
+def _docker_registry(spec: specs.DockerRegistryCredential) -> dict[str, str]:
     """The credentials of a registry as Kubernetes and container runtimes read them."""
     user, password, url = (value_or(value, "") for value in (spec.user, spec.password, spec.url))
     if not password:
@@ -74,29 +74,33 @@ def _docker_registry(spec: Any) -> dict[str, str]:
     return {REGISTRY_KEY: json.dumps({"auths": {url: entry}})}
 
 
-def _generic(spec: Any) -> dict[str, str]:
+def _generic(spec: specs.GenericSecretCredential) -> dict[str, str]:
     return {value_or(pair.key, ""): value_or(pair.value, "") for pair in value_or(spec.key_value_pairs, ())}
 
 
-def _ngc(spec: Any) -> dict[str, str]:
+def _ngc(spec: specs.NgcCredential) -> dict[str, str]:
     return {"NGC_API_KEY": spec.ngc_api_key}
 
 
-def credential_issues(kind: AssetKind, spec: Any) -> list[ComplianceIssue]:
+#: REST names and attributes of the members that a credential without an existing secret must have.
+_MANDATORY: dict[type[Spec], dict[str, str]] = {
+    specs.AccessKeyCredential: {"accessKeyId": "access_key_id", "secretAccessKey": "secret_access_key"},
+    specs.PasswordCredential: {"user": "user", "password": "password"},
+    specs.DockerRegistryCredential: {"user": "user", "password": "password", "url": "url"},
+    specs.GenericSecretCredential: {"keyValuePairs": "key_value_pairs"},
+}
+
+
+def credential_issues(kind: AssetKind, spec: msgspec.Struct) -> list[ComplianceIssue]:
     """The issues of a new credential. They never repeat its values."""
     if isinstance(value_or(getattr(spec, "existing_secret_name", None), None), str):
         return []
-    if kind.spec is specs.NgcCredential:
+    if isinstance(spec, specs.NgcCredential):
         ok = _NGC.match(spec.ngc_api_key) is not None
         return (
             [] if ok else [ComplianceIssue("spec.ngc_api_key", "has characters other than letters, digits and '-._'")]
         )
-    needed: Mapping[str, Any] = {
-        specs.AccessKeyCredential: {"accessKeyId": "access_key_id", "secretAccessKey": "secret_access_key"},
-        specs.PasswordCredential: {"user": "user", "password": "password"},
-        specs.DockerRegistryCredential: {"user": "user", "password": "password", "url": "url"},
-        specs.GenericSecretCredential: {"keyValuePairs": "key_value_pairs"},
-    }[kind.spec]
+    needed = _MANDATORY[kind.spec]
     return [
         ComplianceIssue(f"spec.{rest}", "is missing; give it or existingSecretName")
         for rest, member in needed.items()

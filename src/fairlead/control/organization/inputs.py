@@ -52,7 +52,7 @@ class OwnerInput(msgspec.Struct, frozen=True, kw_only=True):
     is_merge: bool = False
     default_node_pools: tuple[str, ...] | UnsetType | None = UNSET
     scheduling_rules: dict[str, int | None] | UnsetType | None = UNSET
-    node_types: dict[str, Any] | UnsetType | None = UNSET
+    node_types: dict[str, object] | UnsetType | None = UNSET
 
 
 class NodePoolInput(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ Called by the API. The records come from the directory in memory, usage from the
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -13,8 +13,8 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
 from fairlead.control.decide.placement.snapshot import pool_of
-from fairlead.control.filters import FilterField, parse_filters, select
-from fairlead.control.lists import ListRequest, Page
+from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
@@ -140,7 +140,7 @@ def gpu_quota(record: Department) -> float | None:
     return None if any(part is None for part in parts) else sum(part or 0.0 for part in parts)
 
 
-def department_fields(usage: Usages) -> dict[str, FilterField]:
+def department_fields(usage: Usages) -> dict[str, FilterField[Department]]:
     return {
         "name": FilterField(read=lambda record: record.name),
         "clusterId": FilterField(read=lambda record: record.cluster_id),
@@ -151,7 +151,7 @@ def department_fields(usage: Usages) -> dict[str, FilterField]:
     }
 
 
-def project_fields(usage: Usages) -> dict[str, FilterField]:
+def project_fields(usage: Usages) -> dict[str, FilterField[Project]]:
     return {
         "name": FilterField(read=lambda record: record.name),
         "clusterId": FilterField(read=lambda record: record.cluster_id),
@@ -166,7 +166,7 @@ def project_fields(usage: Usages) -> dict[str, FilterField]:
     }
 
 
-def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterField]:
+def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterField[NodePool]]:
     return {
         "name": FilterField(read=lambda pool: pool.name),
         "clusterId": FilterField(read=lambda pool: pool.cluster_id),
@@ -182,7 +182,7 @@ def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterF
     }
 
 
-def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, FilterField]:
+def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, FilterField[Node]]:
     return {
         "name": FilterField(read=lambda node: node.name),
         "status": FilterField(read=lambda node: "Ready" if node.ready else "NotReady"),
@@ -207,7 +207,9 @@ def load_clusters(context: Context, caller: Caller) -> list[Cluster]:
 
 def find_departments(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Department]:
     access.check(caller, "departments:read")
-    return _page(visible_departments(context, caller), request, department_fields(usage))
+    return page_of(
+        visible_departments(context, caller).values(), request, department_fields(usage), lambda owner: owner.name
+    )
 
 
 def visible_departments(context: Context, caller: Caller) -> dict[str, Department]:
@@ -230,19 +232,20 @@ def find_projects(context: Context, caller: Caller, request: ListRequest, usage:
     seen = access.visible_projects(caller)
     projects = context.directory.projects
     mine = projects if seen is None else {id: project for id, project in projects.items() if id in seen}
-    return _page(mine, request, project_fields(usage))
+    return page_of(mine.values(), request, project_fields(usage), lambda owner: owner.name)
 
 
 def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
     access.check(caller, "node-pools:read")
     nodes = nodes_by_pool(context)
-    return _page(context.directory.node_pools, request, node_pool_fields(lambda pool: bool(nodes.get(pool.name))))
+    fields = node_pool_fields(lambda pool: bool(nodes.get(pool.name)))
+    return page_of(context.directory.node_pools.values(), request, fields, lambda pool: pool.name)
 
 
 def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[Node]:
     access.check(caller, "nodes:read")
     fields = node_fields(context.directory.cluster.id, lambda node: pool_name(context, node))
-    return _page(context.directory.nodes, request, fields)
+    return page_of(context.directory.nodes.values(), request, fields, lambda node: node.name)
 
 
 def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
@@ -269,15 +272,3 @@ def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
     for node in context.directory.nodes.values():
         found.setdefault(pool_name(context, node), []).append(node)
     return found
-
-
-def _page(records: Mapping[str, Any], request: ListRequest, fields: Mapping[str, FilterField]) -> Page[Any]:
-    filters = parse_filters(request.filter_by, fields)
-    found: list[Any] = list(records.values())
-    if request.search:
-        word = request.search.lower()
-        found = [record for record in found if word in record.name.lower()]
-    sort = fields[request.sort_by] if request.sort_by else None
-    kept = select(found, filters, sort, request.descending, lambda record: record.id)
-    end = request.offset + request.limit
-    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))

@@ -6,22 +6,22 @@ from typing import Any
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
-from fairlead.control.lists import ListRequest, Page
-from fairlead.control.people.accounts import page_of, refuse_without_administrator
+from fairlead.control.lists import ListRequest, Page, page_of
+from fairlead.control.people.accounts import refuse_without_administrator
 from fairlead.control.people.callers import is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.organization import Caller, Cluster, Department, Project
 from fairlead.store.collections import ACCESS_RULES
 
 SUBJECT_TYPES = ("user", "app", "service-account", "group")
 _INSTALLATION_WIDE = ("tenant", "cluster")
 
 
-def rule_fields(context: Context) -> dict[str, FilterField]:
+def rule_fields(context: Context) -> dict[str, FilterField[AccessRule]]:
     return {
         "subjectId": FilterField(read=lambda rule: rule.subject_id),
         "subjectType": FilterField(read=lambda rule: rule.subject_type),
@@ -58,7 +58,7 @@ def role_name(role_id: int) -> str:
 
 def scope_name(context: Context, scope: Scope) -> str:
     directory = context.directory
-    records: dict[str, Mapping[str, Any]] = {
+    records: dict[str, Mapping[str, Project | Department | Cluster]] = {
         "project": directory.projects,
         "department": directory.departments,
         "cluster": directory.clusters,

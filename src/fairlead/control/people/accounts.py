@@ -7,15 +7,15 @@ increments the account's generation, which `authentication.py` compares at every
 import asyncio
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.filters import FilterField, parse_filters, select
-from fairlead.control.lists import ListRequest, Page
+from fairlead.control.filters import FilterField
+from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
@@ -35,7 +35,7 @@ _SHORTEST_PASSWORD = 8
 RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-keys"}
 _TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
 
-USER_FIELDS: dict[str, FilterField] = {
+USER_FIELDS: dict[str, FilterField[User]] = {
     "username": FilterField(read=lambda user: user.name),
     "createdBy": FilterField(read=lambda user: user.created_by),
     "lastLogin": FilterField("time", read=lambda user: user.last_login_at),
@@ -57,19 +57,6 @@ def find_accounts(context: Context, caller: Caller, type: str, request: ListRequ
     access.check(caller, f"{RESOURCES[type]}:administer" if type == ACCESS_KEY else f"{RESOURCES[type]}:read")
     found = [user for user in context.directory.users.values() if user.type == type]
     return page_of(found, request, USER_FIELDS, lambda user: user.name)
-
-
-def page_of(
-    records: Iterable[Any], request: ListRequest, fields: Mapping[str, FilterField], name_of: Callable[[Any], str]
-) -> Page[Any]:
-    """A page of a list in memory."""
-    filters = parse_filters(request.filter_by, fields)
-    word = request.search.lower()
-    found = [record for record in records if word in name_of(record).lower()]
-    sort = fields[request.sort_by] if request.sort_by else None
-    kept = select(found, filters, sort, request.descending, lambda record: record.id)
-    end = request.offset + request.limit
-    return Page(kept[request.offset : end], end if end < len(kept) else None, total=len(kept))
 
 
 def load_account(context: Context, caller: Caller, type: str, id: str, verb: str = "read") -> User:

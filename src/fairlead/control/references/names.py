@@ -3,8 +3,6 @@
 Called by `submit.py`. Whoever creates an object calls `recheck_waiting_workloads`.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.admission.admit import FORGIVEN
@@ -17,6 +15,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
+from fairlead.model.spec.fields import Spec
 from fairlead.model.spec.references import NamedReference
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import WORKLOADS
@@ -32,15 +31,14 @@ async def find_missing(
     return missing_names(uses, await load_existing(context, project_id, creator, uses))
 
 
-async def resolve_names(context: Context, project_id: str, creator: str, spec: Any, dialect: str) -> dict[str, Any]:
-    """The members of the workload's record for missing names that it waits for; otherwise raises Invalid."""
+async def resolve_names(context: Context, project_id: str, creator: str, spec: Spec, dialect: str) -> tuple[str, ...]:
+    """The missing names that a workload in the older dialect waits for; raises Invalid for other dialects."""
     missing = await find_missing(context, project_id, creator, spec)
     if not missing or context.may_cluster_have_names:
-        return {}
+        return ()
     if dialect != FORGIVEN:
         raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
-    names = tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
-    return {"waits_for": names, "conditions": (waiting_condition(names, context.clock()),)}
+    return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
 
 
 def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:

@@ -5,7 +5,6 @@ object. Names are looked up from the project outwards; user credentials only tho
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
@@ -108,7 +107,7 @@ async def _values(
     context: Context, collection: Collection[NamedRecord], where: tuple[str, ...], name: str, what: Reference
 ) -> dict[str, str]:
     wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.EQUAL, name))
-    found: Any = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)
+    found = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)
     if isinstance(found, Secret):
         return context.vault.open(found.sealed, found.id)
     if isinstance(found, ConfigMap):

@@ -5,6 +5,7 @@ Called by `applied.py` and by the admission webhook.
 
 import contextlib
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -128,7 +129,7 @@ async def check_applied(context: Context, caller: Caller, applied: AppliedObject
         await submit(context, caller, submission, is_trial=True)
 
 
-def check_change(before: dict[str, Any], after: dict[str, Any]) -> None:
+def check_change(before: Mapping[str, object], after: Mapping[str, object]) -> None:
     """Raise Invalid for changes of a submitted workload other than whether it should run."""
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
     others = [name for name in changed if name not in ("active", "ingressUrl")]

@@ -24,7 +24,7 @@ from fairlead.store.collections import EVENTS, PODS, WORKLOADS
 _CHANGES_AT_ONCE = 500
 
 #: The fields by which the list of workloads is filtered and sorted, by their names in the interface.
-WORKLOAD_FIELDS: dict[str, FilterField] = {
+WORKLOAD_FIELDS: dict[str, FilterField[Workload]] = {
     "type": FilterField(column="type", stored_words={kind.title: key for key, kind in KINDS.items()}),
     "name": FilterField(column="name"),
     "clusterId": FilterField(column="cluster_id"),
@@ -199,7 +199,7 @@ def _stopped(deleted: bool) -> tuple[Where, ...]:
 
 
 def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query[Pod] | None:
-    fields = {
+    fields: dict[str, FilterField[Pod]] = {
         "clusterId": FilterField(constant=context.directory.cluster.id),
         "workloadId": FilterField(column="workload_id"),
         "revisionId": FilterField(column="revision_id"),

@@ -13,7 +13,7 @@ from fairlead.control import access
 from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
-from fairlead.control.references.names import resolve_names
+from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -47,13 +47,13 @@ async def submit(
     admitted = admit(kind, submission, max_completions=context.settings.max_completions)
     department = context.directory.departments.get(project.department_id)
     if has_project_rules(project, department):
-        admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
-    named = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
-    conditions = admitted.pop("conditions", ()) + named.pop("conditions", ())
-    admitted |= named
+        admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
+    missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     for _ in range(_SUFFIX_TRIES):
-        workload = _workload(context, caller, kind, project, submission)
-        workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, **admitted)
+        workload = admitted.record(_workload(context, caller, kind, project, submission))
+        if conditions:
+            workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, waits_for=missing)
         claims = await build_missing_claims(context, caller, project, workload, submission.spec)
         if is_trial:
             await _refuse_taken_name(context, workload)

@@ -4,8 +4,6 @@ A document in a project's namespace is a template of that project (a "user" temp
 for everybody (a "global" template). Bases are looked up in that order. Called by the API and by `templates.py`.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.admission.templates import apply_template
@@ -80,10 +78,10 @@ async def drop_manifest(context: Context, caller: Caller, text: str) -> None:
         await record_steps(context, AuditedRequest(caller, "delete", ""), [step], None)
 
 
-async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, Any]:
+async def resolve_spec(context: Context, template: Template, project_id: str) -> dict[str, object]:
     """The spec of a template with everything that it inherits, in REST form. Raises Invalid with the chain."""
     if not template.manifest:
-        own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+        own: dict[str, object] = msgspec.json.decode(bytes(template.spec))
         return own
     manifest = _read_manifest(template.manifest)
     merged, end = await merge_bases(context, project_id, manifest)

@@ -1,7 +1,5 @@
 """Templates: named specs for a part of the organization. Called by the API and by `submit.py`."""
 
-from typing import Any
-
 import msgspec
 
 from fairlead.admission.templates import apply_template
@@ -23,7 +21,7 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import TEMPLATES
 
-TEMPLATE_FIELDS: dict[str, FilterField] = {
+TEMPLATE_FIELDS: dict[str, FilterField[Template]] = {
     "name": FilterField(column="name"),
     "workloadType": FilterField(column="kind", stored_words={kind.title: key for key, kind in KINDS.items()}),
     "runnable": FilterField(constant="true"),
@@ -45,9 +43,9 @@ class TemplateInput(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
     scope: Scope = Scope("project")
     #: An instance of the kind's spec.
-    spec: Any = None
+    spec: msgspec.Struct | None = None
     #: Ids of assets; None if none are given.
-    assets: dict[str, Any] | None = None
+    assets: dict[str, object] | None = None
     #: For a change: whether members that it does not give stay.
     is_merge: bool = False
 
@@ -84,14 +82,14 @@ async def create_template(
     return template
 
 
-async def _check_assets(context: Context, scope: Scope, assets: dict[str, Any]) -> None:
+async def _check_assets(context: Context, scope: Scope, assets: dict[str, object]) -> None:
     """Raise Invalid unless all assets are usable everywhere in the scope: they are of that scope or a wider one."""
     await load_members(context, assets, scopes.scope_keys_around(context, scope))
 
 
-async def load_combined(context: Context, template: Template) -> dict[str, Any]:
+async def load_combined(context: Context, template: Template) -> dict[str, object]:
     """The template's spec merged with its assets, or the spec alone if an asset is missing."""
-    own: dict[str, Any] = msgspec.json.decode(bytes(template.spec))
+    own: dict[str, object] = msgspec.json.decode(bytes(template.spec))
     if not template.assets:
         return own
     try:
@@ -105,7 +103,7 @@ def _name_taken(name: str) -> Invalid:
     return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"a template named {name} already exists in this scope"),))
 
 
-def _raw(spec: Any) -> msgspec.Raw:
+def _raw(spec: msgspec.Struct | None) -> msgspec.Raw:
     return msgspec.Raw(b"{}" if spec is None else msgspec.json.encode(spec))
 
 

@@ -3,11 +3,11 @@
 Called by the API. The last request wins, even if the loop has not carried out an earlier one.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 
-from fairlead.admission.admit import admit
+from fairlead.admission.admit import Admitted, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
 from fairlead.control.references.names import resolve_names
@@ -26,7 +26,7 @@ _TRIES = 20
 
 
 async def update(
-    context: Context, caller: Caller, kind: str, workload_id: str, wanted: dict[str, Any], request_id: str = ""
+    context: Context, caller: Caller, kind: str, workload_id: str, wanted: Mapping[str, object], request_id: str = ""
 ) -> Workload:
     """The change is committed on return; equal values change nothing. Raises Invalid or NotFound."""
     for _ in range(_TRIES):
@@ -42,22 +42,23 @@ async def update(
     raise Conflict(f"Workload {workload_id} was changed by others at the same time; send the request again")
 
 
-async def _changed(context: Context, workload: Workload, wanted: dict[str, Any]) -> Workload:
+async def _changed(context: Context, workload: Workload, wanted: Mapping[str, object]) -> Workload:
     """The record with the new spec and what follows from it, or the same record if nothing differs."""
-    before: dict[str, Any] = msgspec.json.decode(workload.spec)
+    before: dict[str, object] = msgspec.json.decode(workload.spec)
     spec = _merged(before, wanted)
     if spec == before:
         return workload
+    admitted = await _admit(context, workload, spec)
     return msgspec.structs.replace(
-        workload,
+        # Conditions are about the submission; the engine reviews a change with its revision.
+        admitted.record(workload),
         version=workload.version + 1,
         spec=msgspec.Raw(msgspec.json.encode(spec)),
         updated_at=context.clock(),
-        **await _admitted(context, workload, spec),
     )
 
 
-def _merged(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+def _merged(before: Mapping[str, object], wanted: Mapping[str, object]) -> dict[str, object]:
     """Objects are merged member by member; everything else, including lists, is replaced."""
     after = dict(before)
     for name, value in wanted.items():
@@ -66,8 +67,8 @@ def _merged(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
-async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) -> dict[str, Any]:
-    """The members of the record that follow from the changed spec; raises Invalid with every issue."""
+async def _admit(context: Context, workload: Workload, spec: Mapping[str, object]) -> Admitted:
+    """What follows from the changed spec; raises Invalid with every issue."""
     kind = KINDS[workload.kind]
     submission = Submission(
         kind=kind.key,
@@ -80,14 +81,14 @@ async def _admitted(context: Context, workload: Workload, spec: dict[str, Any]) 
     project = context.directory.projects.get(workload.project_id)
     department = context.directory.departments.get(workload.department_id)
     if project is not None and has_project_rules(project, department):
-        admitted |= apply_project_rules(project, department, kind, submission.spec, admitted)
+        admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
     await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
-    # Conditions are about the submission; the engine reviews a change with its revision.
-    admitted.pop("conditions", None)
     return admitted
 
 
-def _change(context: Context, changed: Workload, wanted: dict[str, Any], caller: Caller, request_id: str) -> Change:
+def _change(
+    context: Context, changed: Workload, wanted: Mapping[str, object], caller: Caller, request_id: str
+) -> Change:
     now = context.clock()
     changes = ", ".join(f"{name} {msgspec.json.encode(value).decode()[:100]}" for name, value in wanted.items())
     message = f"Changed by {caller.name}: {changes}"

@@ -93,7 +93,7 @@ def _shape(shape: object, field: Field, components: dict[str, Schema]) -> Schema
     if isinstance(shape, inspect.BoolType):
         return {"type": "boolean"}
     if isinstance(shape, inspect.IntType):
-        return {"type": "integer", **_bounds(shape, field.schema.get("format", ""))}
+        return {"type": "integer", **_bounds(shape, str(field.schema.get("format", "")))}
     if isinstance(shape, inspect.FloatType):
         return {"type": "number", **_bounds(shape, "")}
     if isinstance(shape, inspect.LiteralType):

@@ -34,7 +34,7 @@ from fairlead.formats.yaml.values import InvalidValue, node_type_name, read_valu
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.records.organization import NAMESPACE_PREFIX, project_in
-from fairlead.model.spec.fields import INT32_MAX, build
+from fairlead.model.spec.fields import INT32_MAX, Spec, build
 from fairlead.model.spec.names import name_violations
 from fairlead.model.spec.rules import SubmissionLimits as RuleLimits
 from fairlead.model.submission import Submission
@@ -98,7 +98,7 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
     is_active: bool
     #: The spec as REST has it.
     plain: Plain
-    spec: msgspec.Struct
+    spec: Spec
     #: What was accepted but changed: (YAML path, what).
     remarks: tuple[tuple[str, str], ...]
     #: Credentials in plain text in the document; the spec names the secrets that will contain them.
@@ -369,10 +369,10 @@ def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
     return chosen, is_prefix
 
 
-def _checked(manifest: Manifest, reading: SpecReading) -> msgspec.Struct | None:
+def _checked(manifest: Manifest, reading: SpecReading) -> Spec | None:
     """The typed spec; None if it violates the declarations. Rules between members are checked in any case."""
     kind = manifest.kind
-    spec: msgspec.Struct | None = None
+    spec: Spec | None = None
     try:
         spec = msgspec.convert(reading.plain, kind.spec)
     except msgspec.ValidationError:

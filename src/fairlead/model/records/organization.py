@@ -90,7 +90,7 @@ class Department(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     default_node_pools: tuple[str, ...] = ()
     #: Scheduling rules and node types of the contract, as sent.
     scheduling_rules: dict[str, int | None] = {}
-    node_types: dict[str, Any] = {}
+    node_types: dict[str, object] = {}
     #: When its deletion was requested; it is removed when none of its workloads runs any more.
     deleted_at: Millis | None = None
 

@@ -1,7 +1,5 @@
 """A template: a named spec from which workloads are submitted."""
 
-from typing import Any
-
 import msgspec
 
 from fairlead.model.records.assets import NamedRecord, Scope
@@ -15,4 +13,4 @@ class Template(NamedRecord, frozen=True, kw_only=True, omit_defaults=True):
     #: The workload YAML that it was written in; `spec` holds its own fields, without inherited ones.
     manifest: str = ""
     #: The assets that its workloads use, by id: `environment`, `compute` and `datasources`. Its own spec wins.
-    assets: dict[str, Any] = msgspec.field(default_factory=dict)
+    assets: dict[str, object] = msgspec.field(default_factory=dict)

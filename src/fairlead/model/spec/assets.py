@@ -3,7 +3,7 @@
 Members that workloads have too use the workload's declaration. Members that only assets have are declared here.
 """
 
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Literal, cast, get_type_hints
 
 import msgspec
 from msgspec import UNSET, Meta
@@ -31,15 +31,16 @@ ToolType = Literal[
 ]
 
 
-def _pick(name: str, *sources: tuple[type, tuple[str, ...]], base: type = Spec) -> Any:
+def _pick(name: str, *sources: tuple[type, tuple[str, ...]], base: type[Spec] = Spec) -> type[Spec]:
     """A spec made of members of other specs, with the same declarations."""
     fields = []
     for source, members in sources:
         hints = get_type_hints(source, include_extras=True)
         fields += [(member, hints[member], UNSET) for member in members]
-    return msgspec.defstruct(
+    picked = msgspec.defstruct(
         name, fields, bases=(base,), frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
     )
+    return cast(type[Spec], picked)
 
 
 class CredentialKey(Spec, frozen=True, kw_only=True):

@@ -1,6 +1,6 @@
 """The fields of a spec for autoscaling and request timeouts, the rules between them, and the `Scaling` they mean."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import UNSET, Meta
 
@@ -140,7 +140,7 @@ def _bounds(scaling: Autoscaling) -> tuple[int, int]:
     return least, value_or(scaling.max_replicas, max(least, 1))
 
 
-def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
+def scaling_of(autoscaling: Maybe[Autoscaling], serving: Maybe[ServingConfiguration]) -> tuple[int, Scaling]:
     """The number of pods to begin with, and how that number changes."""
     given = autoscaling if isinstance(autoscaling, Autoscaling) else Autoscaling()
     times = serving if isinstance(serving, ServingConfiguration) else ServingConfiguration()
@@ -167,7 +167,7 @@ def scaling_of(autoscaling: Any, serving: Any) -> tuple[int, Scaling]:
     return initial, scaling
 
 
-def autoscaling_violations(scaling: Any, path: str) -> list[Violation]:
+def autoscaling_violations(scaling: Maybe[Autoscaling], path: str) -> list[Violation]:
     """Bounds that contradict each other, and metrics that are not supported."""
     if not isinstance(scaling, Autoscaling):
         return []

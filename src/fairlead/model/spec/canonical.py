@@ -5,17 +5,17 @@ out; admission refuses the latter in every dialect but the older one.
 """
 
 from functools import cache
-from typing import Any
 
+import msgspec
 from msgspec import UNSET
 
-from fairlead.model.spec.fields import Field, fields_of
+from fairlead.model.spec.fields import Field, Json, Maybe, S, Struct, fields_of
 
 _SCALAR, _STRUCT, _SCALARS, _STRUCTS = range(4)
 
 
 @cache
-def _plan(struct: type, without: frozenset[str] = frozenset()) -> tuple[tuple[str, str, int, Any, bool], ...]:
+def _plan(struct: Struct, without: frozenset[str] = frozenset()) -> tuple[tuple[str, str, int, Json, bool], ...]:
     """Per member but `exclude`: attribute, REST name, how to treat it, default, mandatory."""
     return tuple(
         (field.attribute, field.rest, _treatment(field), field.about.default, field.about.mandatory)
@@ -30,9 +30,9 @@ def _treatment(field: Field) -> int:
     return _STRUCT if field.struct is not None else _SCALAR
 
 
-def canonical(spec: Any, without: frozenset[str] = frozenset()) -> dict[str, Any]:
+def canonical(spec: msgspec.Struct, without: frozenset[str] = frozenset()) -> dict[str, Json]:
     """The plain form of a spec struct; `without` leaves out attributes at the top."""
-    plain: dict[str, Any] = {}
+    plain: dict[str, Json] = {}
     for attribute, rest, treatment, default, _ in _plan(spec.__class__, without):
         value = getattr(spec, attribute)
         if value is UNSET or value is None:
@@ -49,7 +49,7 @@ def canonical(spec: Any, without: frozenset[str] = frozenset()) -> dict[str, Any
     return plain
 
 
-def counts(item: Any) -> bool:
+def counts(item: msgspec.Struct) -> bool:
     """Whether an item of a list counts: it is not excluded, and no mandatory member is missing."""
     if getattr(item, "exclude", UNSET) is True:
         return False
@@ -59,7 +59,7 @@ def counts(item: Any) -> bool:
     return True
 
 
-def items(value: Any) -> list[Any]:
+def items(value: Maybe[tuple[S | None, ...]]) -> list[S]:
     """The items of a list that count; none if the list was left out or null."""
     if value is UNSET or value is None:
         return []

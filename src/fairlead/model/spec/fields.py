@@ -4,11 +4,11 @@ The spec structs of `model/` and `kinds/` are declared with this. `formats/` and
 `fields_of` and know no field by name. It reads declarations only, never a request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from inspect import get_annotations
 from types import NoneType, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeAlias, TypeGuard, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -16,6 +16,13 @@ from msgspec import UNSET, Meta, UnsetType
 from fairlead.model.records.assets import Reference
 
 T = TypeVar("T")
+D = TypeVar("D")
+S = TypeVar("S", bound=msgspec.Struct)
+#: What a member is annotated with: a type, a union, `Annotated` …
+Hint: TypeAlias = object
+#: Plain data, as decoded from JSON: None, a bool, a number, a string, a list or a dict.
+Json: TypeAlias = object
+Struct: TypeAlias = type[msgspec.Struct]
 #: Left out, null, or a value: these three differ.
 Maybe = Union[T, None, UnsetType]  # noqa: UP007 - a generic alias; `T | None` cannot be subscripted at run time here
 #: Left out or a value; the contract allows no null here.
@@ -86,9 +93,9 @@ class FlagDeclaration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     #: Empty: derived from the field's type.
     form: str = ""
     #: The value that a switch sets; None for true.
-    constant: Any = None
+    constant: bool | str | None = None
     #: Further members to set, by path inside the item (or inside the spec if the field is not a list).
-    preset: dict[str, Any] = {}
+    preset: dict[str, Json] = {}
     #: For a pair: the paths inside the item of the left and the right side of the equals sign; a third part follows
     #: after a comma, by its name.
     pair: tuple[str, ...] = ()
@@ -104,7 +111,7 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unit: str = ""
     #: The default, if it is a single value; its origin: `contract` (the schema), `prose` (the contract's text),
     #: `kubernetes` or `ours`; and the default in words if it is not a single value.
-    default: Any = None
+    default: Json = None
     origin: str = ""
     default_text: str = ""
     #: Whether it must be given, even if only the contract's prose says so.
@@ -118,7 +125,7 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     flags: tuple[FlagDeclaration, ...] = ()
     #: For a member of an item on the command line: the part's name, and the value that the bare name sets.
     part: str = ""
-    part_constant: Any = None
+    part_constant: bool | None = None
     #: For a field that describes pods of another role: the role's name, which prefixes its flags. YAML lacks it.
     role: str = ""
     #: Whether its value is a secret, which is never shown, logged or indexed.
@@ -152,10 +159,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     #: The type without null: one of msgspec.inspect's types; a number is its FloatType.
     shape: msgspec.inspect.Type
     #: Further keywords of its schema (format, pattern as the contract writes it).
-    schema: dict[str, Any] = {}
+    schema: dict[str, Json] = {}
     is_quantity: bool = False
     #: The struct, for a struct or a list of structs.
-    struct: Any = None
+    struct: Struct | None = None
     is_list: bool = False
     #: For a list: whether an item may be null, and the item's type.
     item: msgspec.inspect.Type | None = None
@@ -168,19 +175,20 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         return "object" if self.struct is not None else word
 
 
-_TYPE_WORDS: dict[Any, str] = {
+_TYPE_WORDS: dict[type, str] = {
     msgspec.inspect.BoolType: "boolean",
     msgspec.inspect.IntType: "integer",
     msgspec.inspect.FloatType: "number",
 }
 
 
-def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
+def _bare(hint: Hint) -> tuple[msgspec.inspect.Type, bool, dict[str, Json], bool]:
     """The type without null and metadata: (type, nullable, schema keywords, is a quantity)."""
     origin = get_origin(hint)
     if origin is Annotated:
-        shape, nullable, words, quantity = _bare(hint.__origin__)
-        for meta in hint.__metadata__:
+        annotated, *metadata = get_args(hint)
+        shape, nullable, words, quantity = _bare(annotated)
+        for meta in metadata:
             if isinstance(meta, Meta):
                 shape = _bounded(shape, meta)
                 words = {**words, **(meta.extra_json_schema or {})}
@@ -196,7 +204,7 @@ def _bare(hint: Any) -> tuple[msgspec.inspect.Type, bool, dict[str, Any], bool]:
     return _shape(hint, origin), False, {}, False
 
 
-_SIMPLE: dict[Any, Callable[[], msgspec.inspect.Type]] = {
+_SIMPLE: dict[Hint, Callable[[], msgspec.inspect.Type]] = {
     bool: msgspec.inspect.BoolType,
     int: msgspec.inspect.IntType,
     float: msgspec.inspect.FloatType,
@@ -205,14 +213,15 @@ _SIMPLE: dict[Any, Callable[[], msgspec.inspect.Type]] = {
 }
 
 
-def _shape(hint: Any, origin: Any) -> msgspec.inspect.Type:
+def _shape(hint: Hint, origin: Hint) -> msgspec.inspect.Type:
     if hint in _SIMPLE:
         return _SIMPLE[hint]()
     if origin is tuple and get_args(hint)[1:] == (...,):
         # `_field` works out the type of the items.
         return msgspec.inspect.VarTupleType(msgspec.inspect.AnyType())
-    if isinstance(origin or hint, type) and issubclass(origin or hint, msgspec.Struct):
-        return msgspec.inspect.StructType(hint, ())
+    plain = origin or hint
+    if isinstance(plain, type) and issubclass(plain, msgspec.Struct):
+        return msgspec.inspect.StructType(cast(Struct, hint), ())
     return msgspec.inspect.type_info(hint)
 
 
@@ -224,28 +233,28 @@ def _bounded(shape: msgspec.inspect.Type, meta: Meta) -> msgspec.inspect.Type:
     return msgspec.structs.replace(shape, **bounds) if bounds else shape
 
 
-def _about_of(hint: Any) -> FieldInfo:
+def _about_of(hint: Hint) -> FieldInfo:
     if get_origin(hint) is Annotated:
-        for part in hint.__metadata__:
+        for part in get_args(hint)[1:]:
             if isinstance(part, FieldInfo):
                 return part
     return FieldInfo(text="")
 
 
-def _hints(struct: Any) -> dict[str, Any]:
+def _hints(struct: Struct) -> dict[str, Hint]:
     """The annotations of the members. They are read as they are, because evaluating them with everything below took
     half the time of a short command."""
     plain = get_origin(struct) or struct
-    found: dict[str, Any] = {}
+    found: dict[str, Hint] = {}
     for parent in reversed(plain.__mro__):
         found.update(get_annotations(parent))
-    known: dict[Any, Any] = {}
+    known: dict[Hint, Hint] = {}
     for generic in (struct, *getattr(plain, "__orig_bases__", ())):
         known.update(zip(getattr(get_origin(generic), "__parameters__", ()), get_args(generic), strict=False))
     return {name: _filled(hint, known) for name, hint in found.items()} if known else found
 
 
-def _filled(hint: Any, known: dict[Any, Any]) -> Any:
+def _filled(hint: Any, known: dict[Hint, Hint]) -> Hint:
     """The hint with the type arguments of a generic struct filled in."""
     if isinstance(hint, TypeVar):
         return known.get(hint, hint)
@@ -254,7 +263,7 @@ def _filled(hint: Any, known: dict[Any, Any]) -> Any:
 
 
 @cache
-def fields_of(struct: Any) -> tuple[Field, ...]:
+def fields_of(struct: Struct) -> tuple[Field, ...]:
     """The declared members of a spec struct, in order."""
     plain = get_origin(struct) or struct
     hints = _hints(struct)
@@ -266,7 +275,7 @@ def fields_of(struct: Any) -> tuple[Field, ...]:
     )
 
 
-def _field(name: str, rest: str, hint: Any, required: bool) -> Field:
+def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
     kind, nullable, words, quantity = _bare(hint)
     item: msgspec.inspect.Type | None = None
     item_nullable = False
@@ -290,43 +299,43 @@ def _field(name: str, rest: str, hint: Any, required: bool) -> Field:
     )
 
 
-def _item_of(hint: Any) -> Any:
+def _item_of(hint: Hint) -> Hint:
     """What a list holds: the first argument of the tuple inside the hint."""
     while get_origin(hint) is not tuple:
-        hint = hint.__origin__ if get_origin(hint) is Annotated else get_args(hint)[0]
+        hint = get_args(hint)[0]
     return get_args(hint)[0]
 
 
 @cache
-def sources_of(struct: Any) -> tuple[Field, ...]:
+def sources_of(struct: Struct) -> tuple[Field, ...]:
     """The alternative sources of one value: of these members the first one given counts."""
     return tuple(
         sorted((field for field in fields_of(struct) if field.about.source), key=lambda field: field.about.source)
     )
 
 
-def struct_members(struct: Any) -> tuple[str, ...]:
+def struct_members(struct: Struct) -> tuple[str, ...]:
     """The REST names of a spec struct's members, without building their declarations."""
     names: tuple[str, ...] = struct.__struct_encode_fields__
     return names
 
 
-def is_given(value: Any) -> bool:
+def is_given(value: T | UnsetType | None) -> TypeGuard[T]:
     """Whether a member has a value: it is neither left out nor null."""
     return value is not UNSET and value is not None
 
 
-def value_or(value: Any, default: Any) -> Any:
+def value_or(value: T | UnsetType | None, default: D) -> T | D:
     """The member's value, or the default if it was left out or null."""
     return default if value is UNSET or value is None else value
 
 
-def build(struct: type, plain: dict[str, Any]) -> Any:
+def build(struct: type[S], plain: Mapping[str, Json]) -> S:
     """A spec from plain data without checking bounds, for specs that were accepted with a remark.
 
     Unknown members, and members of another type than declared, are left out.
     """
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for field in fields_of(struct):
         if field.rest not in plain:
             if field.required:
@@ -346,7 +355,7 @@ def build(struct: type, plain: dict[str, Any]) -> Any:
     return struct(**values)
 
 
-def _build_item(field: Field, item: Any) -> Any:
+def _build_item(field: Field, item: Json) -> object:
     return build(field.struct, item) if field.struct is not None and isinstance(item, dict) else item
 
 

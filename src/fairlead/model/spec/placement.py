@@ -1,6 +1,6 @@
 """Which nodes may run a pod, and the priority of the workload in the queue."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Protocol
 
 from msgspec import UNSET, Meta
 
@@ -43,6 +43,22 @@ class NodeSelectorTerm(Spec, frozen=True, kw_only=True):
         Given[Annotated[tuple[MatchExpression | None, ...], Meta(max_length=1000)]],
         FieldInfo(text="All of these expressions must match the node."),
     ] = UNSET
+
+
+class PlacementFields(Protocol):
+    """The members of placement that the spec of every kind has."""
+
+    @property
+    def node_pools(self) -> Maybe[tuple[str, ...]]: ...
+
+    @property
+    def priority_class(self) -> Maybe[str]: ...
+
+    @property
+    def preemptibility(self) -> Maybe[str]: ...
+
+    @property
+    def category(self) -> Maybe[str]: ...
 
 
 class NodeAffinityRequired(Spec, frozen=True, kw_only=True):

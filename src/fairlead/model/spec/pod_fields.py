@@ -4,8 +4,9 @@ Storage and security are not here, because they differ between kinds.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
+import msgspec
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.compute import Compute
@@ -194,7 +195,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
     probes: Annotated[Maybe[Probes], FieldInfo(text="Health probes of the container.")] = UNSET
 
 
-def pods_of(spec: Any, path: str = "") -> Iterator[tuple[PodFields, str]]:
+def pods_of(spec: msgspec.Struct, path: str = "") -> Iterator[tuple[PodFields, str]]:
     """Every description of pods in a spec, with its path: the spec itself, and each of its roles."""
     if isinstance(spec, PodFields):
         yield spec, path

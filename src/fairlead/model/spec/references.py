@@ -4,17 +4,15 @@ Everybody who checks, loads, copies, refreshes or deletes such objects walks thi
 `pod_references` for a pod that a kind made from one. It does not know whether an object exists.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any
 
 import msgspec
-from msgspec import UNSET
 
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer
 from fairlead.model.records.assets import Reference
 from fairlead.model.spec.environment import Variable
-from fairlead.model.spec.fields import Field, fields_of, sources_of
+from fairlead.model.spec.fields import Field, Struct, fields_of, is_given, sources_of
 from fairlead.model.spec.run_fields import RunFields
 
 
@@ -41,7 +39,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 @cache
-def _steps(struct: type) -> tuple[_Step, ...]:
+def _steps(struct: Struct) -> tuple[_Step, ...]:
     """The fields of a struct that lead to references, in the order in which they are declared."""
     steps = []
     for field in fields_of(struct):
@@ -52,7 +50,7 @@ def _steps(struct: type) -> tuple[_Step, ...]:
 
 
 @cache
-def _member(struct: type, attribute: str) -> Field:
+def _member(struct: Struct, attribute: str) -> Field:
     return next(field for field in fields_of(struct) if field.attribute == attribute)
 
 
@@ -80,47 +78,46 @@ def variable_reference(variable: EnvironmentVariable) -> NamedReference | None:
     return None
 
 
-def _read(owner: Any, field: Field) -> Any:
-    """A member of a struct, or of plain data keyed by REST names; UNSET or None if it is not given."""
-    return owner.get(field.rest) if isinstance(owner, Mapping) else getattr(owner, field.attribute, None)
+def _read(owner: object, field: Field) -> object:
+    """A member of a spec or of a pod's fields, which have the same names; UNSET or None if it is not given."""
+    return getattr(owner, field.attribute, None)
 
 
-def _is_given(value: Any) -> bool:
-    return value is not UNSET and value is not None
-
-
-def _walk(struct: type, owner: Any, path: str, by_key: bool) -> Iterator[NamedReference]:
-    source = next((field for field in sources_of(struct) if _is_given(_read(owner, field))), None)
+def _walk(struct: Struct, owner: object, path: str, by_key: bool) -> Iterator[NamedReference]:
+    source = next((field for field in sources_of(struct) if is_given(_read(owner, field))), None)
     for step in _steps(struct):
         field, value = step.field, _read(owner, step.field)
-        if not _is_given(value) or (field.about.source and field is not source):
+        if not is_given(value) or (field.about.source and field is not source):
             continue
         if field.about.ignored_if and _read(owner, _member(struct, field.about.ignored_if)) is True:
             continue
         here = f"{path}.{field.rest}" if path else field.rest
         if field.about.refers is not None:
             yield _named(struct, owner, field, field.about.refers, here)
-        elif field.is_list:
-            yield from _walk_items(field, value, here, by_key)
-        else:
+        elif field.struct is not None and isinstance(value, tuple):
+            yield from _walk_items(field, field.struct, value, here, by_key)
+        elif field.struct is not None:
             yield from _walk(field.struct, value, here, by_key)
 
 
-def _walk_items(field: Field, items: Any, path: str, by_key: bool) -> Iterator[NamedReference]:
-    exclude = next((member for member in fields_of(field.struct) if member.attribute == "exclude"), None)
+def _walk_items(
+    field: Field, struct: Struct, items: Iterable[object], path: str, by_key: bool
+) -> Iterator[NamedReference]:
+    exclude = next((member for member in fields_of(struct) if member.attribute == "exclude"), None)
     for number, item in enumerate(items):
         if item is None or (exclude is not None and _read(item, exclude) is True):
             continue
-        label = _read(item, _member(field.struct, field.about.key)) if by_key and field.about.key else None
-        yield from _walk(field.struct, item, f"{path}[{label or number}]", by_key)
+        label = _read(item, _member(struct, field.about.key)) if by_key and field.about.key else None
+        yield from _walk(struct, item, f"{path}[{label or number}]", by_key)
 
 
-def _named(struct: type, owner: Any, field: Field, reference: Reference, path: str) -> NamedReference:
-    about, value, key = field.about, _read(owner, field), ""
+def _named(struct: Struct, owner: object, field: Field, reference: Reference, path: str) -> NamedReference:
+    about, value = field.about, _read(owner, field)
+    key: object = ""
     if field.struct is not None:
         # An object and a key in it.
         name_field, key_field = _member(field.struct, "name"), _member(field.struct, "key")
-        value, key = _read(value, name_field), _read(value, key_field) or ""
+        value, key = _read(value, name_field), _read(value, key_field)
     if about.refers_if is not None and _read(owner, _member(struct, about.refers_if[0])) is True:
         reference = about.refers_if[1]
     name = value if isinstance(value, str) else ""

@@ -19,7 +19,7 @@ from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.compute import Compute, ExtendedResource
 from fairlead.model.spec.environment import Variable
-from fairlead.model.spec.fields import fields_of, is_given, sources_of
+from fairlead.model.spec.fields import Struct, fields_of, is_given, sources_of
 from fairlead.model.spec.network import ExposedUrl, Port
 from fairlead.model.spec.placement import MatchExpression, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
@@ -54,7 +54,7 @@ class SubmissionLimits(msgspec.Struct, frozen=True, kw_only=True):
 Violations = Iterator[tuple[str, str, str]]
 
 
-def violations(spec: Any, path: str) -> list[Violation]:
+def violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     """Every broken rule in the struct and below it; excluded items are not checked."""
     found: list[Violation] = []
     _check(spec, path, found, is_item=False)
@@ -62,7 +62,7 @@ def violations(spec: Any, path: str) -> list[Violation]:
 
 
 @cache
-def _plan(struct: type) -> tuple[tuple[str, str, bool, bool, bool, bool], ...]:
+def _plan(struct: Struct) -> tuple[tuple[str, str, bool, bool, bool, bool], ...]:
     """Per member: attribute, REST name, mandatory, quantity, a struct, a list of structs; only those to check."""
     return tuple(
         (f.attribute, f.rest, f.about.mandatory, f.is_quantity, f.struct is not None and not f.is_list, f.is_list)
@@ -71,7 +71,7 @@ def _plan(struct: type) -> tuple[tuple[str, str, bool, bool, bool, bool], ...]:
     )
 
 
-def _check(struct: Any, path: str, found: list[Violation], is_item: bool) -> None:
+def _check(struct: msgspec.Struct, path: str, found: list[Violation], is_item: bool) -> None:
     cls = struct.__class__
     for attribute, rest, mandatory, quantity, is_struct, is_list in _plan(cls):
         value = getattr(struct, attribute)
@@ -101,7 +101,7 @@ def _check_quantity(value: str, path: str, found: list[Violation]) -> None:
         found.append(Violation(path, str(bad)))
 
 
-def _is_quantity(value: Any) -> bool:
+def _is_quantity(value: object) -> bool:
     if not is_given(value):
         return False
     try:
@@ -135,7 +135,7 @@ def _compute(item: Compute) -> Violations:
     yield from _limits(item)
 
 
-def _gpu_shares(item: Compute) -> tuple[Any, ...]:
+def _gpu_shares(item: Compute) -> tuple[object, ...]:
     return item.gpu_portion_request, item.gpu_portion_limit, item.gpu_memory_request, item.gpu_memory_limit
 
 
@@ -151,7 +151,7 @@ def _gpus(item: Compute) -> Violations:
         yield "gpuDevicesRequest", "is above 1; with gpuRequestType memory only one device can be requested", ""
 
 
-def _gpu_share(item: Compute, kind: str, request: Any, limit: Any, mig: bool) -> Violations:
+def _gpu_share(item: Compute, kind: str, request: object, limit: object, mig: bool) -> Violations:
     """The request and limit of one way to share a device are given if and only if that way is chosen."""
     title = f"gpu{kind.capitalize()}"
     instead = "it is ignored, migProfile is used" if mig else "it is ignored, gpuRequestType decides"
@@ -248,7 +248,7 @@ def _port(item: Port) -> Violations:
         yield "external", f"is {item.external}; a NodePort must be between {NODE_PORTS[0]} and {NODE_PORTS[-1]}", ""
 
 
-def _port_number(rest: str, value: Any) -> Violations:
+def _port_number(rest: str, value: object) -> Violations:
     if isinstance(value, int) and not 1 <= value <= 65535:
         yield rest, f"is {value}; a port must be between 1 and 65535", ""
 
@@ -291,7 +291,7 @@ _RULES: dict[type, Callable[[Any], Violations]] = {
 }
 
 
-def command_violations(spec: Any, path: str) -> list[Violation]:
+def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     """Commands that cannot be split into words."""
     found = []
     for rest in ("command", "args"):
