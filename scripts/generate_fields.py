@@ -4,14 +4,16 @@ declare it. `build_docs.py` puts it into the documentation.
 
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from fairlead.engines.declared import DISTRIBUTED, EFFECTS, EXCLUDE, ROLES, Effect, find_clustered, role_proof
+from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_on_cluster
+from fairlead.engines.declared.kubernetes import ROLES
 from fairlead.formats.yaml.fields import MAP, yaml_fields
 from fairlead.formats.yaml.keywords import PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.spec.fields import Field, fields_of
+from tests.field_proofs.clusters import find_cluster_proof
+from tests.field_proofs.containers import find_contained
+from tests.field_proofs.local import find_proof
 
 INTRODUCTION = """Each property of a spec has its effect; or the workload says in its conditions (type `NotEnforced`)
 that it has none here; or it fails before its start (type `NotProvided`). *Local, host* runs the process on the file
@@ -42,19 +44,20 @@ def effect_of(path: str, field: Field) -> Effect | None:
     """What is declared of a property; an object's effect is that of its members."""
     if field.struct is not None:
         return Effect(unless="its members have the effect")
+    return EXCLUDE if path.endswith(".exclude") else EFFECTS.get(without_role(path))
+
+
+def without_role(path: str) -> str:
+    """The path of a property in the spec of a role, as it is in a whole spec."""
     role, _, inner = path.partition(".")
-    found = EXCLUDE if path.endswith(".exclude") else EFFECTS.get(inner if role in ROLES else path)
-    if found is None or role not in ROLES:
-        return found
-    return replace(found, proof=role_proof(role, inner, found.is_claimed) or found.proof)
+    return inner if role in ROLES else path
 
 
 def missing() -> list[str]:
     """Properties that no engine says anything about, and declarations of what no kind has."""
     known = {path: field for kind in KINDS.values() for path, field in properties(kind.spec)}
     silent = [path for path, field in known.items() if effect_of(path, field) is None]
-    silent += [path for path, field in known.items() if field.struct is None and find_clustered(path) is None]
-    return silent + [path for path in EFFECTS if path not in known and path not in DISTRIBUTED]
+    return silent + [path for path in EFFECTS if path not in known]
 
 
 def render_page() -> str:
@@ -97,9 +100,8 @@ def render_row(path: str, field: Field, names: dict[str, list[str]]) -> str:
     if field.struct is not None:
         cells = [effect.unless, "", ""]
     else:
-        cells = [render_host(effect), render_container(effect), render_clustered(path, effect)]
-    clustered = find_clustered(path) if field.struct is None else None
-    proofs = [effect.proof, *([clustered.proof] if clustered else [])]
+        cells = [render_host(effect), render_container(path, effect), render_cluster(path, effect)]
+    proofs = [] if field.struct is not None else [find_proof(path, effect.is_claimed), find_cluster_proof(path)]
     proof = ", ".join(dict.fromkeys(f"`{one.partition('::')[2]}`" for one in proofs if one))
     return f"| {' | '.join([f'`{path}`', yaml, flags, *cells, proof])} |"
 
@@ -110,14 +112,12 @@ def render_host(effect: Effect) -> str:
     return f"{effect.host} ({effect.unless})" if effect.unless else effect.host
 
 
-def render_container(effect: Effect) -> str:
-    words = effect.container or render_host(effect)
-    is_unseen = not effect.contained and not effect.is_of_loop and (effect.is_claimed or effect.container)
-    return f"{words}; no test has seen it there" if is_unseen else words
+def render_container(path: str, effect: Effect) -> str:
+    text = effect.container or render_host(effect)
+    is_seen = effect.is_of_loop or find_contained(without_role(path))
+    return text if is_seen or not (effect.is_claimed or effect.container) else f"{text}; no test has seen it there"
 
 
-def render_clustered(path: str, effect: Effect) -> str:
-    found = find_clustered(path)
-    if found is None:
-        return "nothing is said"
-    return f"not enforced: {found.unless}" if found.unless else found.words or effect.container or effect.host
+def render_cluster(path: str, effect: Effect) -> str:
+    there = find_on_cluster(path)
+    return f"not enforced: {there.unless}" if there.unless else there.words or effect.container or effect.host

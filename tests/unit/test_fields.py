@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.declared import CLUSTERED, EFFECTS, EXCLUDE, ROLES, Clustered, Effect, find_clustered
-from fairlead.engines.declared.contained import CONTAINED, find_contained
+from fairlead.engines.declared import EFFECTS, Effect, find_on_cluster
+from fairlead.engines.declared.kubernetes import ON_CLUSTER, beginnings
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from scripts import generate_fields
+from tests.field_proofs.clusters import CLUSTER_PROOFS, find_cluster_proof
+from tests.field_proofs.containers import CONTAINED, find_contained
+from tests.field_proofs.local import EXCLUDE_PROOF, PROOFS, find_proof
+from tests.field_proofs.roles import ROLES
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,14 +36,15 @@ def test_the_page_has_a_row_for_every_property_of_every_kind() -> None:
     assert shown == declared
 
 
-PROOFS = [(path, proof) for path, effect in EFFECTS.items() for proof in (effect.proof, effect.contained) if proof]
-
-
-@pytest.mark.parametrize(("path", "proof"), PROOFS)
-def test_every_proof_is_a_test_that_exists(path: str, proof: str) -> None:
+@pytest.mark.parametrize("proof", sorted({*PROOFS.values(), *CONTAINED.values(), EXCLUDE_PROOF}))
+def test_every_proof_is_a_test_that_exists(proof: str) -> None:
     file, _, name = proof.partition("::")
-    assert (ROOT / "tests" / file).exists(), f"{path}: there is no tests/{file}"
-    assert name in functions_in(file), f"{path}: there is no {name} in tests/{file}"
+    assert (ROOT / "tests" / file).exists(), f"there is no tests/{file}"
+    assert name in functions_in(file), f"there is no {name} in tests/{file}"
+
+
+def test_every_proof_is_of_a_field() -> None:
+    assert PROOFS.keys() <= EFFECTS.keys()
 
 
 def test_every_declaration_of_a_container_is_of_a_field() -> None:
@@ -52,6 +57,17 @@ def leaves_of(kind: Kind) -> list[tuple[str, Effect]]:
     return [(path, effect) for path, field in rows if (effect := generate_fields.effect_of(path, field)) is not None]
 
 
+def is_proven(path: str, effect: Effect) -> bool:
+    """Whether a test has seen it do something, in a process or in a container."""
+    in_container = not effect.is_of_loop and find_contained(generate_fields.without_role(path))
+    return bool((effect.host and find_proof(path, effect.is_claimed)) or in_container)
+
+
+def is_stated(path: str, effect: Effect) -> bool:
+    """Whether a test has seen that a workload says before its start what it does not get."""
+    return not is_proven(path, effect) and bool(effect.unless and find_proof(path, effect.is_claimed))
+
+
 @pytest.mark.parametrize("proof", sorted({proof for proofs in ROLES.values() for proof in proofs.values()}))
 def test_every_proof_of_a_role_is_a_test_that_exists(proof: str) -> None:
     file, _, name = proof.partition("::")
@@ -59,32 +75,31 @@ def test_every_proof_of_a_role_is_a_test_that_exists(proof: str) -> None:
 
 
 def test_every_claim_has_a_proof(capsys: pytest.CaptureFixture[str]) -> None:
-    assert [path for path, effect in EFFECTS.items() if effect.is_claimed and not effect.proof] == []
+    assert [path for path, effect in EFFECTS.items() if effect.is_claimed and path not in PROOFS] == []
     for kind in KINDS.values():
         leaves = leaves_of(kind)
-        proven = [path for path, effect in leaves if effect.is_proven]
-        stated = [path for path, effect in leaves if effect.is_stated]
+        proven = [path for path, effect in leaves if is_proven(path, effect)]
+        stated = [path for path, effect in leaves if is_stated(path, effect)]
         assert proven
         with capsys.disabled():
             words = f"{len(proven)} of {len(leaves)} properties with proven effect"
             print(f"\n{kind.title}: {words}, {len(stated)} said to have none", end=" ")
-    assert EXCLUDE.proof
 
 
 def test_there_is_no_third_case() -> None:
     """A property of a training has an effect that a test has seen, or a test has seen that its lack is said."""
-    assert [path for path, effect in leaves_of(KINDS["training"]) if not effect.is_proven | effect.is_stated] == []
+    leaves = leaves_of(KINDS["training"])
+    assert [path for path, effect in leaves if not (is_proven(path, effect) or is_stated(path, effect))] == []
 
 
 # On a cluster
 
 
-def clustered_leaves(kind: Kind) -> list[tuple[str, Clustered]]:
-    rows = [path for path, field in generate_fields.properties(kind.spec) if field.struct is None]
-    return [(path, found) for path in rows if (found := find_clustered(path)) is not None]
+def leaf_paths(kind: Kind) -> list[str]:
+    return [path for path, field in generate_fields.properties(kind.spec) if field.struct is None]
 
 
-@pytest.mark.parametrize("proof", sorted({row.proof for row in CLUSTERED.values()}))
+@pytest.mark.parametrize("proof", sorted(set(CLUSTER_PROOFS.values())))
 def test_every_proof_on_a_cluster_is_a_test_that_exists(proof: str) -> None:
     file, _, name = proof.partition("::")
     assert name in functions_in(file), f"there is no {name} in tests/{file}"
@@ -92,14 +107,16 @@ def test_every_proof_on_a_cluster_is_a_test_that_exists(proof: str) -> None:
 
 def test_every_claim_on_a_cluster_has_a_test_there(capsys: pytest.CaptureFixture[str]) -> None:
     for kind in KINDS.values():
-        leaves = clustered_leaves(kind)
-        claimed = [(path, row) for path, row in leaves if row.is_claimed]
-        for path, row in claimed:
-            file, _, name = row.proof.partition("::")
+        paths = leaf_paths(kind)
+        assert [path for path in paths if not find_cluster_proof(path)] == []
+        claimed = [path for path in paths if find_on_cluster(path).is_claimed]
+        for path in claimed:
+            proof = find_cluster_proof(path)
+            file, _, name = proof.partition("::")
             assert name in functions_in(file), f"{path}: there is no {name} in tests/{file}"
-            assert row.proof == NAMED or is_spoken_of(path, file), f"{path}: {file} does not speak of it"
+            assert proof == NAMED or is_spoken_of(path, file), f"{path}: {file} does not speak of it"
         with capsys.disabled():
-            words = f"{len(claimed)} of {len(leaves)} properties with an effect that a test has seen on a cluster"
+            words = f"{len(claimed)} of {len(paths)} properties with an effect that a test has seen on a cluster"
             print(f"\n{kind.title}: {words}", end=" ")
 
 
@@ -116,6 +133,7 @@ def is_spoken_of(path: str, file: str) -> bool:
 
 
 def test_every_declaration_of_a_cluster_is_of_a_field() -> None:
-    paths = [path for kind in KINDS.values() for path, _ in clustered_leaves(kind)]
-    rows = {row.proof for row in (find_clustered(path) for path in paths) if row is not None}
-    assert {row.proof for row in CLUSTERED.values()} <= rows
+    paths = [path for kind in KINDS.values() for path in leaf_paths(kind)]
+    starts = {start for path in paths for start in beginnings(generate_fields.without_role(path))}
+    assert ON_CLUSTER.keys() <= starts
+    assert set(CLUSTER_PROOFS.values()) <= {find_cluster_proof(path) for path in paths}

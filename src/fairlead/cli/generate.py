@@ -13,7 +13,7 @@ import msgspec
 
 from fairlead import client
 from fairlead.cli.files.explain import PREFIX
-from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_clustered
+from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_on_cluster
 from fairlead.formats.explain import FieldExplanation, explain_all
 from fairlead.formats.flags.table import flag_table
 from fairlead.formats.yaml.keywords import API_VERSION
@@ -89,12 +89,8 @@ def _told(effect: Effect, path: str) -> dict[str, str]:
 
 
 def _on_cluster(effect: Effect, path: str) -> str:
-    clustered = find_clustered(path.removeprefix("spec."))
-    if clustered is None:
-        return "not yet"
-    return (
-        f"not enforced: {clustered.unless}" if clustered.unless else clustered.words or effect.container or effect.host
-    )
+    there = find_on_cluster(path.removeprefix("spec."))
+    return f"not enforced: {there.unless}" if there.unless else there.words or effect.container or effect.host
 
 
 def _render(content: object) -> str:

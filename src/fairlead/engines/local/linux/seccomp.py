@@ -1,8 +1,9 @@
 """The default filter on system calls: what container runtimes deny to a process that was given no capability for it.
 
-A small program for the kernel's filter machine, made without a library. `render` is pure; `apply` runs in the pod's
-process before exec. Where the machine's architecture is not in the table there is no filter, and the field is refused.
-Loaded by the fork server too, so it imports little.
+`render` computes a small program for the kernel's filter machine; `apply` installs it in the pod's process before exec.
+If the machine's architecture is not in the table there is no filter, and the field is refused. Loaded by the fork
+server too, so it imports little. Made without libseccomp: it need not be installed on the machine, and its Python
+binding cannot be imported there, because the fork server runs without site packages.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Which effects a test has seen inside a container; the rest is handed to the runtime in the same way, unseen."""
+"""Tests that have seen what fields do in a container; the others are given to the runtime in the same way."""
 
 _BOX = "e2e/test_fields_container.py::test_"
 _PODS = "e2e/test_container_pods.py::test_"
@@ -65,7 +65,7 @@ CONTAINED: dict[str, str] = {
 
 
 def find_contained(path: str) -> str:
-    """The test that has seen a field's effect in a container; empty where none has."""
+    """The test that has seen a field's effect in a container; empty if none has."""
     if path in CONTAINED:
         return CONTAINED[path]
     return next(
