@@ -106,10 +106,10 @@ class TestUser:
             pytest.param({"runAsUid": 0}, "security.runAsUid: 0 is root's", id="root"),
             pytest.param({"runAsGid": 0}, "security.runAsGid: 0 is root's", id="root's group"),
             pytest.param({"supplementalGroups": "0"}, "security.supplementalGroups: 0 is root's", id="further root"),
-            pytest.param({"runAsUid": 1}, "security.runAsUid: 1 belongs to somebody", id="somebody's"),
+            pytest.param({"runAsUid": 1}, "security.runAsUid: 1 belongs to a user or group", id="somebody's"),
             pytest.param({"supplementalGroups": "6"}, "security.supplementalGroups: 6 belongs", id="the disk group"),
-            pytest.param({"runAsUid": -1}, "-1 is no id", id="negative"),
-            pytest.param({"runAsUid": 2**40}, "is no id", id="too large"),
+            pytest.param({"runAsUid": -1}, "-1 is not a valid id", id="negative"),
+            pytest.param({"runAsUid": 2**40}, "is not a valid id", id="too large"),
             pytest.param({"supplementalGroups": "staff"}, "whole numbers", id="a name"),
         ],
     )

@@ -457,7 +457,7 @@ class TestPorts:
             second = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-next", pod_name="one-next")
             report = await harness.run(second)
             assert f"port {port} is in use by" in report.message
-            assert "a server of root" in report.message
+            assert "fairlead doctor" in report.message
             await harness.stop(first)
             third = msgspec.structs.replace(first, pod_id=f"{first.pod_id}-last", pod_name="one-last")
             assert (await harness.start(third)).state is PodState.RUNNING

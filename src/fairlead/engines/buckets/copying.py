@@ -90,10 +90,10 @@ def _load(manifest: int) -> Manifest | None:
 
 
 def bring_back(fetch: BucketSource, folder: int, manifest: int) -> str:
-    """Write what changed; the words of what could not be, or nostored."""
+    """Upload what changed; what could not be uploaded, or nothing."""
     before = _load(manifest)
     if before is None:
-        return ""  # it was never fetched whole, so nostored of it was changed
+        return ""  # it was never fetched whole, so nothing of it was changed
     present = dict(_walk(folder, ""))
     changed = [key for key, (size, at) in present.items() if before.get(key) != (size, at)]
     removed = [key for key in before if key not in present and not key.endswith("/")]

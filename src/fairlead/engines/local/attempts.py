@@ -1,4 +1,4 @@
-"""Where attempts lie below the data folder, and what their journals say. Reads and removes; supervisors write.
+"""The folders of attempts below the data folder, and what their journals say. Reads and removes; supervisors write.
 
 pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
 pods/records/<pod>.<attempt>   the records of the pod and its workload at its start, for a server that lost them
@@ -13,7 +13,6 @@ import contextlib
 import os
 import shutil
 import time
-from typing import Any
 
 from fairlead.engines.base import PodReport, PodState
 from fairlead.engines.local import journal
@@ -94,7 +93,7 @@ class AttemptFolders:
         return found
 
     def drop_unclaimed(self, key: Key) -> bool:
-        """Whether nobody claimed the attempt; what a supervisor that died while claiming left of it is removed."""
+        """Whether no supervisor has claimed the attempt; removes what one left that died while it did."""
         path = self.journal(key)
         with contextlib.suppress(FileNotFoundError):
             while journal.load(path) is None:
@@ -122,13 +121,13 @@ class AttemptFolders:
         return [(int(name.partition(".")[0]), f"{folder}/{name}") for name in names]
 
     def forget(self, key: Key) -> None:
-        """Remove what little there is of an attempt beside its own folder and its output."""
+        """Remove the journal and the socket of an attempt."""
         for path in (self.journal(key), self.record(key), self.control(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
     def move_to_trash(self, folder: str) -> str | None:
-        """Take a folder out of sight, at once however much it holds; where it lies now, if it was there."""
+        """Rename a folder, at once however much it holds; its new path, or None if there was no folder."""
         aside = f"{self.root}/leaving/{os.path.basename(folder)}.{time.time_ns()}"
         try:
             os.rename(folder, aside)
@@ -137,7 +136,7 @@ class AttemptFolders:
         return aside
 
     def trash(self) -> list[str]:
-        """Folders that were set aside and are not removed yet."""
+        """Folders that were moved to the trash and are not removed yet."""
         return [f"{self.root}/leaving/{name}" for name in os.listdir(f"{self.root}/leaving")]
 
     def pod_logs(self, pod_id: str) -> str:
@@ -150,7 +149,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def remove_folder(path: str) -> None:
-    """Remove a folder with everything in it, as far as that is possible."""
+    """Remove a folder with everything in it; what cannot be removed stays."""
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -161,25 +160,25 @@ def _name(key: Key) -> str:
     return f"{pod}.{attempt}"
 
 
-def has_supervisor(record: dict[str, Any]) -> bool:
+def has_supervisor(record: journal.Record) -> bool:
     return procfs.is_alive(record["pid"], record["start"], record["boot"])
 
 
-def record_loss(path: str, record: dict[str, Any], now: Millis, leftovers_ended: bool) -> dict[str, Any]:
-    """Write down that nobody knows how this attempt ended, so that it is said the same way ever after."""
+def record_loss(path: str, record: journal.Record, now: Millis, leftovers_ended: bool) -> journal.Record:
+    """Record that the attempt was lost, so that every later report says the same."""
     if record["boot"] != procfs.boot_id():
         reason, message = NODE_REBOOTED, "the machine was restarted while the pod ran"
     else:
-        reason, message = SUPERVISOR_LOST, "the process that watched over the pod was killed; the pod was ended with it"
+        reason, message = SUPERVISOR_LOST, "the pod's supervisor was killed, and the pod was stopped with it"
         if not leftovers_ended:
-            message += ", but some of its processes could not be"
+            message += ", but some of its processes could not be killed"
     lost = {**record, "state": "Lost", "reason": reason, "message": message, "ended_at": now}
     journal.add(path, lost)
     return lost
 
 
-def render_report(record: dict[str, Any]) -> PodReport:
-    """A state file's content as the seam says it."""
+def render_report(record: journal.Record) -> PodReport:
+    """The content of a journal as a report."""
     return PodReport(
         pod_id=record["pod"],
         workload_id=record["workload"],

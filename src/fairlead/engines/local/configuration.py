@@ -125,7 +125,7 @@ def parse_runtimes(written: Sequence[str]) -> dict[str, str]:
             found[name] = ""
             continue
         if name not in RUNTIMES:
-            raise Invalid(f"'{name}' is no runtime; known are {', '.join([HOST, *RUNTIMES])}")
+            raise Invalid(f"'{name}' is not a runtime; known are {', '.join([HOST, *RUNTIMES])}")
         if given and not given.startswith("/"):
             raise Invalid(f"the program of runtime '{name}' is '{given}'; give its absolute path")
         program = given or RUNTIMES[name].program

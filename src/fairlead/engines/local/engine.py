@@ -44,6 +44,7 @@ from fairlead.engines.local.plan.identity import observe_rights
 from fairlead.engines.local.plan.launch_order import render_order
 from fairlead.engines.local.plan.peer_addresses import fill_in
 from fairlead.engines.local.plan.storage import PodStorage
+from fairlead.engines.local.pod_attempt import ENDED, PodAttempt
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage.exclusive_claims import ExclusiveClaims
@@ -56,7 +57,6 @@ from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec
 from fairlead.model.pods.supplies import LoadSupplies, no_supplies
 from fairlead.model.records.organization import Node
 
-ENDED = frozenset({PodState.EXITED, PodState.LOST})
 #: How often an order is sent if its fork ends before it claims the attempt.
 TRIES = 3
 #: Between two attempts to reach a supervisor that lives and does not listen yet.
@@ -65,28 +65,6 @@ RECONNECT_SECONDS = 0.05
 RETRY_SECONDS = 1.0
 
 log = logging.getLogger(__name__)
-
-
-class PodAttempt:
-    """What the engine knows of one attempt."""
-
-    __slots__ = ("forget", "key", "link", "pod", "report", "stop", "tries")
-
-    def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None) -> None:
-        self.key = key
-        self.report = report
-        #: The spec, as long as it may have to be launched again.
-        self.pod = pod
-        self.link: Link | None = None
-        self.tries = 0
-        #: The last stop, sent again to the next supervisor.
-        self.stop: Stop | None = None
-        #: Set when it should be forgotten as soon as it ends: whether its logs go too.
-        self.forget: bool | None = None
-
-    @property
-    def has_ended(self) -> bool:
-        return self.report.state in ENDED
 
 
 class LocalEngine(PodEngine, Sessions, LogStore):
@@ -455,21 +433,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
 
     def _fail_start(self, attempt: PodAttempt, why: str) -> None:
         """It could not be started: it has exited without a supervisor."""
-        now = self._clock()
-        self._set_report(
-            attempt,
-            PodReport(
-                pod_id=attempt.key[0],
-                workload_id=attempt.report.workload_id,
-                attempt=attempt.key[1],
-                state=PodState.EXITED,
-                started_at=now,
-                ended_at=now,
-                exit_code=128,
-                reason="StartError",
-                message=why,
-            ),
-        )
+        self._set_report(attempt, attempt.failed_to_start(why, self._clock()))
 
     def _set_report(self, attempt: PodAttempt, report: PodReport) -> None:
         attempt.report = report

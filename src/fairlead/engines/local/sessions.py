@@ -57,7 +57,7 @@ class Line:
             if not data:
                 raise Unavailable("the pod ended")
 
-    async def hear(self) -> wire.Message | None:
+    async def receive(self) -> wire.Message | None:
         """The next message; None at the end of the pod."""
         with contextlib.suppress(Unavailable, OSError):
             message, files = await self._receive()
@@ -88,7 +88,7 @@ async def connect(made: socket.socket, address: str, port: int) -> int:
     """Connect a socket and hand out its file, or close it and raise OSError."""
     made.setblocking(False)
     try:
-        # Where a pod's network has just gone, nobody would answer for a minute.
+        # If a pod's network has just gone, nothing would answer for a minute.
         async with asyncio.timeout(_CONNECT_SECONDS):
             await asyncio.get_running_loop().sock_connect(made, (address, port))
     except BaseException:
@@ -165,7 +165,7 @@ class ProcessSession:
             except BlockingIOError:
                 await _ready(file, writing=False)
                 continue
-            except OSError:  # a terminal whose last user has left
+            except OSError:  # a terminal that nothing has open any more
                 return
             if not piece:
                 return
@@ -173,7 +173,7 @@ class ProcessSession:
 
     async def _tell_exit(self, readers: list[asyncio.Task[None]]) -> None:
         """The exit code after all of the output, or nothing but the end when the pod ended before."""
-        message = await self._line.hear()
+        message = await self._line.receive()
         code = b"137" if message is None else str(message.get("exit", 137)).encode()
         # What a daemon of the command still holds open is not waited for.
         await asyncio.wait(readers, timeout=0.2 if message is not None else 0)
@@ -193,7 +193,7 @@ class ProcessSession:
                 data = data[os.write(self._input, data) :]
             except BlockingIOError:
                 await _ready(self._input, writing=True)
-            except OSError:  # it reads no more
+            except OSError:  # it does not read any more
                 self.close_input()
 
     def close_input(self) -> None:

@@ -54,7 +54,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: How long filling one volume from elsewhere may take, and how long the other side may say nothing.
     fetch_seconds: int = 1800
     fetch_silence_seconds: int = 30
-    #: How often the size of folders is looked at that no file system bounds.
+    #: How often the size of folders is checked that no file system limits.
     gauge_seconds: float = 30.0
 
     @property

@@ -51,7 +51,7 @@ class Inbox:
 
 
 def connect(path: str, kind: int = socket.SOCK_STREAM) -> socket.socket:
-    """A non-blocking connection to the socket at `path`; OSError when nobody listens there."""
+    """A non-blocking connection to the socket at `path`; OSError if there is no listener."""
     link = socket.socket(socket.AF_UNIX, kind)
     try:
         with Folder(path) as address:

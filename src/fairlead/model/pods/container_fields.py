@@ -403,7 +403,7 @@ NO_FIELDS = ContainerFields()
 
 
 def given(fields: msgspec.Struct) -> dict[str, Any]:
-    """Fields as plain data under their REST names: without what nobody said, with the defaults of what was said."""
+    """Fields as plain data under their REST names: without what was not given, with the defaults of what was."""
     plain: dict[str, Any] = {}
     for field in _members(type(fields)):
         value = getattr(fields, field.name)

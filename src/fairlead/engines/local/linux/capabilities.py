@@ -44,7 +44,7 @@ def limit(bounding: Sequence[int]) -> None:
                 if not syscalls.ask(_PR_CAPBSET_READ, number):
                     continue
             except OSError:
-                break  # the kernel knows no more
+                break  # the kernel has no further ones
             syscalls.prctl(_PR_CAPBSET_DROP, number)
 
 

@@ -1,4 +1,4 @@
-"""System calls around mounts that Python has no words for: detached copies, ways to a path, space set aside.
+"""System calls around mounts that Python lacks: detached copies, restricted path lookup, reserved space.
 
 Loaded by the fork server, beside `syscalls.py`; each raises OSError as Python does, with the path in question.
 """
@@ -93,7 +93,7 @@ def change_mount(mount: int, what: str, set_flags: int = 0, clear: int = 0) -> N
 
 
 def make_mount(kind: str, options: Mapping[str, str | None], attributes: int, what: str) -> int:
-    """A new mount of a file system, mounted nowhere yet; an option without a value is a flag."""
+    """A new mount of a file system, not mounted yet; an option without a value is a flag."""
     context = _call(_SYS_FSOPEN, what, kind.encode(), ctypes.c_uint(_CLOSE_ON_EXEC))
     try:
         for key, value in options.items():
@@ -106,7 +106,7 @@ def make_mount(kind: str, options: Mapping[str, str | None], attributes: int, wh
 
 
 def clone_mount(source: int, what: str, *, recursive: bool = False) -> int:
-    """A copy of what a descriptor shows, mounted nowhere yet; it goes with its last descriptor."""
+    """A copy of what a descriptor shows, not mounted yet; it ends with its last descriptor."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | (_AT_RECURSIVE if recursive else 0)
     return _call(_SYS_OPEN_TREE, what, source, b"", ctypes.c_uint(flags))
 

@@ -20,7 +20,7 @@ _ERROR = 2
 _REQUEST, _ACK, _CREATE, _EXCL = 0x1, 0x4, 0x400, 0x200
 _IFF_UP = 1
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MASTER, _IFLA_LINKINFO, _IFLA_NET_NS_FD = 1, 3, 10, 18, 28
-#: How hardware addresses begin that somebody chose.
+#: The first byte of locally administered hardware addresses.
 _LOCAL_UNICAST = b"\x02"
 _INFO_KIND, _INFO_DATA, _VETH_PEER = 1, 2, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
@@ -56,7 +56,7 @@ class Links:
         self._ask(_NEWLINK, body, name, _CREATE | _EXCL)
 
     def remove(self, name: str) -> None:
-        """Remove a device; with a veth its other end goes too. One that is gone already is no error."""
+        """Remove a device; with a veth its other end goes too. A missing one is not an error."""
         with contextlib.suppress(FileNotFoundError, OSError):
             index = socket.if_nametoindex(name)
             self._ask(_DELLINK, _link(index), name)

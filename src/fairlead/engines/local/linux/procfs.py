@@ -5,7 +5,7 @@ Loaded by the fork server too, so it imports little. Reads only; killing is the 
 
 import os
 
-#: The variable by which a process of a pod is recognised when nobody is left who knows it.
+#: The variable by which a process of a pod is recognised when its supervisor is gone.
 MARKER = "FAIRLEAD_ATTEMPT"
 
 
@@ -77,7 +77,7 @@ def marked(mark: str) -> list[int]:
 
 
 def process_identity() -> str:
-    """This process, in words by which another can tell whether it is gone."""
+    """This process as a text by which another process can check whether it is gone."""
     return f"{os.uname().nodename}/{boot_id()}/{os.getpid()}/{start_time(os.getpid())}"
 
 

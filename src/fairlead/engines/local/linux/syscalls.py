@@ -1,4 +1,4 @@
-"""The few system calls about processes that Python has no words for; those about mounts are in `mount_calls.py`.
+"""System calls about processes that Python lacks; those about mounts are in `mount_syscalls.py`.
 
 Loaded by the fork server; each raises OSError as Python does.
 """

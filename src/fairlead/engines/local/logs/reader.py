@@ -1,6 +1,6 @@
-"""Reading a pod's output, while it is written and after. Called by the engine for whoever asked for logs.
+"""Reading a pod's output, while it is written and after. Called by the engine.
 
-A follower is poked by the supervisor when there is more, so nobody polls; see `segments.py` for the files.
+The supervisor notifies a follower when there is more, so there is no polling; see `segments.py` for the files.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from fairlead.engines.local.attempts import AttemptFolders, Key, remove_folder
 from fairlead.engines.local.logs.segments import Index, Segments
 from fairlead.model.clock import Millis, iso
 
-#: How long a follower waits before it looks again while there is no supervisor yet that could poke it.
+#: How long a follower waits before it reads again while there is no supervisor yet to notify it.
 PATIENCE_SECONDS = 0.05
 
 
@@ -98,7 +98,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 class Pokes:
-    """Hears from the supervisor that there is more output, or that there will be no more."""
+    """Waits until the supervisor says that there is more output, or that it has ended."""
 
     def __init__(self, control: str) -> None:
         self._control = control

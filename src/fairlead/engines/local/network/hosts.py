@@ -1,6 +1,6 @@
-"""The files by which a pod's names resolve: `/etc/hosts` with its group's names, `/etc/resolv.conf` where needed. Pure.
+"""The files by which a pod's names resolve: `/etc/hosts` with its group's names, `/etc/resolv.conf` if needed. Pure.
 
-`network.py` writes them; pods see them read-only at the usual places.
+`plan.py` writes them; pods see them read-only at the usual places.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,8 +16,8 @@ def render_hosts(members: Iterable[tuple[str, Sequence[str]]], machine: str) -> 
 
 
 def _is_local(line: str) -> bool:
-    words = line.partition("#")[0].split()
-    return not words or words[0].startswith("127.") or ":" in words[0]
+    entry = line.partition("#")[0].split()
+    return not entry or entry[0].startswith("127.") or ":" in entry[0]
 
 
 def names_of(pod_name: str, workload: str, namespace: str) -> list[str]:
@@ -32,5 +32,5 @@ def names_of(pod_name: str, workload: str, namespace: str) -> list[str]:
 
 def has_local_resolver(resolv: str) -> bool:
     """Whether names are looked up at an address of this machine's loopback, which no other network reaches."""
-    words = [line.split() for line in resolv.splitlines()]
-    return any(len(line) > 1 and line[0] == "nameserver" and line[1].startswith(("127.", "::1")) for line in words)
+    lines = [line.split() for line in resolv.splitlines()]
+    return any(len(line) > 1 and line[0] == "nameserver" and line[1].startswith(("127.", "::1")) for line in lines)

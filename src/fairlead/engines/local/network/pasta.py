@@ -72,11 +72,11 @@ def _make() -> tuple[int, int]:
         _make_inside(theirs)
     theirs.close()
     with ours:
-        words, files, _, _ = socket.recv_fds(ours, 256, 2)
+        answer, files, _, _ = socket.recv_fds(ours, 256, 2)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(child, 0)
     if len(files) != 2:
-        number = int(words or b"0")
+        number = int(answer or b"0")
         raise OSError(number, os.strerror(number), "user namespace")
     return files[0], files[1]
 
@@ -124,9 +124,9 @@ def _become_pasta(program: str, user: int, namespace: int) -> NoReturn:
         for file in (user, namespace):
             os.set_inheritable(file, True)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        words = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
+        options = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
         places = ["--userns", f"/proc/self/fd/{user}", "--netns", f"/proc/self/fd/{namespace}"]
-        os.execve(program, ["pasta", *words, *places], {"PATH": os.defpath})
+        os.execve(program, ["pasta", *options, *places], {"PATH": os.defpath})
     except OSError:
         sys.excepthook(*sys.exc_info())
     finally:

@@ -65,7 +65,7 @@ class PodNetworks:
         self._plans: dict[str, NetworkPlan] = {}
 
     def prepare(self) -> None:
-        """Before anything runs: choose the range, or the one that pods from before still use."""
+        """Before anything runs: choose the address range, the previous one if pods still use it."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._range = self._load_range()
 
@@ -136,7 +136,7 @@ class PodNetworks:
         return plan
 
     def _plan_of_user(self, pod: PodSpec) -> NetworkPlan:
-        """A network without root: nobody's address is known in it but its own."""
+        """A network without root, in which a pod knows only its own address."""
         names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
         own = self._hosts_file(pod.pod_id)
         # Pasta takes what goes to the machine's own gateway as meant for the machine.
@@ -264,7 +264,7 @@ def _read(path: str) -> str:
 
 
 def _default_gateway() -> str:
-    """Where this machine sends what is for elsewhere; empty where there is no such place."""
+    """This machine's default gateway; empty without one."""
     for line in _read("/proc/net/route").splitlines()[1:]:
         _, destination, gateway, *_ = line.split()
         if destination == "00000000" and gateway != "00000000":

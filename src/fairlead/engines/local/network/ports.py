@@ -193,7 +193,7 @@ class Ports:
                 raise Refused(f"port {port} cannot be used: {why}; pods share this machine's network here") from error
 
     def _explain(self, port: int, error: OSError) -> str:
-        """Who uses a port, as far as it can be found out."""
+        """Who uses a port, if that can be found out."""
         other = next((one for one in self._opened.values() if one.external == port), None)
         if other is not None:
             return f"it is in use by {other.owner}"
@@ -268,14 +268,14 @@ def inside_ports(pod: PodSpec) -> list[int]:
 
 
 def holder_of(port: int) -> str:
-    """The process that listens on a port, as far as we may see it."""
+    """The process that listens on a port; empty if we may not see it."""
     inodes = set()
     for name in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError), open(name) as file:
             for line in list(file)[1:]:
-                words = line.split()
-                if words[3] == "0A" and int(words[1].rpartition(":")[2], 16) == port:
-                    inodes.add(f"socket:[{words[9]}]")
+                columns = line.split()
+                if columns[3] == "0A" and int(columns[1].rpartition(":")[2], 16) == port:
+                    inodes.add(f"socket:[{columns[9]}]")
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
             for descriptor in os.listdir(f"/proc/{pid}/fd"):

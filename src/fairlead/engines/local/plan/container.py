@@ -30,7 +30,7 @@ ANNOTATION = "fairlead/runtime"
 #: In shared mode root in a container is nobody on this machine: ids from here on are its.
 FIRST_ID, IDS = 100_000, 65_536
 ARCHIVE = re.compile(r"(docker-archive|oci-archive|oci|dir):(?P<path>[^:]+)")
-#: What a runtime is told by files.
+#: Files for the runtime: variables and credentials.
 _VARIABLES, _REGISTRIES = "variables", "config.json"
 #: Folders that images have, and that may hold more than one would copy.
 _IN_EVERY_IMAGE = re.compile("/(bin|boot|etc|home|lib|lib64|media|mnt|opt|root|run|sbin|srv|tmp|usr|var)?/?|/usr/.*")
@@ -135,8 +135,8 @@ def render(
     if around.volumes.registries:
         files[_REGISTRIES] = merge_registries(around.volumes.registries)
         surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
-    words = expand(pod.container.command + pod.container.args, environment)
-    entry = [f"--entrypoint={words.pop(0)}"] if pod.container.command else []
+    arguments = expand(pod.container.command + pod.container.args, environment)
+    entry = [f"--entrypoint={arguments.pop(0)}"] if pod.container.command else []
     uid, gid = decide_ids(name, granted, rights, pod.container.fields.security)
     volumes, mounts = render_mounts(around.volumes.mounts, folder, staged=can_stage(name))
     # Where there is a limit, the container stays until it was asked whether it went over it.
@@ -147,7 +147,7 @@ def render(
     options += _render_options(name, pod, granted, rights)
     options += _render_working_dir(runtime, pod.container.working_dir, around.volumes, granted.read_only_root)
     command = CommandLine(
-        argv=[*start, "run", *options, *entry, pod.container.image, *words],
+        argv=[*start, "run", *options, *entry, pod.container.image, *arguments],
         env=surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
         cwd="/",
     )
@@ -280,7 +280,7 @@ def render_mounts(volumes: Sequence[Volume], folder: str, *, staged: bool) -> tu
     """The volumes, each with its place, and the options that name them to the runtime.
 
     If they are staged, every volume is mounted at a place of the attempt's own folder first, and the runtime binds
-    that; otherwise it is told the paths themselves.
+    that; otherwise it binds the paths themselves.
     """
     placed, options = [], []
     # Outer ones first, as the runtime mounts them in this order.

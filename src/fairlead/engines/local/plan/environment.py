@@ -1,4 +1,4 @@
-"""The environment and the words of a pod's command, computed. Pure: references are resolved by a function handed in."""
+"""Computes the environment and the arguments of a pod's command. References are resolved by a function handed in."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,7 +20,7 @@ _REFERENCE = re.compile(r"\$\$(?=[({])|\$\(([A-Za-z_][\w.-]*)\)|\$\{([A-Za-z_]\w
 
 
 async def refuse_references(pod: PodSpec) -> Resolve:
-    """The references of an engine that nobody gave a way to look anything up."""
+    """The references of an engine that has no way to resolve any."""
 
     def refuse(variable: EnvironmentVariable) -> str:
         source = "secret" if variable.secret else "config map" if variable.config_map else "user credential"
@@ -33,8 +33,7 @@ async def refuse_references(pod: PodSpec) -> Resolve:
 def render_environment(
     pod: PodSpec, user: Identity, address: str, device_memory: int, resolve: Resolve
 ) -> dict[str, str]:
-    """Base, then by which it finds the others, then the user's variables in their order, then who the pod is, then
-    what it was given of the node."""
+    """Base, then the variables of its set, the user's in their order, who the pod is, and its share of the node."""
     variables = _base(user, pod.container.tty) | pod.variables
     for variable in pod.container.environment:
         variables[variable.name] = _value(variable, pod, address, resolve)

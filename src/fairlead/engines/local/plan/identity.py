@@ -1,7 +1,7 @@
 """As whom and with which rights a pod runs: decided from its security fields, what this server can and what it may.
 
-Asked before a workload's start for what is refused, and by `orders.py` for the order; pure but for `observe_rights`.
-What would come out weaker than asked, or what the operator did not allow, is refused; nothing is dropped silently.
+Called before a workload's start for what is refused, and by `launch_order.py` for the order. What would be weaker than
+asked, or what the operator did not allow, is refused; nothing is dropped silently.
 """
 
 import grp
@@ -20,7 +20,7 @@ from fairlead.model.pods.container_fields import ContainerSecurity
 #: (path of the field, why)
 Note = tuple[str, str]
 _ALLOW = "start the server with --allow {} to permit it"
-MOST_ID = 2**32 - 2
+MAX_ID = 2**32 - 2
 
 
 class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
 
     settings: LocalSettings
     server_uid: int
-    #: Whether the machine has given this number to somebody, as a user and as a group.
+    #: Whether the machine has a user, or a group, of this number.
     is_user: Callable[[int], bool]
     is_group: Callable[[int], bool]
     #: Whether calls can be filtered on this machine.
@@ -103,7 +103,7 @@ def has_group(gid: int) -> bool:
 
 
 def decide_rights(security: ContainerSecurity, rights: ServerRights) -> PodRights:
-    """The rights of a pod whose security fields have no objection of `refusals`."""
+    """The rights of a pod of which `find_refused_fields` found none."""
     user = _user(security, rights)
     added = frozenset(security.capabilities)
     filtered = security.seccomp_profile_type == "RuntimeDefault"
@@ -141,7 +141,7 @@ def _user(security: ContainerSecurity, rights: ServerRights) -> Identity:
 def parse_groups(text: str) -> list[int]:
     """Numbers between commas; raises ValueError for anything else."""
     numbers = [int(part) for part in text.split(",") if part.strip()]
-    if any(not 0 <= number <= MOST_ID for number in numbers):
+    if any(not 0 <= number <= MAX_ID for number in numbers):
         raise ValueError(text)
     return numbers
 
@@ -194,8 +194,8 @@ def _custom(security: ContainerSecurity, user: Identity, rights: ServerRights) -
     if security.supplemental_groups:
         wanted += [("supplementalGroups", gid, base.gid, rights.is_group) for gid in user.groups]
     for name, number, own, is_taken in wanted:
-        if not 0 <= number <= MOST_ID:
-            yield name, f"{number} is no id; ids are whole numbers from 0 to {MOST_ID}"
+        if not 0 <= number <= MAX_ID:
+            yield name, f"{number} is not a valid id; ids are whole numbers from 0 to {MAX_ID}"
         elif number == own or (name == "supplementalGroups" and number in base.groups):
             continue
         elif not rights.has_root:
@@ -203,7 +203,7 @@ def _custom(security: ContainerSecurity, user: Identity, rights: ServerRights) -
         elif rights.is_shared and number == 0 and not rights.settings.allowed.root_user:
             yield name, f"0 is root's; {_ALLOW.format('root-user')}"
         elif rights.is_shared and number != 0 and is_taken(number) and not rights.settings.allowed.machine_users:
-            yield name, f"{number} belongs to somebody on this machine; {_ALLOW.format('machine-users')}"
+            yield name, f"{number} belongs to a user or group of this machine; {_ALLOW.format('machine-users')}"
     if security.supplemental_groups == "" and not rights.has_root and len(base.groups) > 1:
         yield "supplementalGroups", "this server is not root and cannot take its own groups from its pods"
 

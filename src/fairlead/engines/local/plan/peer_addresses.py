@@ -1,4 +1,4 @@
-"""Where pods of one workload meet: `{host:NAME}` and the like in their variables, filled in. Pure.
+"""Where pods of one workload find each other: fills in `{host:NAME}` and the like in their variables.
 
 Called by the engine before a pod starts. Pods with networks of their own have names and may all use the same port;
 pods that share the machine's are all at its loopback address, each with a port of its own.

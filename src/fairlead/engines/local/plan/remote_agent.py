@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -I -S
 """Runs a command in another pod of the same workload, called as `ssh` is: remote_agent.py [OPTION...] POD COMMAND...
 
-A program of its own, put into pods that may start others (`commanding.py` says which); it asks the pod's supervisor
+A program of its own, put into pods that may start others (`remote_exec.py` says which); it asks the pod's supervisor
 over the socket beside it and moves bytes. It imports the standard library only, and knows no address and no token.
 """
 
@@ -16,7 +16,7 @@ import time
 #: How long a pod that was placed together with this one may take to run.
 PATIENCE_SECONDS = 300.0
 RETRY_SECONDS = 0.05
-#: Options of ssh that have a value; the others stand alone, and all of them mean nothing here.
+#: Options of ssh that have a value; all options are ignored.
 VALUED = ("-l", "-o", "-p", "-i", "-F", "-c", "-e", "-m")
 HEADER = struct.Struct("!I")
 PIECE = 65536
@@ -65,7 +65,7 @@ def open_session(path: str, pod: str, command: str) -> tuple[socket.socket, list
             return link, files
         link.close()
         if not answer or "exit" in answer or time.monotonic() > deadline:
-            raise SessionRefused(str(answer.get("failed", "this pod may run no commands in others")))
+            raise SessionRefused(str(answer.get("failed", "this pod may not run commands in others")))
         time.sleep(RETRY_SECONDS)
 
 
@@ -88,7 +88,7 @@ def carry(link: socket.socket, files: list[int]) -> int:
 
 
 def move(ways: dict[int, int], source: int) -> bool:
-    """Pass one piece on; False when there is none now, or no more."""
+    """Pass one piece on; False if there is none now, or at the end."""
     try:
         data = os.read(source, PIECE)
         while data:
@@ -98,7 +98,7 @@ def move(ways: dict[int, int], source: int) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        pass  # whoever was to read it is gone
+        pass  # the reader is gone
     sink = ways.pop(source)
     if source == 0:
         os.close(sink)
@@ -110,7 +110,7 @@ def main() -> int:
         pod, command = read_words(sys.argv[1:])
         return carry(*open_session(os.path.join(os.path.dirname(os.path.abspath(__file__)), "socket"), pod, command))
     except (SessionRefused, OSError) as error:
-        sys.stderr.write(f"{' '.join(sys.argv[1:2])}: no command can be run there: {error}\n")
+        sys.stderr.write(f"{' '.join(sys.argv[1:2])}: the command cannot be run there: {error}\n")
         return 255
 
 

@@ -213,7 +213,7 @@ def find_refused_storage(container: PodContainer, ground: VolumeContext, classes
 
 
 def _kind_of(mount: Mount) -> str:
-    """What the volume is made of, as far as runtimes differ in what they can be handed."""
+    """What the volume is made of, for what runtimes can mount."""
     match mount:
         case HostPathMount():
             return "host"

@@ -92,7 +92,7 @@ class PodStorage:
 
     async def retain(self, claim_ids: Collection[str], workload_ids: Collection[str]) -> None:
         for folder in await asyncio.to_thread(self._claims.retain, claim_ids, workload_ids):
-            log.warning("no claim is known of %s; it is left alone: remove it by hand if nobody needs it", folder)
+            log.warning("%s belongs to no known claim and is kept; remove it by hand if it is not needed", folder)
 
 
 def observe_nfs() -> bool:

@@ -1,7 +1,7 @@
-"""From a pod's storage fields to the volumes that its process mounts: where, from what, how large, who fetches. Pure.
+"""From a pod's storage fields to the volumes that its process mounts: where, from what, how large, what is fetched.
 
-Called by `orders.py`. What cannot be provided is refused with the field's name; nothing is left out silently. The
-dicts that come out are what `sources.py` and `fetching.py` carry out in the pod's process.
+Called by `storage.py`. What cannot be provided is refused with the field's name; nothing is left out silently. The
+pod's process mounts and fetches by it (`storage/sources.py`, `storage/fetching.py`).
 """
 
 import posixpath

@@ -64,7 +64,7 @@ class ClaimFolders:
                 _remove(folder)
 
     def retain(self, claim_ids: Collection[str], workload_ids: Collection[str]) -> list[str]:
-        """Remove what was made for workloads and is known no more; folders of nobody that are left, to be told."""
+        """Remove storage of workloads that are not known any more; returns folders that belong to no known claim."""
         unknown = []
         for folder, id in self._all():
             owner = _ephemeral_owner(id)

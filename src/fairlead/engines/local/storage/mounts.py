@@ -2,7 +2,7 @@
 
 Called by `isolation.py` in the pod's process, as root or as root of a user namespace. Everything here lives in that
 namespace only, so nothing of it is left when the pod's last process ends, however it ends. Paths are walked without
-following a link that lies inside a volume: its content is somebody else's.
+following a link that lies inside a volume: others control its content.
 """
 
 import errno

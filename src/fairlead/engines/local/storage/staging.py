@@ -31,7 +31,7 @@ def enter(container: ContainerRun) -> None:
 
 
 def write_files(container: ContainerRun) -> None:
-    """What the runtime is told by files, which only their owner reads."""
+    """Write the files for the runtime, which only their owner reads."""
     for name, text in container.files.items():
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
         with os.fdopen(os.open(f"{container.folder}/{name}", flags, 0o600), "w") as file:

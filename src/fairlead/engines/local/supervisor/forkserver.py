@@ -1,8 +1,8 @@
 """A small process per data folder that forks one supervisor per pod, faster and lighter than an interpreter each.
 
-Started by the server (`forking.py`), it outlives it; it ends by itself when no server is connected and no supervisor
-is left. It is their subreaper: what a killed supervisor leaves behind falls to it, and is killed. It knows nothing of
-pods: a start is one byte with a socket, on which the supervisor reads its order.
+The server starts it (`forkserver_client.py`), and it outlives the server; it ends when no server is connected and no
+supervisor is left. It is their subreaper: processes that a killed supervisor leaves become its children, and it kills
+them. It knows nothing of pods: a start is one byte with a socket, on which the supervisor reads its order.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ SOCKET_NAME = "forkserver.sock"
 LOCK_NAME = "forkserver.lock"
 #: The next spare is made when it has been quiet for so long, so that it does not compete with a start under way.
 SPARE_MILLIS = 4
-#: How long a new one waits for a retired one to let go.
+#: How long a new one waits until a retired one releases the lock.
 LOCK_SECONDS = 0.5
 
 
@@ -79,7 +79,7 @@ class ForkServer:
         elif request == VERSION:
             server.send(self._version)
         else:
-            # Nothing: that server is gone. Retire: a newer server brings its own fork server.
+            # Empty: that server is gone. Retire: a newer server starts its own fork server.
             self._poll.unregister(descriptor)
             del self._servers[descriptor]
             server.close()
@@ -91,7 +91,7 @@ class ForkServer:
 
     def _fork(self, link: int) -> None:
         """Hand the link to the spare supervisor, or to a new one."""
-        # Received descriptors outlive an exec unless told otherwise; neither copy of the link must.
+        # Received descriptors are inherited over an exec by default; neither copy of the link must be.
         os.set_inheritable(link, False)
         if self._spare is None:
             self._prepare_spare(link)
@@ -102,7 +102,7 @@ class ForkServer:
         self._spare, self._spare_pid = None, 0
 
     def _prepare_spare(self, link: int = -1) -> None:
-        """Fork a supervisor ahead of its order: half of a start is done before anybody asks for it.
+        """Fork a supervisor ahead of its order: half of a start is done before it is requested.
 
         `link` is one that is about to be handed over, of which the fork must not keep a copy.
         """
@@ -130,7 +130,7 @@ class ForkServer:
         entry.prepare()
         _, links, _, _ = socket.recv_fds(handover, 16, 1)
         if not links:
-            os._exit(0)  # the fork server is gone, and nobody asked for us
+            os._exit(0)  # the fork server is gone, and there is no order
         os.set_inheritable(links[0], False)
         handover.close()
         entry.main(socket.socket(fileno=links[0]))
@@ -152,7 +152,7 @@ class ForkServer:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Kill what a dead supervisor left: everything below us that is no supervisor and not below one."""
+        """Kill what a dead supervisor left: everything below us that is not a supervisor and not below one."""
         for child in procfs.children(os.getpid()):
             if child not in self._supervisors:
                 for pid in [child, *procfs.descendants(child)]:

@@ -1,4 +1,4 @@
-"""The server's way to the fork server of its data folder: find it or start it, hand it one socket per pod to start."""
+"""The server's connection to the fork server of its data folder: finds or starts it, and sends one socket per pod."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ VERSION = f"{fairlead.__version__} {max(path.stat().st_mtime_ns for path in _SOU
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); from {module} import main; main(*sys.argv[2:4], int(sys.argv[4]))"
 )
-#: What a server waits for an answer before it takes a fork server for stuck.
+#: How long a server waits for an answer before it considers a fork server stuck.
 ANSWER_SECONDS = 5.0
 
 

@@ -1,4 +1,4 @@
-"""The first process of a pod's own process namespace: starts the command, buries orphans, and takes all with it.
+"""The first process of a pod's own process namespace: starts the command, reaps orphans, and ends everything with it.
 
 Forked on the way from the supervisor to the command (`launch.py`). It stands between the two because the kernel ignores
 TERM for a namespace's first process: so the command is the second. Its link to the supervisor carries the command's
@@ -74,7 +74,7 @@ def _mount_views(own_ipc: bool, guard_knobs: bool) -> None:
 
 def _watch(command: int, link: socket.socket) -> NoReturn:
     try:
-        # What stands in our memory (the order, its secrets) is no more the pod's to read than another process's.
+        # The pod must not read our memory, in which the order and its secrets are.
         syscalls.prctl(syscalls.PR_SET_DUMPABLE, 0)
         own = link.fileno()
         os.closerange(0, own)

@@ -56,9 +56,9 @@ class Peers:
         """A descriptor can be read: a new connection, a request, or the end of one."""
         if self._listener is not None and self._is_listener(descriptor):
             with contextlib.suppress(BlockingIOError):
-                newcomer, _ = self._listener.accept()
-                newcomer.setblocking(False)
-                self.adopt(newcomer, wire.Inbox())
+                connection, _ = self._listener.accept()
+                connection.setblocking(False)
+                self.adopt(connection, wire.Inbox())
             return
         link, inbox = self._links[descriptor]
         try:

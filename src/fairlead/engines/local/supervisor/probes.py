@@ -72,7 +72,7 @@ class Question:
         return self._socket.fileno() if self._socket is not None else -1
 
     def step(self) -> bool | None:
-        """Go on as far as it goes without waiting."""
+        """Go on as far as possible without waiting."""
         link = self._socket
         if link is None:
             return False
@@ -107,8 +107,8 @@ class Question:
             if not piece:
                 break
             self._answer += piece
-        words = self._answer.split(None, 2)
-        return len(words) > 1 and words[0].startswith(b"HTTP/") and words[1].isdigit() and int(words[1]) in _GOOD
+        parts = self._answer.split(None, 2)
+        return len(parts) > 1 and parts[0].startswith(b"HTTP/") and parts[1].isdigit() and int(parts[1]) in _GOOD
 
     def close(self) -> None:
         if self._socket is not None:
@@ -168,7 +168,7 @@ class Prober:
         return self._registered >= 0 and descriptor == self._registered
 
     def wait(self, now: float) -> float:
-        """Seconds until something is due without anybody calling."""
+        """Seconds until something is due by time."""
         due = self._asked_at + self._check.timeout if self._question is not None else self._next_at
         return max(0.0, due - now)
 

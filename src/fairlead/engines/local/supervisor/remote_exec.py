@@ -44,13 +44,13 @@ def withdraw(member: str, control: str) -> None:
 class _Line:
     """One request: from whom, and whose supervisor it was passed on to."""
 
-    __slots__ = ("asker", "asks", "hears", "other")
+    __slots__ = ("answers", "asker", "asks", "other")
 
     def __init__(self, asker: socket.socket) -> None:
         self.asker = asker
         self.asks = wire.Inbox()
         self.other: socket.socket | None = None
-        self.hears = wire.Inbox()
+        self.answers = wire.Inbox()
 
 
 class RemoteExecBroker:
@@ -63,7 +63,7 @@ class RemoteExecBroker:
         os.makedirs(os.path.dirname(plan.folder), mode=0o700, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(plan.folder)
-        os.chmod(plan.folder, 0o755)  # noqa: S103 - the pod's user looks into it; nobody else gets there
+        os.chmod(plan.folder, 0o755)  # noqa: S103 - the pod's user reads it; its parent folder is closed to others
         path = os.path.join(plan.folder, SOCKET)
         self._listener = wire.listen(path)
         os.chmod(path, 0o666)  # noqa: S103 - who asks is checked at every connection
@@ -107,7 +107,7 @@ class RemoteExecBroker:
         return self._uid in (None, uid) and procfs.is_below(pid, os.getpid())
 
     def _ask(self, line: _Line) -> bool:
-        """Pass a request on; False when the asker has left."""
+        """Pass a request on; False when the connection was closed."""
         data = line.asker.recv(_PIECE)
         for request in line.asks.feed(data):
             if line.other is not None:
@@ -135,7 +135,7 @@ class RemoteExecBroker:
             return False
         data, files, _, _ = socket.recv_fds(line.other, _PIECE, 4)
         try:
-            for message in line.hears.feed(data):
+            for message in line.answers.feed(data):
                 socket.send_fds(line.asker, [wire.encode(message)], files)
         finally:
             for each in files:

@@ -289,7 +289,7 @@ class Supervisor:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno != errno.EIO:  # a terminal whose last user has left
+            if error.errno != errno.EIO:  # a terminal that nothing has open any more
                 raise
             moved = 0
         if moved == 0:
