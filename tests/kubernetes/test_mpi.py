@@ -194,7 +194,7 @@ def test_suspend_resume_and_delete(harness: ClusterHarness, operator: None) -> N
 
 def test_a_policy_that_it_does_not_know_is_refused(harness: ClusterHarness, operator: None) -> None:
     refused = harness.until_phase(launch(harness, "for-ever", restartPolicy="Always"), "Failed")
-    assert "Never and OnFailure only" in refused["phaseMessage"]
+    assert "only Never and OnFailure" in refused["phaseMessage"]
 
 
 def test_an_operator_that_was_away_takes_its_jobs_up(
