@@ -188,14 +188,16 @@ def test_tokens_of_a_changed_account_are_worth_nothing(
 
 def test_users_change_their_own_password(api: ApiServer) -> None:
     ada = Person(api, "ada@example.com")
-    wrong = {"currentPassword": "wrong", "newPassword": "long enough"}
+    wrong = {"currentPassword": "wrong", "newPassword": "rivers climb slowly"}
     assert ada.call("POST", "/api/v1/me/password", wrong).status == 400
-    right = {"currentPassword": ada.password, "newPassword": "long enough"}
+    weak = {"currentPassword": ada.password, "newPassword": "password1234"}
+    assert "tried first" in ada.call("POST", "/api/v1/me/password", weak).json["details"]
+    right = {"currentPassword": ada.password, "newPassword": "rivers climb slowly"}
     answer = ada.call("POST", "/api/v1/me/password", right)
     assert answer.status == 200, answer
     assert find_disagreements("post", "/api/v1/me/password", 200, answer.json) == []
     assert ada.log_in() == ""
-    ada.password = "long enough"
+    ada.password = "rivers climb slowly"
     ada.token = ada.log_in()
     assert ada.get("/api/v1/workloads") == {"workloads": []}
 

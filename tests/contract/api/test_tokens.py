@@ -5,6 +5,7 @@ import json
 import stat
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlencode
 
@@ -197,3 +198,34 @@ def test_the_payload_decodes_as_plain_base64(api: ApiServer) -> None:
     """NVIDIA's client reads the expiry so, which fails on the two characters that base64url has of its own."""
     for token in (api.token, api.log_in()):
         assert json.loads(base64.b64decode(token.split(".")[1] + "=="))["exp"] > 0
+
+
+def test_wrong_passwords_slow_down_the_next_ones(
+    make_api: Callable[..., ApiServer], caplog: pytest.LogCaptureFixture
+) -> None:
+    api = make_api()
+    wrong = {"grantType": "password", "username": ADMINISTRATOR, "password": "wrong"}
+    right = {**wrong, "password": api.credentials.password}
+    answers = [ask(api, wrong) for _ in range(12)]
+    assert [answer.status for answer in answers] == [400] * 11 + [429]
+    assert answers[-1].headers["retry-after"] == "1"
+    assert "try again in 1 s" in answers[-1].json["details"]
+    # Nobody learns in the meantime whether a guess is right.
+    assert ask(api, right).status == 429
+    assert ask_form(api, grant_type="password", username=ADMINISTRATOR, password="wrong").status == 429
+    # Others are not slowed down, nor is who signed in with the same secret a moment ago.
+    assert api.log_in()
+    api.clock.now += 1000
+    assert ask(api, right).status == 200
+    failed = [record for record in caplog.records if "Sign-in" in record.message]
+    assert len(failed) == 14
+    assert f"Sign-in as {ADMINISTRATOR} from 127.0.0.1 failed" in failed[0].message
+
+
+def test_parallel_guesses_are_slowed_down_too(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api()
+    wrong = {"grantType": "password", "username": ADMINISTRATOR, "password": "wrong"}
+    with ThreadPoolExecutor(20) as threads:
+        statuses = list(threads.map(lambda _: ask(api, wrong).status, range(40)))
+    assert statuses.count(400) <= 12
+    assert statuses.count(429) == 40 - statuses.count(400)

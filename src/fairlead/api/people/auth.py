@@ -1,5 +1,6 @@
 """Authentication: the bearer token of a request, and the two endpoints that issue tokens."""
 
+import logging
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -9,9 +10,13 @@ from starlette.responses import Response
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
-from fairlead.control.people.authentication import Authenticator, Grant
-from fairlead.model.errors import Invalid, Unauthenticated
+from fairlead.control.people.authentication import Authenticator, BadCredentials, Grant, Tokens
+from fairlead.model.errors import Invalid, TooMuch, Unauthenticated
 from fairlead.model.records.organization import Caller
+
+logger = logging.getLogger("fairlead.api")
+#: How much of a name is logged.
+_LOGGED = 200
 
 
 def authenticate(accounts: Authenticator, request: Request) -> Caller:
@@ -120,16 +125,29 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
     return Grant(**values)
 
 
+async def _issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
+    """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
+    client = call.request.client
+    address = client.host if client else ""
+    try:
+        return await accounts.issue(grant, address)
+    except (BadCredentials, TooMuch) as error:
+        account = (grant.username or grant.client_id)[:_LOGGED] or "a refresh token"
+        fields = {"request_id": call.request_id, "account": account, "address": address}
+        logger.warning("Sign-in as %s from %s failed: %s", account, address, error, extra={"fields": fields})
+        raise
+
+
 def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
     async def grant_token(call: Call) -> Response:
-        tokens = await accounts.issue(read_grant(await read_body(call.request, "application/json")))
+        tokens = await _issue(call, accounts, read_grant(await read_body(call.request, "application/json")))
         answer = TokenAnswer(tokens.access_token, tokens.id_token, tokens.refresh_token, tokens.expires_in)
         return as_json(answer, headers=NO_CACHE)
 
     async def grant_token_form(call: Call) -> Response:
         body = await read_body(call.request, "application/x-www-form-urlencoded")
         try:
-            tokens = await accounts.issue(read_form_grant(body))
+            tokens = await _issue(call, accounts, read_form_grant(body))
         except Invalid as error:
             return render_oauth_error(error)
         answer = OAuthTokenAnswer(

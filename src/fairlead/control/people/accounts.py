@@ -18,6 +18,7 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import build_caller, is_subject
+from fairlead.control.people.passwords import find_weakness
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
@@ -30,7 +31,6 @@ MAX_KEYS = 20
 _MAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}\Z")
 _CLIENT = re.compile(r"[a-z][-_a-z0-9]*[a-z0-9]\Z")
 _LONGEST = 255
-_SHORTEST_PASSWORD = 8
 #: The resource of each type of account in access rules.
 RESOURCES = {"user": "users", "app": "service-accounts", ACCESS_KEY: "access-keys"}
 _TITLES = {"user": "user", "app": "service account", ACCESS_KEY: "access key"}
@@ -157,8 +157,9 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
         raise NotFound("Only users have a password; generate a new secret for a service account instead")
     if not await asyncio.to_thread(is_secret, current, user.secret_hash):
         raise Invalid(MALFORMED, (ComplianceIssue("currentPassword", "is not the password of this account"),))
-    if len(new) < _SHORTEST_PASSWORD:
-        raise Invalid(MALFORMED, (ComplianceIssue("newPassword", f"is shorter than {_SHORTEST_PASSWORD} characters"),))
+    weakness = find_weakness(new, user.name)
+    if weakness:
+        raise Invalid(MALFORMED, (ComplianceIssue("newPassword", weakness),))
     hashed = await asyncio.to_thread(hash_secret, new)
     request = AuditedRequest(caller, "change-password", request_id)
     await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)

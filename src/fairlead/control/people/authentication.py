@@ -23,6 +23,7 @@ from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
+from fairlead.control.people.throttle import SignInThrottle
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, AccessRule
@@ -207,6 +208,7 @@ class Authenticator:
         #: By use and token: its content, its caller, and the revision of the directory for which that holds.
         self._callers: dict[tuple[str, str], tuple[AccessToken, Caller, int]] = {}
         self._hashing = asyncio.Semaphore(2)
+        self._throttle = SignInThrottle(context.clock)
 
     def caller_of(self, token: str, use: str = "access") -> Caller:
         """The caller of a token, with the permissions that the access rules give now.
@@ -250,15 +252,20 @@ class Authenticator:
             raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
         return build_caller(user, self._directory.access_rules.values(), self._directory.projects)
 
-    async def issue(self, grant: Grant) -> Tokens:
-        """Tokens for a grant; raises `BadCredentials`, `UnsupportedGrant`, or `Invalid` for missing members."""
+    async def issue(self, grant: Grant, address: str = "") -> Tokens:
+        """Tokens for a grant from a client's address.
+
+        Raises `BadCredentials`, `UnsupportedGrant`, `Invalid` for missing members, or `TooMuch` after many failures.
+        """
         key: User | None = None
         if grant.grant_type in ("app_token", "client_credentials"):
-            user = await self._log_in("app", grant.client_id, grant.client_secret, ("clientId", "clientSecret"))
+            _require(("clientId", grant.client_id), ("clientSecret", grant.client_secret))
+            user = await self._log_in("app", grant.client_id, grant.client_secret, address)
             if user.type == ACCESS_KEY:
                 key, user = user, await self._owner(user)
         elif grant.grant_type == "password":
-            user = await self._log_in("user", grant.username, grant.password, ("username", "password"))
+            _require(("username", grant.username), ("password", grant.password))
+            user = await self._log_in("user", grant.username, grant.password, address)
         elif grant.grant_type == "refresh_token":
             user, key = await self._refresh(grant.refresh_token)
         else:
@@ -297,33 +304,44 @@ class Authenticator:
             raise BadCredentials("The account of this refresh token was deleted, disabled or changed; log in again")
         return user, key
 
-    async def _log_in(self, type: str, name: str, secret: str, members: tuple[str, str]) -> User:
-        missing = [member for member, value in zip(members, (name, secret), strict=True) if not value]
-        if missing:
-            raise Invalid(f"The request lacks {' and '.join(missing)}")
+    async def _log_in(self, type: str, name: str, secret: str, address: str) -> User:
         user = await load_user(self._store, type, name)
         if user is None and type == "app":
             user = await load_user(self._store, ACCESS_KEY, name)
-        if not await self._matches(user, secret, type) or user is None or not user.enabled:
-            raise BadCredentials("No enabled account has this name and secret; check both")
+        key = (user.id, user.version, hashlib.sha256(secret.encode()).digest()) if user else None
+        if not self._is_remembered(key):
+            async with self._hashing:
+                # Others may have signed in with the same secret, or failed, while this one waited.
+                if not self._is_remembered(key):
+                    self._throttle.check(type, name, address)
+                    hashed = user.secret_hash if user else _hash_of_nobody(type)
+                    matches = await asyncio.to_thread(is_secret, secret, hashed)
+                    if key is None or not matches:
+                        self._throttle.record_failure(type, name, address)
+                        raise _wrong_credentials()
+                    self._remember(key)
+        if user is None or not user.enabled:
+            raise _wrong_credentials()
+        self._throttle.record_success(type, name)
         return user
 
-    async def _matches(self, user: User | None, secret: str, type: str) -> bool:
-        if user is None:
-            async with self._hashing:
-                await asyncio.to_thread(is_secret, secret, _hash_of_nobody(type))
-            return False
-        key = (user.id, user.version, hashlib.sha256(secret.encode()).digest())
-        now = self._clock()
-        if self._verified.get(key, 0) > now:
-            return True
-        async with self._hashing:
-            matches = await asyncio.to_thread(is_secret, secret, user.secret_hash)
-        if matches:
-            if len(self._verified) >= MAX_REMEMBERED:
-                self._verified.clear()
-            self._verified[key] = now + REMEMBER
-        return matches
+    def _is_remembered(self, key: tuple[str, int, bytes] | None) -> bool:
+        return key is not None and self._verified.get(key, 0) > self._clock()
+
+    def _remember(self, key: tuple[str, int, bytes]) -> None:
+        if len(self._verified) >= MAX_REMEMBERED:
+            self._verified.clear()
+        self._verified[key] = self._clock() + REMEMBER
+
+
+def _wrong_credentials() -> BadCredentials:
+    return BadCredentials("No enabled account has this name and secret; check both")
+
+
+def _require(*members: tuple[str, str]) -> None:
+    missing = [name for name, value in members if not value]
+    if missing:
+        raise Invalid(f"The request lacks {' and '.join(missing)}")
 
 
 async def load_user(store: Store, type: str, name: str) -> User | None:
