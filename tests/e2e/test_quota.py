@@ -215,7 +215,7 @@ def test_the_snapshot_replays_to_the_same_decisions(make_server: Callable[..., S
     for number in range(2):
         server.until_phase(submit(server, ours, f"a{number}", 2), "Running")
     waits = submit(server, theirs, "waits", 3)
-    until(lambda: str(server.workload(waits).get("phaseMessage")).startswith("No node"), "a reason")
+    until(lambda: str(server.workload(waits).get("phaseMessage")).startswith("Waiting for 3 GPUs"), "a reason")
     command = Caller(server.data_dir)
     text = command.ok("snapshot")
     path = tmp_path / "snapshot.json"
