@@ -11,8 +11,17 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, failing, operations
-from fairlead.api.http.operation import Call, Inline, Operation, Parameter, as_json
+from fairlead.api.http.crud import (
+    CreateRoute,
+    DeleteRoute,
+    HandledRoute,
+    ReadRoute,
+    RestResource,
+    UpdateRoute,
+    failing,
+    operations,
+)
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, ScopeType, Shape, Uuid
 from fairlead.control import access
 from fairlead.control.assets import assets
@@ -319,13 +328,17 @@ _LIST = (
 _ONE = tuple(one for one in _LIST if one.name.startswith("complyTo") or one.name in ("usageInfo", "statusInfo"))
 
 
-def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
+def _lister(kind: AssetKind) -> Handler:
     async def find(call: Call) -> Response:
         matching = await assets.find_assets(call.context, call.caller, _filter(call, (kind.kind,)))
         return as_json(AssetList(entries=[await render_asset(call, asset) for asset in matching]))
 
+    return find
+
+
+def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
     word = kind.path.replace("/", "_").replace("-", "_")
-    resource = Resource(
+    resource = RestResource(
         path=f"/api/v1/asset/{kind.path}",
         id=_ASSET_ID,
         tag="Credentials" if kind.is_credential else "Assets",
@@ -334,15 +347,15 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
         failures=_FAILURES,
         uuid_of=kind.title,
         rows=(
-            Route(
+            HandledRoute(
                 id=f"list_{word}_assets",
                 summary=f"List assets: {kind.title}",
-                run=find,
+                run=_lister(kind),
                 parameters=_LIST,
                 answers={200: AssetList},
                 also=(400, 404),
             ),
-            Create(
+            CreateRoute(
                 id=f"create_{word}_asset",
                 summary=f"Create an asset: {kind.title}",
                 body=Inline(partial(_body, kind, AssetMeta)),
@@ -353,14 +366,14 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
                 status=202,
                 also=(400, 409),
             ),
-            Read(
+            ReadRoute(
                 id=f"get_{word}_asset",
                 summary=f"Get an asset: {kind.title}",
                 use_case=lambda context, caller, id: assets.load_asset(context, caller, kind, id),
                 parameters=_ONE,
                 also=(400, 404),
             ),
-            Update(
+            UpdateRoute(
                 id=f"update_{word}_asset",
                 summary=f"Change an asset: {kind.title}",
                 body=Inline(partial(_body, kind, AssetMetaUpdate)),
@@ -371,7 +384,7 @@ def _asset_operations(kind: AssetKind) -> tuple[Operation, ...]:
                 status=202,
                 also=(400, 404, 409, 412),
             ),
-            Delete(
+            DeleteRoute(
                 id=f"delete_{word}_asset",
                 summary=f"Delete an asset: {kind.title}",
                 use_case=lambda context, caller, id, request_id: assets.delete_asset(

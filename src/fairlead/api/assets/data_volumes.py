@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_choice, query_text, receive_json
-from fairlead.api.http.crud import Create, Delete, Resource, Route, Update, operations
+from fairlead.api.http.crud import CreateRoute, DeleteRoute, HandledRoute, RestResource, UpdateRoute, operations
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -202,7 +202,7 @@ _WHICH = (
     Parameter(name="requestType", schema={"type": "string", "enum": list(_REQUEST_TYPES)}),
     Parameter(name="usableInProjectId", schema={"type": "string"}),
 )
-_VOLUMES = Resource(
+_VOLUMES = RestResource(
     path="/api/v1/datavolumes",
     id=Parameter(name="datavolumeId", place="path", schema={"type": "string", "format": "uuid"}),
     tag="Data volumes",
@@ -211,7 +211,7 @@ _VOLUMES = Resource(
     failures=(400, 401, 403, 500, 503),
     uuid_of="data volume",
     rows=(
-        Route(
+        HandledRoute(
             id="get_datavolumes",
             summary="List data volumes",
             run=get_volumes,
@@ -219,7 +219,7 @@ _VOLUMES = Resource(
             answers={200: VolumeList},
             also=(404,),
         ),
-        Create(
+        CreateRoute(
             id="create_datavolume",
             summary="Share the data of a claim as a data volume",
             body=VolumeCreation,
@@ -227,7 +227,7 @@ _VOLUMES = Resource(
             use_case=data_volumes.create_volume,
             render=_show_with_scopes,
         ),
-        Route(
+        HandledRoute(
             suffix="/count",
             id="count_datavolumes",
             summary="Count data volumes",
@@ -236,7 +236,7 @@ _VOLUMES = Resource(
             answers={200: Count},
             also=(404,),
         ),
-        Route(
+        HandledRoute(
             suffix="/name-availability",
             id="datavolume_name_availability",
             summary="Check whether a name is available: 204 if it is, 409 if it is taken",
@@ -248,7 +248,7 @@ _VOLUMES = Resource(
             answers={204: None},
             also=(409,),
         ),
-        Route(
+        HandledRoute(
             suffix="/{}",
             id="get_datavolume",
             summary="Get a data volume",
@@ -256,7 +256,7 @@ _VOLUMES = Resource(
             answers={200: VolumeView},
             also=(404,),
         ),
-        Update(
+        UpdateRoute(
             method="PATCH",
             id="patch_datavolume",
             summary="Change a data volume",
@@ -264,14 +264,14 @@ _VOLUMES = Resource(
             read=lambda body: VolumeInput(description=value_or(body.description, None)),
             use_case=data_volumes.update_volume,
         ),
-        Delete(
+        DeleteRoute(
             id="delete_datavolume",
             summary="Delete a data volume; its claim is kept",
             use_case=data_volumes.delete_volume,
             answers={202: None},
             also=(404, 412),
         ),
-        Route(
+        HandledRoute(
             suffix="/{}/sharedScopes",
             id="get_datavolume_shared_scopes",
             summary="List the scopes that the data is shared with; the answer is an array",
@@ -279,7 +279,7 @@ _VOLUMES = Resource(
             answers={200: list[SharedScopeView]},
             also=(404,),
         ),
-        Route(
+        HandledRoute(
             method="PATCH",
             suffix="/{}/sharedScopes",
             id="patch_datavolume_shared_scopes",

@@ -9,7 +9,15 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_text
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
+from fairlead.api.http.crud import (
+    CreateRoute,
+    DeleteRoute,
+    HandledRoute,
+    ReadRoute,
+    RestResource,
+    UpdateRoute,
+    operations,
+)
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, next_offset, read_list_request
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
@@ -158,7 +166,7 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
         return as_json(ObjectList(items=[render_object(record) for record in page.items], next=next_offset(page)))
 
     word = kind.title.replace(" ", "_")
-    resource = Resource(
+    resource = RestResource(
         path=f"/api/v1/{kind.resource}",
         id=_ID,
         tag=f"{kind.title.capitalize()}s",
@@ -168,7 +176,7 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
         uuid_of=kind.title,
         is_addition=True,
         rows=(
-            Create(
+            CreateRoute(
                 id=f"create_{word}",
                 summary=f"Create a {kind.title}",
                 body=creation,
@@ -178,7 +186,7 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
                 ),
                 also=(409,),
             ),
-            Route(
+            HandledRoute(
                 id=f"list_{word}s",
                 summary=f"List {kind.title}s",
                 run=list_objects,
@@ -186,12 +194,12 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
                 answers={200: ObjectList},
                 also=(404,),
             ),
-            Read(
+            ReadRoute(
                 id=f"get_{word}",
                 summary=f"Get a {kind.title}",
                 use_case=lambda context, caller, id: secrets.load(context, caller, kind, id),
             ),
-            Update(
+            UpdateRoute(
                 id=f"update_{word}",
                 summary=f"Replace the values of a {kind.title}",
                 body=ObjectUpdate,
@@ -200,7 +208,7 @@ def _objects(kind: ObjectKind, creation: type[UserCredentialCreation]) -> tuple[
                     context, caller, kind, id, given, request_id
                 ),
             ),
-            Delete(
+            DeleteRoute(
                 id=f"delete_{word}",
                 summary=f"Delete a {kind.title}",
                 use_case=lambda context, caller, id, request_id: secrets.delete(context, caller, kind, id, request_id),
@@ -229,7 +237,7 @@ async def list_claims(call: Call) -> Response:
     return as_json(ClaimList(items=[render_claim(claim) for claim in page.items], next=next_offset(page)))
 
 
-_CLAIMS = Resource(
+_CLAIMS = RestResource(
     path="/api/v1/persistent-volume-claims",
     id=_ID,
     tag="Claims",
@@ -239,7 +247,7 @@ _CLAIMS = Resource(
     uuid_of="claim",
     is_addition=True,
     rows=(
-        Create(
+        CreateRoute(
             id="create_claim",
             summary="Create a claim",
             body=ClaimCreation,
@@ -247,7 +255,7 @@ _CLAIMS = Resource(
             use_case=claims.create_claim,
             also=(409,),
         ),
-        Route(
+        HandledRoute(
             id="list_claims",
             summary="List claims",
             run=list_claims,
@@ -255,8 +263,8 @@ _CLAIMS = Resource(
             answers={200: ClaimList},
             also=(404,),
         ),
-        Read(id="get_claim", summary="Get a claim", use_case=claims.load_claim),
-        Delete(id="delete_claim", summary="Delete a claim", use_case=claims.delete_claim, also=(404, 412)),
+        ReadRoute(id="get_claim", summary="Get a claim", use_case=claims.load_claim),
+        DeleteRoute(id="delete_claim", summary="Delete a claim", use_case=claims.delete_claim, also=(404, 412)),
     ),
 )
 

@@ -45,10 +45,10 @@ async def resolve(result: T | Awaitable[T]) -> T:
 class Row(Protocol[Record]):
     """One route of a resource."""
 
-    def operation(self, resource: "Resource[Record]") -> Operation: ...
+    def operation(self, resource: "RestResource[Record]") -> Operation: ...
 
 
-class Resource(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
+class RestResource(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
     path: str
     #: The path variable; routes of one record have it.
     id: Parameter
@@ -78,7 +78,7 @@ class Resource(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
         return as_json(await resolve(self.render(call, record)), status, headers)
 
 
-def operations(resource: Resource[Record]) -> tuple[Operation, ...]:
+def operations(resource: RestResource[Record]) -> tuple[Operation, ...]:
     return tuple(row.operation(resource) for row in resource.rows)
 
 
@@ -87,7 +87,7 @@ def failing(*statuses: int) -> dict[int, Schema]:
     return dict.fromkeys(statuses, Error)
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class HandledRoute(msgspec.Struct, frozen=True, kw_only=True):
     """A route with a handler of its own."""
 
     method: str = "GET"
@@ -103,7 +103,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     also: tuple[int, ...] = ()
     is_addition: bool = False
 
-    def operation(self, resource: Resource[Record]) -> Operation:
+    def operation(self, resource: RestResource[Record]) -> Operation:
         path = resource.path + self.suffix.replace("{}", f"{{{resource.id.name}}}")
         return Operation(
             method=self.method,
@@ -120,7 +120,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Create(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=True):
+class CreateRoute(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=True):
     id: str
     summary: str
     body: type[Body] | Inline[Body]
@@ -132,14 +132,14 @@ class Create(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
     also: tuple[int, ...] = ()
     is_addition: bool = False
 
-    def operation(self, resource: "Resource[Record]") -> Operation:
+    def operation(self, resource: "RestResource[Record]") -> Operation:
         async def run(call: Call) -> Response:
             given = self.read(await receive_json(call, self.body))
             created = await self.use_case(call.context, call.caller, given, call.request_id)
             shown = await resolve((self.render or resource.render)(call, created))
             return as_json(shown, self.status)
 
-        return Route(
+        return HandledRoute(
             method="POST",
             id=self.id,
             summary=self.summary,
@@ -163,13 +163,13 @@ class CreateShownOnce(msgspec.Struct, Generic[Body, Input, Created], frozen=True
     render: Callable[[Created], object]
     also: tuple[int, ...] = (400, 409)
 
-    def operation(self, resource: Resource[Record]) -> Operation:
+    def operation(self, resource: RestResource[Record]) -> Operation:
         async def run(call: Call) -> Response:
             given = self.read(await receive_json(call, self.body))
             created = await self.use_case(call.context, call.caller, given, call.request_id)
             return as_json(self.render(created), 201, NO_CACHE)
 
-        return Route(
+        return HandledRoute(
             method="POST",
             id=self.id,
             summary=self.summary,
@@ -180,19 +180,19 @@ class CreateShownOnce(msgspec.Struct, Generic[Body, Input, Created], frozen=True
         ).operation(resource)
 
 
-class Read(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
+class ReadRoute(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
     id: str
     summary: str
     use_case: Callable[[Context, Caller, str], Record | Awaitable[Record]]
     parameters: tuple[Parameter, ...] = ()
     also: tuple[int, ...] = (404,)
 
-    def operation(self, resource: Resource[Record]) -> Operation:
+    def operation(self, resource: RestResource[Record]) -> Operation:
         async def run(call: Call) -> Response:
             record = await resolve(self.use_case(call.context, call.caller, resource.id_of(call)))
             return await resource.show(call, record)
 
-        return Route(
+        return HandledRoute(
             suffix="/{}",
             id=self.id,
             summary=self.summary,
@@ -203,7 +203,7 @@ class Read(msgspec.Struct, Generic[Record], frozen=True, kw_only=True):
         ).operation(resource)
 
 
-class Update(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=True):
+class UpdateRoute(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=True):
     method: str = "PUT"
     id: str
     summary: str
@@ -216,7 +216,7 @@ class Update(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
     also: tuple[int, ...] = (404,)
     is_addition: bool = False
 
-    def operation(self, resource: Resource[Record]) -> Operation:
+    def operation(self, resource: RestResource[Record]) -> Operation:
         async def run(call: Call) -> Response:
             given = self.read(await receive_json(call, self.body))
             id = resource.id_of(call)
@@ -225,7 +225,7 @@ class Update(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
                 await resource.show(call, changed, self.status) if self.is_shown else Response(status_code=self.status)
             )
 
-        return Route(
+        return HandledRoute(
             method=self.method,
             suffix="/{}",
             id=self.id,
@@ -238,7 +238,7 @@ class Update(msgspec.Struct, Generic[Body, Input, Record], frozen=True, kw_only=
         ).operation(resource)
 
 
-class Delete(msgspec.Struct, frozen=True, kw_only=True):
+class DeleteRoute(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     summary: str
     #: Returns False if the deletion was accepted but is not complete.
@@ -248,12 +248,12 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
     answers: dict[int, Schema] = {}
     also: tuple[int, ...] = (404,)
 
-    def operation(self, resource: Resource[Record]) -> Operation:
+    def operation(self, resource: RestResource[Record]) -> Operation:
         async def run(call: Call) -> Response:
             result = await self.use_case(call.context, call.caller, resource.id_of(call), call.request_id)
             return as_json(Accepted(202, ACCEPTED), 202) if result is False else Response(status_code=self.status)
 
-        return Route(
+        return HandledRoute(
             method="DELETE",
             suffix="/{}",
             id=self.id,

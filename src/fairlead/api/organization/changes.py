@@ -5,7 +5,15 @@ from collections.abc import Awaitable, Callable
 from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
+from fairlead.api.http.crud import (
+    CreateRoute,
+    DeleteRoute,
+    HandledRoute,
+    ReadRoute,
+    RestResource,
+    UpdateRoute,
+    operations,
+)
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Accepted
 from fairlead.api.organization.bodies import (
@@ -60,7 +68,7 @@ async def _delete_department(context: Context, caller: Caller, id: str, request_
     await removal.delete_department(context, caller, id, request_id)
 
 
-def _resources(noun: str, update: UpdateOwner) -> tuple[Route, ...]:
+def _resources(noun: str, update: UpdateOwner) -> tuple[HandledRoute, ...]:
     """Set or change only the quotas of a department or project."""
 
     def handler(*, is_merge: bool) -> Handler:
@@ -72,8 +80,8 @@ def _resources(noun: str, update: UpdateOwner) -> tuple[Route, ...]:
 
         return run
 
-    def route(method: str, id: str, summary: str, run: Handler) -> Route:
-        return Route(
+    def route(method: str, id: str, summary: str, run: Handler) -> HandledRoute:
+        return HandledRoute(
             method=method,
             suffix="/{}/resources",
             id=id,
@@ -92,7 +100,7 @@ def _resources(noun: str, update: UpdateOwner) -> tuple[Route, ...]:
     )
 
 
-_DEPARTMENTS = Resource(
+_DEPARTMENTS = RestResource(
     path="/api/v1/org-unit/departments",
     id=Parameter(name="departmentId", place="path", schema={"type": "string"}),
     tag="Organization",
@@ -101,14 +109,14 @@ _DEPARTMENTS = Resource(
     failures=(401, 403, 503),
     rows=(
         *DEPARTMENT_READS,
-        Read(
+        ReadRoute(
             id="get_department",
             summary="Get a department",
             use_case=lambda context, caller, id: inventory.load_record(
                 context, caller, context.directory.departments, id, "department"
             ),
         ),
-        Create(
+        CreateRoute(
             id="create_department",
             summary="Create a department",
             body=DepartmentCreation,
@@ -117,7 +125,7 @@ _DEPARTMENTS = Resource(
             render=lambda call, record: render_department(record, _NO_USAGE),
             also=(400, 409),
         ),
-        Update(
+        UpdateRoute(
             id="update_department",
             summary="Change a department",
             body=OwnerUpdate,
@@ -125,7 +133,7 @@ _DEPARTMENTS = Resource(
             use_case=owners.update_department,
             also=(400, 404),
         ),
-        Delete(
+        DeleteRoute(
             id="delete_department",
             summary="Delete a department with its projects and their workloads",
             use_case=_delete_department,
@@ -135,7 +143,7 @@ _DEPARTMENTS = Resource(
     ),
 )
 
-_PROJECTS = Resource(
+_PROJECTS = RestResource(
     path="/api/v1/org-unit/projects",
     id=Parameter(name="projectId", place="path", schema={"type": "string"}),
     tag="Organization",
@@ -144,14 +152,14 @@ _PROJECTS = Resource(
     failures=(401, 403, 503),
     rows=(
         *PROJECT_READS,
-        Read(
+        ReadRoute(
             id="get_project",
             summary="Get a project",
             use_case=lambda context, caller, id: inventory.load_record(
                 context, caller, context.directory.projects, id, "project"
             ),
         ),
-        Create(
+        CreateRoute(
             id="create_project",
             summary="Create a project",
             body=ProjectCreation,
@@ -160,7 +168,7 @@ _PROJECTS = Resource(
             render=lambda call, record: _project(call, record, _NO_USAGE),
             also=(400, 409),
         ),
-        Update(
+        UpdateRoute(
             id="update_project",
             summary="Change a project",
             body=ProjectUpdate,
@@ -168,7 +176,7 @@ _PROJECTS = Resource(
             use_case=owners.update_project,
             also=(400, 404),
         ),
-        Delete(
+        DeleteRoute(
             id="delete_project",
             summary="Delete a project; its workloads are stopped and deleted first",
             use_case=removal.delete_project,
@@ -180,8 +188,8 @@ _PROJECTS = Resource(
 )
 
 
-def _change_node_pool(method: str, id: str, summary: str) -> Update[NodePoolUpdate, NodePoolInput, NodePool]:
-    return Update(
+def _change_node_pool(method: str, id: str, summary: str) -> UpdateRoute[NodePoolUpdate, NodePoolInput, NodePool]:
+    return UpdateRoute(
         method=method,
         id=id,
         summary=summary,
@@ -192,7 +200,7 @@ def _change_node_pool(method: str, id: str, summary: str) -> Update[NodePoolUpda
     )
 
 
-_NODE_POOLS = Resource(
+_NODE_POOLS = RestResource(
     path="/api/v1/node-pools",
     id=Parameter(name="nodepoolId", place="path", schema={"type": "string"}),
     tag="Nodes",
@@ -201,7 +209,7 @@ _NODE_POOLS = Resource(
     failures=(401, 403, 503),
     rows=(
         *NODE_POOL_READS,
-        Read(
+        ReadRoute(
             id="get_nodepool",
             summary="Get a node pool",
             use_case=lambda context, caller, id: inventory.load_record(
@@ -209,7 +217,7 @@ _NODE_POOLS = Resource(
             ),
             also=(404, 500),
         ),
-        Create(
+        CreateRoute(
             id="create_nodepool",
             summary="Create a node pool",
             body=NodePoolCreation,
@@ -219,7 +227,7 @@ _NODE_POOLS = Resource(
         ),
         _change_node_pool("PUT", "update_nodepool", "Change a node pool"),
         _change_node_pool("PATCH", "patch_nodepool", "Change some fields of a node pool"),
-        Delete(
+        DeleteRoute(
             id="delete_nodepool",
             summary="Delete a node pool; its nodes move to another pool with their label, or to the default pool",
             use_case=node_pools.delete_node_pool,

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_text, render_duration
-from fairlead.api.http.crud import Route
+from fairlead.api.http.crud import HandledRoute
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
@@ -195,14 +195,14 @@ _ONE = {**_FAILURES, 404: Error, 500: Error}
 _CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})
 _NODE_LIST = (filter_by(NODE_FIELD_NAMES), sort_by(NODE_FIELD_NAMES), sort_order(), OFFSET, LIMIT, SEARCH)
 NODE_POOL_READS = (
-    Route(
+    HandledRoute(
         id="get_nodepools",
         summary="List node pools",
         run=get_node_pools,
         parameters=(filter_by(NODE_POOL_FIELD_NAMES), sort_by(NODE_POOL_FIELD_NAMES), sort_order(), OFFSET, LIMIT),
         answers={200: NodePoolList},
     ),
-    Route(
+    HandledRoute(
         suffix="/count",
         id="count_nodepools",
         summary="Count node pools",

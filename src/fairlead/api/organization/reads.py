@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from fairlead.admission.project_rules import effective_node_pools, effective_node_types, effective_rules
 from fairlead.api.http.body import query_boolean, query_choice
-from fairlead.api.http.crud import Route, failing
+from fairlead.api.http.crud import HandledRoute, failing
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -368,7 +368,7 @@ async def get_ranks(call: Call) -> Response:
 
 
 DEPARTMENT_READS = (
-    Route(
+    HandledRoute(
         id="get_departments",
         summary="List departments",
         run=get_departments,
@@ -382,7 +382,7 @@ DEPARTMENT_READS = (
         ),
         answers={200: DepartmentList},
     ),
-    Route(
+    HandledRoute(
         suffix="/count",
         id="count_departments",
         summary="Count departments",
@@ -392,7 +392,7 @@ DEPARTMENT_READS = (
     ),
 )
 PROJECT_READS = (
-    Route(
+    HandledRoute(
         id="get_projects",
         summary="List projects",
         run=get_projects,
@@ -406,7 +406,7 @@ PROJECT_READS = (
         ),
         answers={200: ProjectList},
     ),
-    Route(
+    HandledRoute(
         suffix="/count",
         id="count_projects",
         summary="Count projects",

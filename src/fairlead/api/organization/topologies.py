@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 from starlette.responses import Response
 
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, operations
+from fairlead.api.http.crud import CreateRoute, DeleteRoute, HandledRoute, ReadRoute, RestResource, operations
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.organization import topologies
@@ -66,7 +66,7 @@ async def get_topologies(call: Call) -> Response:
     return as_json(NetworkTopologyList(network_topologies=[render_topology(call, each) for each in listed]))
 
 
-_TOPOLOGIES = Resource(
+_TOPOLOGIES = RestResource(
     path="/api/v1/network-topologies",
     id=Parameter(name="networkTopologyId", place="path", schema={"type": "string", "format": "uuid"}),
     tag="Nodes",
@@ -75,13 +75,13 @@ _TOPOLOGIES = Resource(
     failures=(401, 403, 503),
     is_addition=True,
     rows=(
-        Route(
+        HandledRoute(
             id="get_network_topologies",
             summary="List network topologies",
             run=get_topologies,
             answers={200: NetworkTopologyList},
         ),
-        Create(
+        CreateRoute(
             id="create_network_topology",
             summary="Create a network topology",
             body=NetworkTopologyCreation,
@@ -89,8 +89,8 @@ _TOPOLOGIES = Resource(
             use_case=topologies.create_topology,
             also=(400,),
         ),
-        Read(id="get_network_topology", summary="Get a network topology", use_case=topologies.get_topology),
-        Delete(
+        ReadRoute(id="get_network_topology", summary="Get a network topology", use_case=topologies.get_topology),
+        DeleteRoute(
             id="delete_network_topology",
             summary="Delete a network topology that no node pool uses",
             use_case=topologies.delete_topology,

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, query_integer, query_text
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, failing, operations
+from fairlead.api.http.crud import CreateRoute, DeleteRoute, HandledRoute, ReadRoute, RestResource, failing, operations
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
@@ -251,7 +251,7 @@ _OLDER = (
 )
 
 
-_RULES = Resource(
+_RULES = RestResource(
     path="/api/v1/authorization/access-rules",
     id=Parameter(name="accessRuleId", place="path", schema=_NUMBER),
     tag="Access rules",
@@ -259,7 +259,7 @@ _RULES = Resource(
     render=render_rule,
     failures=(401, 403, 500, 503),
     rows=(
-        Route(
+        HandledRoute(
             id="get_access_rules",
             summary="List access rules",
             run=get_rules,
@@ -279,7 +279,7 @@ _RULES = Resource(
             answers={200: RuleList},
             also=(400,),
         ),
-        Create(
+        CreateRoute(
             id="create_access_rule",
             summary="Give a subject a role in a scope",
             body=RuleCreation,
@@ -287,7 +287,7 @@ _RULES = Resource(
             use_case=access_rules.create_rule,
             also=(400, 404, 409),
         ),
-        Route(
+        HandledRoute(
             suffix="/count",
             id="count_access_rules",
             summary="Count access rules",
@@ -296,8 +296,8 @@ _RULES = Resource(
             answers={200: Count},
             also=(400,),
         ),
-        Read(id="get_access_rule", summary="Get an access rule", use_case=access_rules.load_rule),
-        Delete(id="delete_access_rule", summary="Delete an access rule", use_case=access_rules.delete_rule),
+        ReadRoute(id="get_access_rule", summary="Get an access rule", use_case=access_rules.load_rule),
+        DeleteRoute(id="delete_access_rule", summary="Delete an access rule", use_case=access_rules.delete_rule),
     ),
 )
 

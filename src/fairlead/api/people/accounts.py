@@ -12,11 +12,11 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_text, receive_json
 from fairlead.api.http.crud import (
     CreateShownOnce,
-    Delete,
-    Read,
-    Resource,
-    Route,
-    Update,
+    DeleteRoute,
+    HandledRoute,
+    ReadRoute,
+    RestResource,
+    UpdateRoute,
     failing,
     operations,
 )
@@ -181,12 +181,14 @@ def _id(name: str) -> Parameter:
     return Parameter(name=name, place="path", schema={"type": "string"})
 
 
-def _post(suffix: str, id: str, summary: str, run: Handler, view: Schema) -> Route:
-    return Route(method="POST", suffix=suffix, id=id, summary=summary, run=run, answers={200: view}, also=(400, 404))
+def _post(suffix: str, id: str, summary: str, run: Handler, view: Schema) -> HandledRoute:
+    return HandledRoute(
+        method="POST", suffix=suffix, id=id, summary=summary, run=run, answers={200: view}, also=(400, 404)
+    )
 
 
 _FAILURES = (401, 403, 500, 503)
-_USERS = Resource(
+_USERS = RestResource(
     path="/api/v1/users",
     id=_id("userId"),
     tag="People",
@@ -194,7 +196,7 @@ _USERS = Resource(
     render=lambda call, user: render_user(user),
     failures=_FAILURES,
     rows=(
-        Route(
+        HandledRoute(
             id="get_users",
             summary="List users; the answer is an array",
             run=get_users,
@@ -221,7 +223,7 @@ _USERS = Resource(
                 id=created.account.id, username=created.account.name, temp_password=created.secret
             ),
         ),
-        Route(
+        HandledRoute(
             suffix="/count",
             id="count_users",
             summary="Count users",
@@ -230,8 +232,8 @@ _USERS = Resource(
             answers={200: Count},
             also=(400,),
         ),
-        Read(id="get_user_by_id", summary="Get a user", use_case=_loader("user"), also=(400, 404)),
-        Update(
+        ReadRoute(id="get_user_by_id", summary="Get a user", use_case=_loader("user"), also=(400, 404)),
+        UpdateRoute(
             method="PATCH",
             id="update_user_by_id",
             summary="Enable or disable a user, or set their groups",
@@ -241,7 +243,7 @@ _USERS = Resource(
             also=(400, 404),
             is_addition=True,
         ),
-        Delete(
+        DeleteRoute(
             id="delete_user_by_id",
             summary="Delete a user with their access keys, access rules and credentials",
             use_case=_deleter("user"),
@@ -273,9 +275,8 @@ class _AccountNames(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
-    noun = names.noun
-    word = noun.replace(" ", "_")
-    resource = Resource(
+    noun, word = names.noun, names.noun.replace(" ", "_")
+    resource = RestResource(
         path=f"/api/v1/{names.path}",
         id=_id(names.id),
         tag="Service accounts",
@@ -284,7 +285,7 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
         failures=_FAILURES,
         is_deprecated=names.is_deprecated,
         rows=(
-            Route(
+            HandledRoute(
                 id=f"get_{word}s",
                 summary=f"List {noun}s; the answer is an array",
                 run=get_accounts,
@@ -301,13 +302,13 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
                 render=names.render,
                 also=(400, 404, 409),
             ),
-            Read(
+            ReadRoute(
                 id=f"get_{word}_by_id",
                 summary=f"Get {with_article(noun)}",
                 use_case=_loader("app"),
                 also=(400, 404),
             ),
-            Update(
+            UpdateRoute(
                 method="PATCH",
                 id=f"update_{word}_by_id",
                 summary=f"Enable or disable {with_article(noun)}",
@@ -317,7 +318,7 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
                 is_shown=False,
                 also=(400, 404),
             ),
-            Delete(
+            DeleteRoute(
                 id=f"delete_{word}_by_id",
                 summary=f"Delete {with_article(noun)}",
                 use_case=_deleter("app"),
@@ -339,7 +340,7 @@ def _name(body: Named) -> str:
     return body.name
 
 
-_KEYS = Resource(
+_KEYS = RestResource(
     path="/api/v1/access-keys",
     id=_id("accessKeyId"),
     tag="People",
@@ -347,7 +348,9 @@ _KEYS = Resource(
     render=lambda call, key: render_key(key),
     failures=_FAILURES,
     rows=(
-        Route(id="get_access_keys", summary="List the caller's access keys", run=get_own_keys, answers={200: KeyList}),
+        HandledRoute(
+            id="get_access_keys", summary="List the caller's access keys", run=get_own_keys, answers={200: KeyList}
+        ),
         CreateShownOnce(
             id="create_access_key1",
             summary="Create an access key that acts as the caller; the answer shows its secret once",
@@ -363,13 +366,13 @@ _KEYS = Resource(
                 created_at=when(created.account.created_at),
             ),
         ),
-        Read(
+        ReadRoute(
             id="get_access_key_by_id1",
             summary="Get one of the caller's access keys",
             use_case=_loader(ACCESS_KEY),
             also=(400, 404),
         ),
-        Delete(
+        DeleteRoute(
             id="delete_access_key_by_id",
             summary="Delete one of the caller's access keys",
             use_case=_deleter(ACCESS_KEY),
@@ -384,7 +387,7 @@ _KEYS = Resource(
         ),
     ),
 )
-_ALL_KEYS: Resource[User] = Resource(
+_ALL_KEYS: RestResource[User] = RestResource(
     path="/api/v1/administration/access-keys",
     id=_id("accessKeyId"),
     tag="People",
@@ -392,7 +395,7 @@ _ALL_KEYS: Resource[User] = Resource(
     render=lambda call, key: render_owned_key(key),
     failures=_FAILURES,
     rows=(
-        Route(
+        HandledRoute(
             id="get_access_keys_administration",
             summary="List the access keys of all users",
             run=get_all_keys,
@@ -400,7 +403,7 @@ _ALL_KEYS: Resource[User] = Resource(
             answers={200: OwnedKeyList},
             also=(400, 404),
         ),
-        Delete(
+        DeleteRoute(
             id="delete_access_key_by_id_administration",
             summary="Delete any user's access key",
             use_case=lambda context, caller, id, request_id: accounts.delete_account(

@@ -3,7 +3,8 @@
 Metrics that are not measured on this machine have no values; the status is then 207. CSV is available on request.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
@@ -259,66 +260,85 @@ def over_time(options: Sequence[str]) -> tuple[Parameter, ...]:
     )
 
 
+_WORKLOADS, _NODES = "/api/v1/workloads", "/api/v1/nodes"
+
+
+def _operation(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...]) -> Operation:
+    answers: dict[int, Schema] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
+    return Operation(
+        method="GET",
+        path=path,
+        id=id,
+        tag="Telemetry",
+        summary=summary,
+        run=run,
+        parameters=parameters,
+        answers=answers,
+    )
+
+
 def telemetry_operations() -> tuple[Operation, ...]:
-    workloads, nodes = "/api/v1/workloads", "/api/v1/nodes"
-    operations: list[Operation] = []
-
-    def read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...]) -> None:
-        shown: dict[int, Schema] = {200: TelemetryView, **ONE} if path.endswith("telemetry") else MEASURED
-        operations.append(
-            Operation(
-                method="GET",
-                path=path,
-                id=id,
-                tag="Telemetry",
-                summary=summary,
-                run=run,
-                parameters=parameters,
-                answers=shown,
-            )
-        )
-
-    one, pod = f"{workloads}/{{workloadId}}", f"{workloads}/{{workloadId}}/pods/{{podId}}"
+    one, pod = f"{_WORKLOADS}/{{workloadId}}", f"{_WORKLOADS}/{{workloadId}}/pods/{{podId}}"
     of_workload, of_pod = (WORKLOAD_ID, *over_time(WORKLOAD_METRICS)), (WORKLOAD_ID, _POD_ID, *over_time(POD_METRICS))
-    read(
-        f"{one}/metrics",
-        "get_workload_metrics",
-        "Get metrics of a workload over time",
-        get_workload_metrics,
-        of_workload,
-    )
-    read(f"{pod}/metrics", "get_workload_pod_metrics", "Get metrics of a pod over time", get_pod_metrics, of_pod)
     grouped = (list_of("groupBy", WORKLOAD_GROUPS, "At most two."), list_of("filterByPhases", [p.value for p in Phase]))
-    asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(WORKLOAD_TELEMETRY)})
-    counted = (_CLUSTER, _POOL, _DEPARTMENT, *grouped, asked)
-    summary = "Get the current number of workloads, their resources and waiting times"
-    read(f"{workloads}/telemetry", "get_workloads_telemetry", summary, get_workloads_telemetry, counted)
-    asked = Parameter(name="telemetryType", schema={"type": "string", "enum": list(NODE_TELEMETRY)})
-    of_nodes = (_CLUSTER, _POOL, list_of("groupBy", NODE_GROUPS, "At most two."), asked)
-    read(
-        f"{nodes}/telemetry",
-        "get_node_telemetry",
-        "Get the current capacity and usage of nodes",
-        get_nodes_telemetry,
-        of_nodes,
-    )
+    counted = (_CLUSTER, _POOL, _DEPARTMENT, *grouped, _telemetry_type(WORKLOAD_TELEMETRY))
+    of_nodes = (_CLUSTER, _POOL, list_of("groupBy", NODE_GROUPS, "At most two."), _telemetry_type(NODE_TELEMETRY))
     of_node = (_NODE_ID, *over_time(NODE_METRICS))
-    read(
-        f"{nodes}/{{nodeId}}/metrics", "get_node_metrics", "Get metrics of a node over time", get_node_metrics, of_node
+    rows: tuple[tuple[str, str, str, Handler, tuple[Parameter, ...]], ...] = (
+        (
+            f"{one}/metrics",
+            "get_workload_metrics",
+            "Get metrics of a workload over time",
+            get_workload_metrics,
+            of_workload,
+        ),
+        (f"{pod}/metrics", "get_workload_pod_metrics", "Get metrics of a pod over time", get_pod_metrics, of_pod),
+        (
+            f"{_WORKLOADS}/telemetry",
+            "get_workloads_telemetry",
+            "Get the current number of workloads, their resources and waiting times",
+            get_workloads_telemetry,
+            counted,
+        ),
+        (
+            f"{_NODES}/telemetry",
+            "get_node_telemetry",
+            "Get the current capacity and usage of nodes",
+            get_nodes_telemetry,
+            of_nodes,
+        ),
+        (
+            f"{_NODES}/{{nodeId}}/metrics",
+            "get_node_metrics",
+            "Get metrics of a node over time",
+            get_node_metrics,
+            of_node,
+        ),
     )
-    for kind in KINDS.values():
-        if not kind.has_revisions:
-            continue
-        word, noun = kind.rest.replace("-", "_").removesuffix("s"), noun_of(kind)
-        base = f"{workloads}/{kind.rest}/{{workloadId}}"
-        served = over_time(SERVICE_METRICS)
-        summary, run = (
-            f"Get request rates and latencies of {with_article(noun)} over time",
+    services = (kind for kind in KINDS.values() if kind.has_revisions)
+    return (*(_operation(*row) for row in rows), *chain.from_iterable(map(_service_operations, services)))
+
+
+def _telemetry_type(names: Iterable[str]) -> Parameter:
+    return Parameter(name="telemetryType", schema={"type": "string", "enum": list(names)})
+
+
+def _service_operations(kind: Kind) -> tuple[Operation, ...]:
+    word, noun = kind.rest.replace("-", "_").removesuffix("s"), with_article(noun_of(kind))
+    base, served = f"{_WORKLOADS}/{kind.rest}/{{workloadId}}", over_time(SERVICE_METRICS)
+    return (
+        _operation(
+            f"{base}/metrics",
+            f"get_{word}_workload_metrics",
+            f"Get request rates and latencies of {noun} over time",
             _service_metrics(kind, of_pod=False),
-        )
-        read(f"{base}/metrics", f"get_{word}_workload_metrics", summary, run, (WORKLOAD_ID, *served))
-        run = _service_metrics(kind, of_pod=True)
-        named = (WORKLOAD_ID, _POD_ID, *served)
-        summary = f"Get request rates and latencies of a pod of {with_article(noun)} over time"
-        read(f"{base}/pods/{{podId}}/metrics", f"get_{word}_workload_pod_metrics", summary, run, named)
-    return tuple(operations)
+            (WORKLOAD_ID, *served),
+        ),
+        _operation(
+            f"{base}/pods/{{podId}}/metrics",
+            f"get_{word}_workload_pod_metrics",
+            f"Get request rates and latencies of a pod of {noun} over time",
+            _service_metrics(kind, of_pod=True),
+            (WORKLOAD_ID, _POD_ID, *served),
+        ),
+    )

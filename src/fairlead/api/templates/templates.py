@@ -8,7 +8,15 @@ from msgspec import UNSET, Meta, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_choice, query_integer, query_text
-from fairlead.api.http.crud import Create, Delete, Read, Resource, Route, Update, operations
+from fairlead.api.http.crud import (
+    CreateRoute,
+    DeleteRoute,
+    HandledRoute,
+    ReadRoute,
+    RestResource,
+    UpdateRoute,
+    operations,
+)
 from fairlead.api.http.list_parameters import (
     LIMIT,
     OFFSET,
@@ -237,26 +245,27 @@ _LIST = (
 _BASE = "/api/v1/workload-templates"
 
 
-def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
-    def update(
-        method: str, id: str, summary: str, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]
-    ) -> Update[TemplateBody, TemplateInput, Template]:
-        return Update(
-            method=method,
-            id=id,
-            summary=summary,
-            body=Inline(partial(_body, kind, meta)),
-            read=partial(_input, is_merge=meta is TemplateMetaPatch),
-            use_case=lambda context, caller, id, given, request_id: templates.update_template(
-                context, caller, kind, id, given, request_id
-            ),
-            # The contract changes only templates of kinds that can be suspended.
-            is_addition=not kind.can_suspend,
-        )
+def _update(
+    kind: Kind, method: str, id: str, summary: str, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]
+) -> UpdateRoute[TemplateBody, TemplateInput, Template]:
+    return UpdateRoute(
+        method=method,
+        id=id,
+        summary=summary,
+        body=Inline(partial(_body, kind, meta)),
+        read=partial(_input, is_merge=meta is TemplateMetaPatch),
+        use_case=lambda context, caller, id, given, request_id: templates.update_template(
+            context, caller, kind, id, given, request_id
+        ),
+        # The contract changes only templates of kinds that can be suspended.
+        is_addition=not kind.can_suspend,
+    )
 
+
+def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
     noun = f"template for {with_article(noun_of(kind))}"
     word = kind.rest.replace("-", "_").removesuffix("s")
-    resource = Resource(
+    resource = RestResource(
         path=f"{_BASE}/{kind.rest}",
         id=_ID,
         tag="Templates",
@@ -267,14 +276,14 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
         # The contract has templates for some kinds of workload only.
         is_addition=kind.title not in _TYPES,
         rows=(
-            Route(
+            HandledRoute(
                 id=f"list_{word}_templates",
                 summary=f"List templates for {noun_of(kind)}s",
                 run=_lister(kind),
                 parameters=_LIST,
                 answers={200: TemplateList},
             ),
-            Create(
+            CreateRoute(
                 id=f"create_{word}_template",
                 summary=f"Create a {noun}",
                 body=Inline(partial(_body, kind, TemplateMeta)),
@@ -284,14 +293,14 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
                 ),
                 status=202,
             ),
-            Read(
+            ReadRoute(
                 id=f"get_{word}_template",
                 summary=f"Get a {noun}",
                 use_case=lambda context, caller, id: templates.load_template(context, caller, id, kind),
             ),
-            update("PUT", f"update_{word}_template", f"Replace a {noun}", TemplateMetaUpdate),
-            update("PATCH", f"patch_{word}_template", f"Change a {noun}", TemplateMetaPatch),
-            Delete(
+            _update(kind, "PUT", f"update_{word}_template", f"Replace a {noun}", TemplateMetaUpdate),
+            _update(kind, "PATCH", f"patch_{word}_template", f"Change a {noun}", TemplateMetaPatch),
+            DeleteRoute(
                 id=f"delete_{word}_template",
                 summary=f"Delete a {noun}",
                 use_case=lambda context, caller, id, request_id: templates.delete_template(
@@ -303,7 +312,7 @@ def _kind_operations(kind: Kind) -> tuple[Operation, ...]:
     return operations(resource)
 
 
-_TEMPLATES: Resource[Template] = Resource(
+_TEMPLATES: RestResource[Template] = RestResource(
     path=_BASE,
     id=_ID,
     tag="Templates",
@@ -312,7 +321,7 @@ _TEMPLATES: Resource[Template] = Resource(
     failures=_FAILURES,
     uuid_of="template",
     rows=(
-        Route(
+        HandledRoute(
             id="list_templates1",
             summary="List templates of all kinds",
             run=_lister(None),
@@ -323,7 +332,7 @@ _TEMPLATES: Resource[Template] = Resource(
             ),
             answers={200: TemplateList},
         ),
-        Route(
+        HandledRoute(
             suffix="/count",
             id="count_templates",
             summary="Count templates",
@@ -331,7 +340,7 @@ _TEMPLATES: Resource[Template] = Resource(
             parameters=(filter_by(TEMPLATE_FIELDS), SEARCH),
             answers={200: Count},
         ),
-        Route(
+        HandledRoute(
             suffix="/name-availability",
             id="template_name_availability",
             summary="Check whether a name is available: 204 if it is, 409 if it is taken",
@@ -344,7 +353,7 @@ _TEMPLATES: Resource[Template] = Resource(
             answers={204: None},
             also=(409,),
         ),
-        Read(id="get_template_by_id1", summary="Get a template of any kind", use_case=templates.load_template),
+        ReadRoute(id="get_template_by_id1", summary="Get a template of any kind", use_case=templates.load_template),
     ),
 )
 
