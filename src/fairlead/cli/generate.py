@@ -37,9 +37,9 @@ def render_tables() -> dict[Path, str]:
             "subtypes": [{"command": list(command), "sets": list(preset)} for command, preset in kind.subtypes],
             "canSuspend": kind.can_suspend,
             "canChange": [field.rest for field in fields_of(kind.changes)] if kind.changes else [],
-            "beside": list(outside_spec_names(kind)),
-            "wordsIn": kind.command_member,
-            "alike": [list(pair) for pair in kind.mirrored_members],
+            "outsideSpec": list(outside_spec_names(kind)),
+            "commandMember": kind.command_member,
+            "mirroredMembers": [list(pair) for pair in kind.mirrored_members],
         }
         for kind in KINDS.values()
     ]

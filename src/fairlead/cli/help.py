@@ -98,11 +98,21 @@ def _rows(rows: Sequence[tuple[str, str]], left: int = 0) -> list[str]:
     for name, text in rows:
         wrapped = textwrap.wrap(text, _WIDTH - left - 4) or [""]
         if len(name) > left:
-            lines.append(f"  {name}")
+            lines += _break_at_commas(f"  {name}")
         else:
             lines.append(f"  {name:<{left}}  {wrapped.pop(0)}".rstrip())
         lines += [" " * (left + 4) + part for part in wrapped]
     return lines
+
+
+def _break_at_commas(line: str) -> list[str]:
+    """Wrap the parts of a long value, such as `name=,path=,size=`; further lines are indented."""
+    lines: list[str] = []
+    while len(line) > _WIDTH and "," in line[:_WIDTH].lstrip():
+        cut = line.rindex(",", 0, _WIDTH) + 1
+        lines.append(line[:cut])
+        line = " " * 10 + line[cut:]
+    return [*lines, line]
 
 
 def render_exit_codes() -> str:

@@ -27,11 +27,11 @@ class KindEntry(NamedTuple):
     #: Members of the spec that can change later.
     can_change: tuple[str, ...] = ()
     #: Members of the spec that are beside it in a request.
-    beside: tuple[str, ...] = ()
+    outside_spec: tuple[str, ...] = ()
     #: The member that gets the arguments after `--`; empty for the spec itself.
-    words_in: str = ""
+    command_member: str = ""
     #: Members that are copies of another one if they are not given.
-    alike: tuple[tuple[str, str], ...] = ()
+    mirrored_members: tuple[tuple[str, str], ...] = ()
 
 
 def load_kinds() -> dict[str, KindEntry]:
@@ -50,9 +50,9 @@ def _entry(entry: dict[str, Any]) -> KindEntry:
         entry["canSuspend"],
         noun=entry["noun"],
         can_change=tuple(entry["canChange"]),
-        beside=tuple(entry["beside"]),
-        words_in=entry["wordsIn"],
-        alike=tuple((one, other) for one, other in entry["alike"]),
+        outside_spec=tuple(entry["outsideSpec"]),
+        command_member=entry["commandMember"],
+        mirrored_members=tuple((one, other) for one, other in entry["mirroredMembers"]),
     )
     subtypes = [kind._replace(command=tuple(each["command"]), sets=tuple(each["sets"])) for each in entry["subtypes"]]
     return kind._replace(subtypes=tuple(subtypes))

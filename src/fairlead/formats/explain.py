@@ -81,7 +81,7 @@ def _field(kind: Kind, field: YamlField) -> FieldExplanation:
         description=render_description(field.about),
         default=render_default(field.about),
         choices=field.choices,
-        rest=tuple(f"spec.{path}" for path in paths) + field.beside,
+        rest=tuple(f"spec.{path}" for path in paths) + field.outside_spec,
         flags=tuple(dict.fromkeys(flags)),
         kinds=tuple(kind_names(letter) for letter in field.kinds),
         spellings=(*field.also, *field.choice_aliases),

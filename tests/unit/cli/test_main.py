@@ -23,6 +23,7 @@ def test_every_noun_has_help(noun: str, tmp_path: Path) -> None:
     assert called.out.splitlines()[0]
     assert called.err == ""
     assert not re.search(r"\b[Aa] [aeio]", called.out), "a noun has the article that is spoken"
+    assert [line for line in called.out.splitlines() if len(line) > 80] == []
 
 
 @pytest.mark.parametrize(
@@ -85,6 +86,7 @@ def test_nothing_at_all_shows_the_overview(tmp_path: Path) -> None:
         assert (f"\n  {noun} " in called.out) == bool(entry.group)
     for kind in load_kinds().values():
         assert f"\n  {' '.join(kind.command)} " in called.out
+    assert [line for line in called.out.splitlines() if len(line) > 80] == []
 
 
 def test_flags_may_stand_before_the_noun(tmp_path: Path) -> None:

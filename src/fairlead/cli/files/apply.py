@@ -173,7 +173,7 @@ def _changes(session: ServerSession, content: Json, workload: IntermediateWorklo
 
 def _whole_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
     """The spec of a request or a workload, with the members that REST has beside it."""
-    beside = session.client.kind(workload.kind.key).entry.beside
+    beside = session.client.kind(workload.kind.key).entry.outside_spec
     return (content.get("spec") or {}) | {name: content[name] for name in beside if name in content}
 
 

@@ -55,7 +55,7 @@ def read_command(arguments: list[str]) -> IntermediateWorkload:
     if given and prefix:
         raise UsageError("Give a name or --name-prefix, not both.")
     name, is_prefix = given or prefix or "-".join(kind.command), not given
-    beside = {name: spec.pop(name) for name in kind.beside if name in spec}
+    beside = {name: spec.pop(name) for name in kind.outside_spec if name in spec}
     body = {"name": name, "useGivenNameAsPrefix": is_prefix, "spec": spec, **beside}
     workload = from_request(kind.key, body, parsed.values.get("project", ""), "--project")
     return msgspec.structs.replace(workload, losses=[*workload.losses, *_losses(parsed)])

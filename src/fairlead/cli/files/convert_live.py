@@ -21,6 +21,6 @@ def read_live(invocation: Invocation, name: str) -> IntermediateWorkload:
     content = client.get(row["id"])
     session.close()
     body = {"name": content["name"], "spec": content.get("spec") or {}}
-    body |= {name: content[name] for name in client.entry.beside if name in content}
+    body |= {name: content[name] for name in client.entry.outside_spec if name in content}
     workload = from_request(key, body, row["projectName"], "projectName")
     return msgspec.structs.replace(workload, is_active=content["desiredPhase"] != "Stopped")

@@ -44,9 +44,9 @@ def make_request(session: ServerSession, kind: KindEntry) -> Json:
     spec = body.setdefault("spec", {})
     if not isinstance(spec, dict):
         raise UsageError("The spec in the file is not an object.")
-    spec.update({name: body.pop(name) for name in kind.beside if name in body})
+    spec.update({name: body.pop(name) for name in kind.outside_spec if name in body})
     fill_spec(spec, kind, invocation.parsed, lambda pod: apply_assets(session, pod))
-    body.update({name: spec.pop(name) for name in kind.beside if name in spec})
+    body.update({name: spec.pop(name) for name in kind.outside_spec if name in spec})
     if invocation.get("template"):
         body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
     _apply_name(session, kind, body)

@@ -53,12 +53,12 @@ def submit_flags(kind: KindEntry) -> tuple[Flag, ...]:
             f"Copy the settings of the {like} to the {name} if no flag sets them (default true)",
             "boolean",
         )
-        for name, like in kind.alike
+        for name, like in kind.mirrored_members
         if like
     )
     roles += tuple(
         Flag(without_claims(role), f"Mount no persistent volume claims in the {role}", "boolean")
-        for role in (role_of(table, name) for name, like in kind.alike if not like)
+        for role in (role_of(table, name) for name, like in kind.mirrored_members if not like)
     )
     return (*_OWN, *roles, *(flag for flag in of_spec if flag.name not in known))
 
@@ -72,14 +72,16 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
     table = load_table(kind.key)
     apply_flags(table, {name: value for name, value in values.items() if name != "command"}, spec)
     if parsed.trailing is not None:
-        place = spec.setdefault(kind.words_in, {}) if kind.words_in else spec
+        place = spec.setdefault(kind.command_member, {}) if kind.command_member else spec
         apply_arguments(parsed.trailing, bool(values.get("command")), place)
     if add_assets is not None:
-        add_assets(spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
+        add_assets(spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
     if values.get("exclude-node"):
-        apply_excluded(values["exclude-node"], spec.setdefault(kind.words_in, {}) if kind.words_in else spec)
+        apply_excluded(
+            values["exclude-node"], spec.setdefault(kind.command_member, {}) if kind.command_member else spec
+        )
     refuse_unsupported(values)
-    for name, like in kind.alike:
+    for name, like in kind.mirrored_members:
         if not like and values.get(without_claims(role_of(table, name))):
             _drop_claims(spec, name, table)
         elif name not in known and values.get(as_other(name, like)) is not False:

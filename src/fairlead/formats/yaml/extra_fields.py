@@ -37,7 +37,7 @@ class YamlField(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
     #: Further places below the spec that it may set; and its place in a request outside of the spec.
     sets: tuple[str, ...] = ()
-    beside: tuple[str, ...] = ()
+    outside_spec: tuple[str, ...] = ()
     about: FieldInfo
     #: The members of an item; and the same by every accepted spelling in lower case.
     members: tuple["YamlField", ...] = ()
@@ -67,20 +67,20 @@ EXTRAS = (
         "Whether the workload runs; false suspends it.",
         type="boolean",
         default_text="true",
-        beside=("POST …/suspend", "POST …/resume"),
+        outside_spec=("POST …/suspend", "POST …/resume"),
     ),
     _extra(
         "baseWorkload",
         "The name of a workload with usage Template, in the same namespace or else in namespace runai. Fields "
         "that are not given here come from it, items one by one.",
         form=PLAIN,
-        beside=("templateId",),
+        outside_spec=("templateId",),
     ),
-    _extra("name", "The workload's name. Exactly one of name and namePrefix is required.", beside=("name",)),
+    _extra("name", "The workload's name. Exactly one of name and namePrefix is required.", outside_spec=("name",)),
     _extra(
         "namePrefix",
         "The prefix of the workload's name; random characters are added to it.",
-        beside=("name", "useGivenNameAsPrefix"),
+        outside_spec=("name", "useGivenNameAsPrefix"),
     ),
     _extra(
         "usage",
