@@ -60,12 +60,12 @@ def render_assets(held: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plai
 
 def credentials_of(held: Iterable[HeldAsset]) -> set[str]:
     """The ids of the credentials that assets name."""
-    found = set()
+    ids = set()
     for asset in held:
-        found |= {str(asset.spec[member]) for member in _CREDENTIALS if asset.spec.get(member)}
+        ids |= {str(asset.spec[member]) for member in _CREDENTIALS if asset.spec.get(member)}
         variables = asset.spec.get("environmentVariables") or ()
-        found |= {str(each["credential"]["assetId"]) for each in variables if each and each.get("credential")}
-    return found
+        ids |= {str(each["credential"]["assetId"]) for each in variables if each and each.get("credential")}
+    return ids
 
 
 def _add_environment(spec: Plain, given: Plain, secrets: Mapping[str, str]) -> None:
@@ -75,8 +75,8 @@ def _add_environment(spec: Plain, given: Plain, secrets: Mapping[str, str]) -> N
     if variables:
         spec["environmentVariables"] = variables
     for name, value in given.items():
-        place = spec if name in _OF_PROCESS else spec.setdefault("security", {})
-        place[name] = value
+        section = spec if name in _OF_PROCESS else spec.setdefault("security", {})
+        section[name] = value
     for connection in connections:
         _add_connection(spec, connection)
 

@@ -26,18 +26,18 @@ def names_used(spec: msgspec.Struct, path: str = "spec") -> list[NamedReference]
 
 def missing_names(uses: Iterable[NamedReference], existing: Existing) -> list[tuple[NamedReference, ComplianceIssue]]:
     """Each reference to an object that does not exist, with similar names that do."""
-    found = []
+    issues = []
     for use in uses:
         known = existing.get(use.reference, {})
         if use.name not in known:
             details = f"there is no {use.reference} '{use.name}' here{_nearby(use.name, known, use.reference)}"
-            found.append((use, ComplianceIssue(use.path, details)))
+            issues.append((use, ComplianceIssue(use.path, details)))
             continue
         keys = known[use.name]
         if use.key and keys is not None and use.key not in keys:
             details = f"{use.reference} '{use.name}' has no key '{use.key}'{_nearby(use.key, keys, 'key')}"
-            found.append((use, ComplianceIssue(use.path, details)))
-    return found
+            issues.append((use, ComplianceIssue(use.path, details)))
+    return issues
 
 
 def _nearby(name: str, known: Iterable[str], what: str) -> str:

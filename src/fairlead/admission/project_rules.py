@@ -53,13 +53,13 @@ Rules = Mapping[str, int | None]
 
 def effective_rules(project: Department, department: Department | None) -> dict[str, int]:
     """For each rule the stricter value: a project can tighten a rule of its department, not loosen it."""
-    found = {}
+    limits_by_rule = {}
     for name in RULE_NAMES:
         given = [rules.get(name) for rules in (project.scheduling_rules, _rules_of(department))]
         limits = [limit for limit in given if limit is not None]
         if limits:
-            found[name] = min(limits)
-    return found
+            limits_by_rule[name] = min(limits)
+    return limits_by_rule
 
 
 def _rules_of(department: Department | None) -> Rules:
@@ -77,20 +77,20 @@ def effective_node_types(project: Department, department: Department | None) -> 
 
 def rule_issues(rules: Rules, above: Rules, path: str) -> list[ComplianceIssue]:
     """The violations in a set of rules, given those of the department."""
-    found = []
+    issues = []
     for name, limit in rules.items():
         ceiling = above.get(name)
         if limit is not None and ceiling is not None and limit > ceiling:
             details = f"is {limit}; the department allows at most {ceiling}"
-            found.append(ComplianceIssue(f"{path}.{name}", details))
+            issues.append(ComplianceIssue(f"{path}.{name}", details))
     for names in LIMITS.values():
         longest = rules.get(names.time) or above.get(names.time)
         for name in dict.fromkeys((names.idle, names.idle_preemptible)):
             idle = rules.get(name)
             if longest is not None and idle is not None and idle >= longest:
                 details = f"is {idle}; it must be less than {names.time}, which is {longest}"
-                found.append(ComplianceIssue(f"{path}.{name}", details))
-    return found
+                issues.append(ComplianceIssue(f"{path}.{name}", details))
+    return issues
 
 
 def allowed_node_types(project: Project, department: Department | None, category: str) -> tuple[str, ...]:
@@ -118,8 +118,8 @@ def idle_limit(rules: Rules, category: str, *, preemptible: bool) -> tuple[str, 
 def pool_issues(named: Sequence[str], known: Sequence[str], path: str) -> list[ComplianceIssue]:
     """Node pools that do not exist."""
     return [
-        ComplianceIssue(f"{path}[{place}]", f"there is no node pool {name}; known are {', '.join(known)}")
-        for place, name in enumerate(named)
+        ComplianceIssue(f"{path}[{number}]", f"there is no node pool {name}; known are {', '.join(known)}")
+        for number, name in enumerate(named)
         if name not in known
     ]
 

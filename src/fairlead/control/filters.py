@@ -61,18 +61,18 @@ def parse_filters(text: str, fields: Mapping[str, FilterField[R]]) -> tuple[Filt
     """The filters in `text`; raises `Invalid` with every part that is not a filter."""
     if not text:
         return ()
-    found: list[Filter[R]] = []
+    filters: list[Filter[R]] = []
     issues: list[ComplianceIssue] = []
     # The look-ahead captures the operator, so split also returns it between the parts.
     for part in _SEPARATOR.split(text)[::2]:
         parsed = _parse(part, fields)
         if isinstance(parsed, Filter):
-            found.append(parsed)
+            filters.append(parsed)
         else:
             issues.append(ComplianceIssue("filterBy", parsed))
     if issues:
         raise Invalid("The filter is not valid", tuple(issues))
-    return tuple(found)
+    return tuple(filters)
 
 
 def _parse(part: str, fields: Mapping[str, FilterField[R]]) -> Filter[R] | str:
@@ -122,15 +122,15 @@ def as_conditions(filters: Iterable[Filter[R]]) -> tuple[Where, ...] | None:
     return tuple(conditions)
 
 
-def is_match(comparison: Comparison, found: Value, wanted: str | float) -> bool:
+def is_match(comparison: Comparison, value: Value, wanted: str | float) -> bool:
     """Compares as the stores do: null differs from every value; `=@`, `!@`, `=^` and `=$` ignore case."""
-    if found is None:
+    if value is None:
         return comparison in (Comparison.NOT_EQUAL, Comparison.LACKS)
     if comparison in (Comparison.EQUAL, Comparison.NOT_EQUAL):
-        return (found == wanted) is (comparison is Comparison.EQUAL)
+        return (value == wanted) is (comparison is Comparison.EQUAL)
     if comparison in (Comparison.AT_MOST, Comparison.AT_LEAST):
-        return _is_ordered(found, wanted) if comparison is Comparison.AT_MOST else _is_ordered(wanted, found)
-    text, part = str(found).lower(), str(wanted).lower()
+        return _is_ordered(value, wanted) if comparison is Comparison.AT_MOST else _is_ordered(wanted, value)
+    text, part = str(value).lower(), str(wanted).lower()
     if comparison is Comparison.STARTS:
         return text.startswith(part)
     if comparison is Comparison.ENDS:

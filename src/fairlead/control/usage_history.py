@@ -65,24 +65,24 @@ class Series:
         return cpu, memory, requests, answers, latency
 
     def cores(self, at: Millis) -> float | None:
-        found = self._neighbours(at)
-        return None if found is None else max(0.0, found[2][_CPU] - found[1][_CPU]) / found[0]
+        samples = self._neighbours(at)
+        return None if samples is None else max(0.0, samples[2][_CPU] - samples[1][_CPU]) / samples[0]
 
     def memory(self, at: Millis) -> float | None:
-        found = self._neighbours(at)
-        return None if found is None else found[2][_MEMORY]
+        samples = self._neighbours(at)
+        return None if samples is None else samples[2][_MEMORY]
 
     def throughput(self, at: Millis) -> float | None:
         """Requests per second."""
-        found = self._neighbours(at)
-        return None if found is None else (found[2][_REQUESTS] - found[1][_REQUESTS]) / found[0]
+        samples = self._neighbours(at)
+        return None if samples is None else (samples[2][_REQUESTS] - samples[1][_REQUESTS]) / samples[0]
 
     def latency(self, at: Millis) -> float | None:
         """Milliseconds per response; None if there was none."""
-        found = self._neighbours(at)
-        if found is None or found[2][_ANSWERS] == found[1][_ANSWERS]:
+        samples = self._neighbours(at)
+        if samples is None or samples[2][_ANSWERS] == samples[1][_ANSWERS]:
             return None
-        return (found[2][_LATENCY] - found[1][_LATENCY]) / (found[2][_ANSWERS] - found[1][_ANSWERS]) * 1000
+        return (samples[2][_LATENCY] - samples[1][_LATENCY]) / (samples[2][_ANSWERS] - samples[1][_ANSWERS]) * 1000
 
 
 _NOTHING = Series()

@@ -194,21 +194,21 @@ def _idle(worker: PodSet, has_own_command: bool) -> PodSet:
 
 
 def _violations(spec: DistributedSpecWithMaster, path: str, limits: SubmissionLimits) -> list[Violation]:
-    found = run_violations(spec, path) + _elastic_violations(spec, path)
+    broken = run_violations(spec, path) + _elastic_violations(spec, path)
     framework = _framework(spec)
     if is_given(spec.num_workers) and spec.num_workers > MAX_WORKERS:
-        found.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MAX_WORKERS} are allowed"))
+        broken.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MAX_WORKERS} are allowed"))
     if is_given(spec.master_spec):
-        found += run_violations(spec.master_spec, f"{path}.masterSpec")
+        broken += run_violations(spec.master_spec, f"{path}.masterSpec")
         if spec.master_spec_same_as_worker is True:
             details = "is given, but masterSpecSameAsWorker is true; give only one of them"
-            found.append(Violation(f"{path}.masterSpec", details))
+            broken.append(Violation(f"{path}.masterSpec", details))
         if not framework.leader:
-            found.append(Violation(f"{path}.masterSpec", f"is given, but {framework.name} has no master"))
+            broken.append(Violation(f"{path}.masterSpec", f"is given, but {framework.name} has no master"))
     elif framework.always_leads and spec.master_spec_same_as_worker is False:
         details = f"is false, but {framework.name} always has a {framework.leader}; give a masterSpec or leave it out"
-        found.append(Violation(f"{path}.masterSpecSameAsWorker", details))
-    return found
+        broken.append(Violation(f"{path}.masterSpecSameAsWorker", details))
+    return broken
 
 
 def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Violation]:
@@ -217,14 +217,14 @@ def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Viol
         ("minReplicas", spec.min_replicas, f"between 1 and numWorkers ({workers})", 1, workers),
         ("maxReplicas", spec.max_replicas, f"between numWorkers ({workers}) and {MAX_WORKERS}", workers, MAX_WORKERS),
     )
-    framework, found = _framework(spec), []
+    framework, broken = _framework(spec), []
     for rest, given, allowed, least, most in bounds:
         if is_given(given) and not framework.is_elastic:
             details = f"is given, but {framework.name} does not support it; only PyTorch does"
-            found.append(Violation(f"{path}.{rest}", details))
+            broken.append(Violation(f"{path}.{rest}", details))
         elif not least <= value_or(given, workers) <= most:
-            found.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))
-    return found
+            broken.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))
+    return broken
 
 
 DISTRIBUTED = Kind(

@@ -212,13 +212,13 @@ def _has_started(state: SetState, group: int) -> bool:
 
 
 def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
-    found = priority_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
+    broken = priority_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
     if value_or(spec.workers, 0) > 0 and not is_given(spec.worker):
-        found.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
+        broken.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
     for name, role in (("leader", spec.leader), ("worker", spec.worker)):
         if isinstance(role, RoleSpec):
-            found += command_violations(role, f"{path}.{name}") + _storage_violations(role.storage, f"{path}.{name}")
-    return found
+            broken += command_violations(role, f"{path}.{name}") + _storage_violations(role.storage, f"{path}.{name}")
+    return broken
 
 
 def _storage_violations(storage: Maybe[BasicStorage], path: str) -> list[Violation]:

@@ -170,11 +170,11 @@ def _starting(state: SetState) -> Outcome | None:
 
 
 def _violations(spec: InferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
-    found = command_violations(spec, path) + priority_violations(spec, path)
-    found += serving_violations(spec.serving_port, f"{path}.servingPort")
+    broken = command_violations(spec, path) + priority_violations(spec, path)
+    broken += serving_violations(spec.serving_port, f"{path}.servingPort")
     if spec.tty is True and spec.stdin is not True:
-        found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
-    return found + autoscaling_violations(spec.autoscaling, f"{path}.autoscaling")
+        broken.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
+    return broken + autoscaling_violations(spec.autoscaling, f"{path}.autoscaling")
 
 
 def _never(spec: InferenceSpec) -> None:

@@ -141,12 +141,12 @@ def outside_spec_names(kind: Kind) -> tuple[str, ...]:
 
 def spec_violations(kind: Kind, spec: Spec, path: str, limits: SubmissionLimits) -> list[Violation]:
     """Every broken rule of a spec, general ones and the kind's own."""
-    found = violations(spec, path) + kind.violations(spec, path, limits)
+    broken = violations(spec, path) + kind.violations(spec, path, limits)
     if not kind.outside_spec:
-        return found
+        return broken
     names = [f"{path}.{field.rest}" for field in fields_of(kind.spec) if field.attribute in kind.outside_spec]
-    moved = {each.path: each.path.removeprefix(f"{path}.") for each in found if each.path.startswith(tuple(names))}
-    return [msgspec.structs.replace(each, path=moved.get(each.path, each.path)) for each in found]
+    moved = {each.path: each.path.removeprefix(f"{path}.") for each in broken if each.path.startswith(tuple(names))}
+    return [msgspec.structs.replace(each, path=moved.get(each.path, each.path)) for each in broken]
 
 
 @cache

@@ -68,7 +68,7 @@ def serving_violations(port: Any, path: str) -> list[Violation]:
         return [Violation(path, "has authorizedUsers and authorizedGroups; give only one of them")]
     chosen = _chosen(port)
     details = f"is given, but authorizationType is {chosen}"
-    found = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]
+    broken = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]
     if chosen in _LISTS and chosen not in given:
-        found.append(Violation(f"{path}.{chosen}", f"is missing; authorizationType is {chosen}"))
-    return found
+        broken.append(Violation(f"{path}.{chosen}", f"is missing; authorizationType is {chosen}"))
+    return broken

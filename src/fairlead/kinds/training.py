@@ -70,14 +70,14 @@ def podsets(spec: TrainingSpec) -> tuple[PodSet, ...]:
 
 def _violations(spec: TrainingSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
     completions, parallelism = value_or(spec.completions, 1), value_or(spec.parallelism, 1)
-    found = run_violations(spec, path)
+    broken = run_violations(spec, path)
     if not 1 <= completions <= limits.completions:
         details = f"is {completions}; it must be between 1 and {limits.completions}"
-        found.append(Violation(f"{path}.completions", details))
+        broken.append(Violation(f"{path}.completions", details))
     if not 1 <= parallelism <= max(completions, 1):
         details = f"is {parallelism}; it must be between 1 and completions ({completions})"
-        found.append(Violation(f"{path}.parallelism", details))
-    return found
+        broken.append(Violation(f"{path}.parallelism", details))
+    return broken
 
 
 TRAINING = Kind(

@@ -48,10 +48,10 @@ _VALUED = {"host-path": "FOLDER", "capability": "NAME", "git-protocol": "NAME"}
 ALLOWABLE = ", ".join([*_PLAIN, *(f"{key}={value}" for key, value in _VALUED.items())])
 
 
-def parse_allowed(words: Sequence[str]) -> Allowed:
+def parse_allowed(values: Sequence[str]) -> Allowed:
     """Parse `no-isolation`, `host-path=FOLDER`, `capability=NAME` …; raises Invalid for unknown values."""
-    plain = {word for word in words if "=" not in word}
-    valued = [(key, value) for key, equals, value in (word.partition("=") for word in words) if equals]
+    plain = {word for word in values if "=" not in word}
+    valued = [(key, value) for key, equals, value in (word.partition("=") for word in values) if equals]
     unknown = [*(plain - set(_PLAIN)), *(key for key, value in valued if key not in _VALUED or not value)]
     if unknown:
         raise Invalid(f"'{min(unknown)}' cannot be allowed; known are {ALLOWABLE}")

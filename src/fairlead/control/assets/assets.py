@@ -121,11 +121,11 @@ async def _exists(context: Context, collection: Collection[NamedRecord], scope: 
 
 
 async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
-    found: Asset | None = await context.store.get(ASSETS, id)
-    if found is None or not BY_KIND[found.kind].is_credential:
+    asset: Asset | None = await context.store.get(ASSETS, id)
+    if asset is None or not BY_KIND[asset.kind].is_credential:
         return False
     seen = scopes.visible_scope_keys(context, caller)
-    return seen is None or found.scope_key in seen
+    return seen is None or asset.scope_key in seen
 
 
 def _without_secret_values(spec: msgspec.Struct) -> msgspec.Raw:
@@ -223,8 +223,8 @@ async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> 
     elif chosen.department_id:
         where.append(Where("place", Comparison.EQUAL, f"department/{chosen.department_id}"))
     query = Query(collection=ASSETS, where=tuple(where), order=(("created_at", False),))
-    found: list[Asset] = await context.store.find(query)
-    return [asset for asset in found if _is_visible(asset, caller) and _is_chosen(asset, chosen)]
+    assets: list[Asset] = await context.store.find(query)
+    return [asset for asset in assets if _is_visible(asset, caller) and _is_chosen(asset, chosen)]
 
 
 def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:
@@ -237,19 +237,19 @@ def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:
 
 
 async def load_secret_of(context: Context, asset: Asset) -> Secret | None:
-    found: Secret | None = await _of(context, SECRETS, asset)
-    return found
+    secret: Secret | None = await _of(context, SECRETS, asset)
+    return secret
 
 
 async def load_claim_of(context: Context, asset: Asset) -> Claim | None:
-    found: Claim | None = await _of(context, CLAIMS, asset)
-    return found
+    claim: Claim | None = await _of(context, CLAIMS, asset)
+    return claim
 
 
 async def _of(context: Context, collection: Collection[R], asset: Asset) -> R | None:
     where = (Where("asset_id", Comparison.EQUAL, asset.id),)
-    found = await context.store.find(Query(collection=collection, where=where, limit=1))
-    return found[0] if found else None
+    records = await context.store.find(Query(collection=collection, where=where, limit=1))
+    return records[0] if records else None
 
 
 async def update_asset(

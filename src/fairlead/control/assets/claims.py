@@ -51,26 +51,28 @@ class ClaimInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def claim_issues(name: str, size: str, storage_class: str, path: str = "") -> list[ComplianceIssue]:
-    found = []
+    issues = []
     if len(name) > _LONGEST or not _NAME.match(name):
         rule = "lower-case letters, digits, hyphens and dots; start and end with a letter or digit"
-        found.append(ComplianceIssue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
+        issues.append(
+            ComplianceIssue(f"{path}name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}")
+        )
     try:
         is_sized = parse(size) > 0
     except BadQuantity:
         is_sized = False
     if not is_sized:
-        found.append(
+        issues.append(
             ComplianceIssue(f"{path}size", f"is '{size[:63]}'; it must be a quantity above zero, such as 10Gi")
         )
     if storage_class not in STORAGE_CLASSES:
         known = ", ".join(STORAGE_CLASSES)
-        found.append(
+        issues.append(
             ComplianceIssue(
                 f"{path}storageClass", f"there is no storage class '{storage_class[:63]}'; known are {known}"
             )
         )
-    return found
+    return issues
 
 
 def make_claim(context: Context, caller: Caller, input: ClaimInput, asset_id: str = "") -> Claim:

@@ -55,8 +55,8 @@ class ClusterSupplier(msgspec.Struct, frozen=True):
         """Claims that were created on their own; those of the workload are among its own objects."""
         if not names:
             return {}
-        place = Where("place", Comparison.EQUAL, project_scope_key(workload.project_id))
-        query = Query(collection=CLAIMS, where=(place, Where("name", Comparison.ONE_OF, sorted(names))))
+        in_project = Where("place", Comparison.EQUAL, project_scope_key(workload.project_id))
+        query = Query(collection=CLAIMS, where=(in_project, Where("name", Comparison.ONE_OF, sorted(names))))
         claims = await self.context.store.find(query)
         return {claim.name: _kept_claim(claim) for claim in claims if claim.size and not claim.workload_id}
 

@@ -75,8 +75,8 @@ class Supplier(msgspec.Struct, frozen=True):
         if not wanted:
             return {}
         where = scopes.scope_keys_of_project(self.context, workload.project_id)
-        found = await self._find(where, set(wanted.values()))
-        return {number: _supply(found[name]) for number, name in wanted.items() if name in found}
+        claims = await self._find(where, set(wanted.values()))
+        return {number: _supply(claims[name]) for number, name in wanted.items() if name in claims}
 
     async def _find(self, where: tuple[str, ...], names: set[str]) -> dict[str, Claim]:
         wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.ONE_OF, sorted(names)))
@@ -117,10 +117,10 @@ def _supply(claim: Claim) -> ClaimSupply:
 async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put | Delete], list[Event]]:
     """The changes when a workload is gone: its claims are deleted, or released if other workloads mount them."""
     where = (Where("place", Comparison.EQUAL, project_scope_key(workload.project_id)),)
-    found: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
+    claims: list[Claim] = await context.store.find(Query(collection=CLAIMS, where=where))
     writes: list[Put | Delete] = []
     events: list[Event] = []
-    for claim in found:
+    for claim in claims:
         if claim.workload_id != workload.id:
             continue
         others = [user for user in await find_users(context, Reference.CLAIM, claim) if user.id != workload.id]

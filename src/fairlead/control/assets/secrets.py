@@ -64,30 +64,32 @@ USER_CREDENTIAL = ObjectKind(
 
 def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> list[ComplianceIssue]:
     """The issues of a name and its data. They never repeat a value."""
-    found = []
+    issues = []
     if not name or len(name) > _LONGEST or not _NAME.match(name):
         rule = "lower-case letters, digits, hyphens and dots; start and end with a letter or digit"
-        found.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
-    found += [
+        issues.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
+    issues += [
         ComplianceIssue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
         for key in data
         if len(key) > _LONGEST or not _KEY.match(key)
     ]
     if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > MAX_BYTES:
-        found.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the maximum of one object"))
+        issues.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the maximum of one object"))
     if any("\x00" in value for value in data.values()):
-        found.append(ComplianceIssue(path, "has a value with a NUL character, which environment variables cannot hold"))
-    return found
+        issues.append(
+            ComplianceIssue(path, "has a value with a NUL character, which environment variables cannot hold")
+        )
+    return issues
 
 
 async def create(
     context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput, request_id: str = ""
 ) -> NamedRecord:
-    place = _scope_key(context, caller, kind, input)
+    scope_key = _scope_key(context, caller, kind, input)
     issues = object_issues(input.name, input.data)
     if issues:
         raise Invalid(MALFORMED, tuple(issues))
-    record = _record(context, caller, kind, input, place)
+    record = _record(context, caller, kind, input, scope_key)
     message = f"{kind.title.capitalize()} {input.name} was created by {caller.name}"
     step = RecordChange(kind.collection, record.id, record, "Created", message)
     try:
@@ -107,14 +109,14 @@ def _scope_key(context: Context, caller: Caller, kind: ObjectKind, input: Object
     return project_scope_key(scopes.load_project(context, caller, f"{kind.resource}:create", input.project_id).id)
 
 
-def _record(context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput, place: str) -> NamedRecord:
+def _record(context: Context, caller: Caller, kind: ObjectKind, input: ObjectInput, scope_key: str) -> NamedRecord:
     now = context.clock()
     id = context.new_id()
     head: dict[str, Any] = {
         "id": id,
         "version": 1,
         "name": input.name,
-        "scope_key": place,
+        "scope_key": scope_key,
         "description": input.description,
         "created_at": now,
         "created_by": caller.name,
@@ -165,8 +167,8 @@ async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb
     return record
 
 
-def _project_of(place: str) -> str:
-    return place.removeprefix("project/") if place.startswith("project/") else access.EVERYWHERE
+def _project_of(scope_key: str) -> str:
+    return scope_key.removeprefix("project/") if scope_key.startswith("project/") else access.EVERYWHERE
 
 
 async def find(

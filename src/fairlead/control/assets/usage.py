@@ -33,8 +33,8 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUse
     seen = [each for each in workloads if caller.is_administrator or each.project_id in caller.projects]
     others: list[Asset] = []
     if BY_KIND[asset.kind].is_credential:
-        found: list[Asset] = await context.store.find(Query(collection=ASSETS))
-        others = [other for other in found if other.id != asset.id and asset.id.encode() in bytes(other.spec)]
+        assets: list[Asset] = await context.store.find(Query(collection=ASSETS))
+        others = [other for other in assets if other.id != asset.id and asset.id.encode() in bytes(other.spec)]
     shown = [other for other in others if not other.private or other.created_by == caller.name]
     return AssetUsers(tuple(seen), tuple(shown))
 
@@ -52,6 +52,6 @@ async def load_history(
         offset=request.offset,
         limit=request.limit + 1,
     )
-    found: list[Event] = await context.store.find(query)
-    following = request.offset + request.limit if len(found) > request.limit else None
-    return asset, Page(found[: request.limit], following)
+    events: list[Event] = await context.store.find(query)
+    following = request.offset + request.limit if len(events) > request.limit else None
+    return asset, Page(events[: request.limit], following)

@@ -121,9 +121,9 @@ def apply_resource_inputs(
 ) -> tuple[PoolQuota, ...]:
     """An owner's quotas in every pool, the default pool first. In a pool that is not named it may only borrow."""
     known = {quota.node_pool_id: quota for quota in before.resources} if before else {}
-    found = {id: PoolQuota(node_pool_id=id, node_pool_name=pool.name) for id, pool in pools.items()}
+    quotas = {id: PoolQuota(node_pool_id=id, node_pool_name=pool.name) for id, pool in pools.items()}
     if input.is_merge or input.resources is UNSET:
-        found |= {id: quota for id, quota in known.items() if id in pools}
+        quotas |= {id: quota for id, quota in known.items() if id in pools}
     seen: set[str] = set()
     for each in input.resources if input.resources is not UNSET else ():
         pool = _pool_named(each, pools, issues)
@@ -132,8 +132,8 @@ def apply_resource_inputs(
         if pool.id in seen:
             issues.append(ComplianceIssue(f"{each.path}.nodePool.id", f"names node pool {pool.id} twice"))
         seen.add(pool.id)
-        found[pool.id] = apply_pool_input(each, found[pool.id], ranks, issues)
-    return tuple(found[id] for id in sorted(found, key=int))
+        quotas[pool.id] = apply_pool_input(each, quotas[pool.id], ranks, issues)
+    return tuple(quotas[id] for id in sorted(quotas, key=int))
 
 
 def _pool_named(input: PoolQuotaInput, pools: dict[str, NodePool], issues: list[ComplianceIssue]) -> NodePool | None:

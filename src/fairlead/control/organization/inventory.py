@@ -73,44 +73,44 @@ async def load_usage(context: Context) -> Usages:
         workloads = {workload.id: workload for workload in found_open}
     else:
         workloads = await load_workloads_of(context, pods)
-    found: dict[tuple[str, str], OwnerUsage] = {}
-    places: dict[str, int] = {}
+    usages: dict[tuple[str, str], OwnerUsage] = {}
+    placed: dict[str, int] = {}
     for pod in pods:
         workload = workloads.get(pod.workload_id)
         if workload is None:
             continue
-        places[f"{workload.id}/{pod.role}"] = places.get(f"{workload.id}/{pod.role}", 0) + 1
-        for usage in _usages_of(found, workload, pod.node_pool):
+        placed[f"{workload.id}/{pod.role}"] = placed.get(f"{workload.id}/{pod.role}", 0) + 1
+        for usage in _usages_of(usages, workload, pod.node_pool):
             usage.add(pod, not workload.preemptible)
     if open_count <= _ADDED_UP:
         for owner in (*context.directory.projects, *(f"/{id}" for id in context.directory.departments)):
             for name in ("", *(pool.name for pool in context.directory.node_pools.values())):
-                found.setdefault((owner, name), OwnerUsage())
-        _add_requests(found, workloads.values(), places)
+                usages.setdefault((owner, name), OwnerUsage())
+        _add_requests(usages, workloads.values(), placed)
     else:
-        add_shares(found, context.fair_shares)
-    return found
+        add_shares(usages, context.fair_shares)
+    return usages
 
 
-def add_shares(found: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairShare]) -> None:
+def add_shares(usages: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairShare]) -> None:
     """Add what queues requested in the scheduler's last cycle, per pool and in total."""
     for share in shares:
         kind, _, id = share.queue.partition("-")
         owner = id if kind == "project" else f"/{id}"
         for pool in ("", share.node_pool):
-            usage = found.setdefault((owner, pool), OwnerUsage())
+            usage = usages.setdefault((owner, pool), OwnerUsage())
             gpu, cpu, memory = usage.requested or (0.0, 0.0, 0.0)
             asked = share.requested
             usage.requested = (gpu + asked[0], cpu + asked[1], memory + asked[2])
 
 
-def _usages_of(found: dict[tuple[str, str], OwnerUsage], workload: Workload, pool: str) -> list[OwnerUsage]:
+def _usages_of(by_owner: dict[tuple[str, str], OwnerUsage], workload: Workload, pool: str) -> list[OwnerUsage]:
     owners = (workload.project_id, f"/{workload.department_id}")
-    return [found.setdefault((owner, name), OwnerUsage()) for owner in owners for name in ("", pool)]
+    return [by_owner.setdefault((owner, name), OwnerUsage()) for owner in owners for name in ("", pool)]
 
 
 def _add_requests(
-    found: dict[tuple[str, str], OwnerUsage], workloads: Iterable[Workload], places: Mapping[str, int]
+    by_owner: dict[tuple[str, str], OwnerUsage], workloads: Iterable[Workload], placed: Mapping[str, int]
 ) -> None:
     """Add the requests of pending pods to what is held; they count in the first pool that is tried."""
     waiting: dict[int, tuple[OwnerUsage, list[float]]] = {}
@@ -118,10 +118,10 @@ def _add_requests(
         if workload.desired_phase is not DesiredPhase.RUNNING:
             continue
         pool = workload.node_pools[0] if workload.node_pools else DEFAULT_NODE_POOL
-        usages = _usages_of(found, workload, pool)
+        usages = _usages_of(by_owner, workload, pool)
         for podset in podsets_of(workload):
             rest = podset.count if podset.completions is None else min(podset.count, podset.completions)
-            rest -= places.get(f"{workload.id}/{podset.role}", 0)
+            rest -= placed.get(f"{workload.id}/{podset.role}", 0)
             request = podset.request
             gpu = request.gpu_devices * request.gpu_portion / 1000
             for usage in usages if rest > 0 else ():
@@ -129,7 +129,7 @@ def _add_requests(
                 asked[0] += gpu * rest
                 asked[1] += request.cpu_milli * rest
                 asked[2] += request.memory_bytes * rest
-    for usage in found.values():
+    for usage in by_owner.values():
         _, asked = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
         usage.requested = (usage.gpu + asked[0], usage.cpu_milli + asked[1], usage.memory_bytes + asked[2])
 
@@ -268,7 +268,7 @@ def pool_name(context: Context, node: Node) -> str:
 
 
 def nodes_by_pool(context: Context) -> dict[str, list[Node]]:
-    found: dict[str, list[Node]] = {}
+    by_pool: dict[str, list[Node]] = {}
     for node in context.directory.nodes.values():
-        found.setdefault(pool_name(context, node), []).append(node)
-    return found
+        by_pool.setdefault(pool_name(context, node), []).append(node)
+    return by_pool

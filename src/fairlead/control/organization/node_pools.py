@@ -122,11 +122,11 @@ async def _load(context: Context, id: str) -> NodePool:
 
 
 async def _owners(context: Context) -> list[tuple[Collection[Department], Department]]:
-    found: list[tuple[Collection[Department], Department]] = []
+    owned: list[tuple[Collection[Department], Department]] = []
     for collection in (DEPARTMENTS, PROJECTS):
         owners = await context.store.find(Query(collection=collection))
-        found += [(collection, owner) for owner in owners]
-    return found
+        owned += [(collection, owner) for owner in owners]
+    return owned
 
 
 async def _grants(context: Context, pool: NodePool) -> list[RecordChange]:

@@ -44,13 +44,13 @@ def name_issues(name: str, longest: int = _LONGEST, path: str = "name") -> list[
     """Why a department, project or node pool cannot have this name."""
     if not name:
         return [ComplianceIssue(path, "is empty; it must be given")]
-    found = []
+    issues = []
     if len(name) > longest:
-        found.append(ComplianceIssue(path, f"has {len(name)} characters; at most {longest} are allowed"))
+        issues.append(ComplianceIssue(path, f"has {len(name)} characters; at most {longest} are allowed"))
     if not _NAME.match(name):
         rule = "lower-case letters, digits and hyphens are allowed; start with a letter, do not end with a hyphen"
-        found.append(ComplianceIssue(path, f"is '{name[:80]}'; {rule}"))
-    return found
+        issues.append(ComplianceIssue(path, f"is '{name[:80]}'; {rule}"))
+    return issues
 
 
 async def create_department(context: Context, caller: Caller, input: OwnerInput, request_id: str = "") -> Department:
@@ -88,7 +88,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
         issues = name_issues(input.name, longest) + _cluster_issues(context, input)
         department = _parent(context, input, issues)
         issues += _namespace_issues(context, input)
-        settled = _resolve_settings(context, input, None, department, issues)
+        settings = _resolve_settings(context, input, None, department, issues)
         _refuse(issues)
         id, numbers = await allocate_id(context, PROJECTS, context.directory.projects)
         project = Project(
@@ -100,7 +100,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
             requested_namespace=input.requested_namespace,
             enforce_scheduler=input.enforce_scheduler is not False,
             **_creation_members(context, caller, input),
-            **settled,
+            **settings,
         )
         message = f"Project {input.name} was created by {caller.name} in department {project.department_name}"
         step = RecordChange(PROJECTS, id, project, "Created", message)
@@ -124,11 +124,11 @@ async def update_department(
         if before is None or before.deleted_at is not None:
             raise NotFound(f"There is no department with the id {id[:60]!r}")
         issues: list[ComplianceIssue] = []
-        settled = _resolve_settings(context, input, before, None, issues)
-        issues += await _use_issues(context, f"/{id}", settled["resources"], input)
+        settings = _resolve_settings(context, input, before, None, issues)
+        issues += await _use_issues(context, f"/{id}", settings["resources"], input)
         _refuse(issues)
         after: Department = msgspec.structs.replace(
-            before, version=before.version + 1, **owner_members(input, caller.name, context.clock()), **settled
+            before, version=before.version + 1, **owner_members(input, caller.name, context.clock()), **settings
         )
         step = RecordChange(DEPARTMENTS, id, after, "Updated", f"Department {before.name} was changed by {caller.name}")
         await record_steps(context, AuditedRequest(caller, "update", request_id), [step], None)
@@ -147,10 +147,10 @@ async def update_project(context: Context, caller: Caller, id: str, input: Owner
             raise NotFound(f"There is no project with the id {id[:60]!r}")
         issues: list[ComplianceIssue] = []
         department = context.directory.departments.get(before.department_id)
-        settled = _resolve_settings(context, input, before, department, issues)
-        issues += await _use_issues(context, id, settled["resources"], input)
+        settings = _resolve_settings(context, input, before, department, issues)
+        issues += await _use_issues(context, id, settings["resources"], input)
         _refuse(issues)
-        members = owner_members(input, caller.name, context.clock()) | settled
+        members = owner_members(input, caller.name, context.clock()) | settings
         if input.enforce_scheduler is not msgspec.UNSET:
             members["enforce_scheduler"] = input.enforce_scheduler
         after: Project = msgspec.structs.replace(before, version=before.version + 1, **members)
@@ -200,16 +200,16 @@ def _parent(context: Context, input: OwnerInput, issues: list[ComplianceIssue]) 
     """The department of the new project: the named one, or the one called default, or the oldest."""
     present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
     if input.parent_id:
-        found = present.get(input.parent_id)
+        department = present.get(input.parent_id)
     else:
         ordered = sorted(present.values(), key=lambda one: (one.name != _DEFAULT, int(one.id)))
-        found = ordered[0] if ordered else None
-    if found is None:
+        department = ordered[0] if ordered else None
+    if department is None:
         known = ", ".join(f"{one.id} ({one.name})" for one in present.values()) or "none; create one first"
         issues.append(
             ComplianceIssue("parentId", f"there is no department {input.parent_id or 'yet'}; known are {known}")
         )
-    return found
+    return department
 
 
 def _namespace_issues(context: Context, input: OwnerInput) -> list[ComplianceIssue]:
@@ -232,7 +232,7 @@ async def _use_issues(
     if input.resources is msgspec.UNSET:
         return []
     usages = await load_usage(context)
-    found = []
+    issues = []
     for quota in resources:
         usage = usages.get((owner, quota.node_pool_name), OwnerUsage())
         for name, limit, used in (
@@ -245,8 +245,8 @@ async def _use_issues(
                     f"of {limit:g} in node pool {quota.node_pool_name} is below the {used:g} that non-preemptible "
                     "workloads hold there; stop some of them first"
                 )
-                found.append(ComplianceIssue(f"resources.{name}.deserved", details))
-    return found
+                issues.append(ComplianceIssue(f"resources.{name}.deserved", details))
+    return issues
 
 
 def _refuse(issues: list[ComplianceIssue]) -> None:

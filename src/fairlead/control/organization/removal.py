@@ -75,11 +75,11 @@ async def _end_workloads(context: Context, column: str, id: str) -> None:
     """Delete every workload of a project or department, including finished ones."""
     while True:
         where = (Where(column, Comparison.EQUAL, id), Where("deleted_at", Comparison.IS_NULL, True))
-        found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH))
-        for workload in found:
+        workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH))
+        for workload in workloads:
             message = f"Project {workload.project_name} is being deleted"
             await delete_by_itself(context, workload, "Delete", message)
-        if len(found) < _BATCH:
+        if len(workloads) < _BATCH:
             return
 
 

@@ -112,13 +112,13 @@ def _level_issues(levels: tuple[str, ...]) -> list[ComplianceIssue]:
     issues = []
     if not 1 <= len(levels) <= _MAX_LEVELS:
         issues.append(ComplianceIssue("levels", f"has {len(levels)} levels; 1 to {_MAX_LEVELS} are allowed"))
-    for place, level in enumerate(levels):
+    for number, level in enumerate(levels):
         if not _LABEL.match(level):
             issues.append(
-                ComplianceIssue(f"levels[{place}]", f"is '{level[:80]}'; a level must be the name of a node label")
+                ComplianceIssue(f"levels[{number}]", f"is '{level[:80]}'; a level must be the name of a node label")
             )
-        elif level in levels[:place]:
-            issues.append(ComplianceIssue(f"levels[{place}]", f"{level} is given twice"))
-        elif level == _HOSTNAME and place + 1 < len(levels):
-            issues.append(ComplianceIssue(f"levels[{place}]", f"{_HOSTNAME} can only be the last level"))
+        elif level in levels[:number]:
+            issues.append(ComplianceIssue(f"levels[{number}]", f"{level} is given twice"))
+        elif level == _HOSTNAME and number + 1 < len(levels):
+            issues.append(ComplianceIssue(f"levels[{number}]", f"{_HOSTNAME} can only be the last level"))
     return issues

@@ -63,8 +63,8 @@ def scope_name(context: Context, scope: Scope) -> str:
         "department": directory.departments,
         "cluster": directory.clusters,
     }
-    found = records.get(scope.type, {}).get(scope.id)
-    return scope.type if found is None else str(found.name)
+    record = records.get(scope.type, {}).get(scope.id)
+    return scope.type if record is None else str(record.name)
 
 
 def load_roles(context: Context, caller: Caller) -> tuple[Role, ...]:

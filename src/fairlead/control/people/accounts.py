@@ -55,8 +55,8 @@ class CreatedAccount(NamedTuple):
 
 def find_accounts(context: Context, caller: Caller, type: str, request: ListRequest) -> Page[User]:
     access.check(caller, f"{RESOURCES[type]}:administer" if type == ACCESS_KEY else f"{RESOURCES[type]}:read")
-    found = [user for user in context.directory.users.values() if user.type == type]
-    return page_of(found, request, USER_FIELDS, lambda user: user.name)
+    accounts = [user for user in context.directory.users.values() if user.type == type]
+    return page_of(accounts, request, USER_FIELDS, lambda user: user.name)
 
 
 def load_account(context: Context, caller: Caller, type: str, id: str, verb: str = "read") -> User:

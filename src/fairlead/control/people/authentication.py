@@ -348,8 +348,8 @@ async def load_user(store: Store, type: str, name: str) -> User | None:
     if "\x00" in name:
         return None
     where = (Where("type", Comparison.EQUAL, type), Where("name", Comparison.EQUAL, name))
-    found: list[User] = await store.find(Query(collection=USERS, where=where, limit=1))
-    return found[0] if found else None
+    users: list[User] = await store.find(Query(collection=USERS, where=where, limit=1))
+    return users[0] if users else None
 
 
 async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> AccountCredentials | None:

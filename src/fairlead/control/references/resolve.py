@@ -57,10 +57,10 @@ async def load_existing(context: Context, project_id: str, creator: str, uses: I
 async def load_data_volumes(context: Context, project_id: str) -> dict[str, DataVolume]:
     """By id, the data volumes that a project created or that are shared with it."""
     seen = set(scopes.scope_keys_of_project(context, project_id))
-    found: list[DataVolume] = await context.store.find(Query(collection=DATA_VOLUMES))
+    volumes: list[DataVolume] = await context.store.find(Query(collection=DATA_VOLUMES))
     return {
         volume.id: volume
-        for volume in found
+        for volume in volumes
         if volume.project_id == project_id or any(scope.scope_key in seen for scope in volume.shared)
     }
 
@@ -107,11 +107,11 @@ async def _values(
     context: Context, collection: Collection[NamedRecord], where: tuple[str, ...], name: str, what: Reference
 ) -> dict[str, str]:
     wanted = (Where("place", Comparison.ONE_OF, where), Where("name", Comparison.EQUAL, name))
-    found = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)
-    if isinstance(found, Secret):
-        return context.vault.open(found.sealed, found.id)
-    if isinstance(found, ConfigMap):
-        return found.data
+    record = scopes.nearest(where, await context.store.find(Query(collection=collection, where=wanted))).get(name)
+    if isinstance(record, Secret):
+        return context.vault.open(record.sealed, record.id)
+    if isinstance(record, ConfigMap):
+        return record.data
     raise Refused(f"there is no {what} '{name}'; it may have been deleted")
 
 

@@ -46,10 +46,10 @@ def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:
     )
 
 
-def nearest(places: tuple[str, ...], found: Iterable[K]) -> dict[str, K]:
+def nearest(scope_keys: tuple[str, ...], records: Iterable[K]) -> dict[str, K]:
     """By name; of records with the same name the one whose scope key comes first."""
-    order = {place: number for number, place in enumerate(places)}
-    ranked = sorted(found, key=lambda record: order.get(record.scope_key, len(order)), reverse=True)
+    order = {scope_key: number for number, scope_key in enumerate(scope_keys)}
+    ranked = sorted(records, key=lambda record: order.get(record.scope_key, len(order)), reverse=True)
     return {record.name: record for record in ranked}
 
 
@@ -107,11 +107,11 @@ def check_write(context: Context, caller: Caller, operation: str, scope: Scope) 
             raise Forbidden(f"No access rule allows {caller.name} to do {operation} in the scope {scope.type}")
 
 
-def check_visible(context: Context, caller: Caller, place: str, what: str) -> None:
+def check_visible(context: Context, caller: Caller, scope_key: str, what: str) -> None:
     """Raise NotFound for a record in a scope that the caller may not see."""
-    places = visible_scope_keys(context, caller)
-    is_others_own = place.startswith("user/") and place != user_scope_key(caller.name)
-    if is_others_own or (places is not None and place not in places):
+    scope_keys = visible_scope_keys(context, caller)
+    is_others_own = scope_key.startswith("user/") and scope_key != user_scope_key(caller.name)
+    if is_others_own or (scope_keys is not None and scope_key not in scope_keys):
         raise NotFound(f"There is no {what}")
 
 

@@ -107,8 +107,8 @@ def _parts(context: Context, records: Records, group_by: str, pools: Sequence[st
         yield _filled(CapacityGroup(group=(group_by, name), quota=quota), pods, workloads)
 
 
-def _filled(place: CapacityGroup, pods: Iterable[Pod], workloads: Iterable[Workload]) -> CapacityGroup:
-    return msgspec.structs.replace(place, pods=tuple(pods), workloads=tuple(workloads))
+def _filled(group: CapacityGroup, pods: Iterable[Pod], workloads: Iterable[Workload]) -> CapacityGroup:
+    return msgspec.structs.replace(group, pods=tuple(pods), workloads=tuple(workloads))
 
 
 def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], bool]) -> float:
@@ -119,37 +119,37 @@ def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], boo
 
 
 def measure_capacity_group(
-    place: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+    group: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
 ) -> list[Measurement]:
     """The metrics of one group; those that it lacks or that are not measured have no values."""
-    return [_measure(place, type, times, telemetry) for type in types]
+    return [_measure(group, type, times, telemetry) for type in types]
 
 
-def _measure(place: CapacityGroup, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+def _measure(group: CapacityGroup, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
     if type == "ALLOCATED_GPU":
-        return Measurement(type, tuple((at, _allocated_gpus(place, at)) for at in times))
+        return Measurement(type, tuple((at, _allocated_gpus(group, at)) for at in times))
     if type == "WORKLOADS_COUNT":
         return Measurement(
-            type, tuple((at, float(sum(_existed_at(one, at) for one in place.workloads))) for at in times)
+            type, tuple((at, float(sum(_existed_at(one, at) for one in group.workloads))) for at in times)
         )
-    if type == "GPU_QUOTA" and place.quota is not None:
-        return Measurement(type, tuple((at, place.quota) for at in times))
-    if place.nodes is None:
+    if type == "GPU_QUOTA" and group.quota is not None:
+        return Measurement(type, tuple((at, group.quota) for at in times))
+    if group.nodes is None:
         return Measurement(type, is_known=False)
-    gpus = float(sum(len(node.gpus) for node in place.nodes))
+    gpus = float(sum(len(node.gpus) for node in group.nodes))
     if type == "TOTAL_GPU":
         return Measurement(type, tuple((at, gpus) for at in times))
     if type == "UNALLOCATED_GPU":
-        return Measurement(type, tuple((at, max(0.0, gpus - _allocated_gpus(place, at))) for at in times))
+        return Measurement(type, tuple((at, max(0.0, gpus - _allocated_gpus(group, at))) for at in times))
     if type == "TOTAL_GPU_NODES":
-        return Measurement(type, tuple((at, float(sum(bool(node.gpus) for node in place.nodes))) for at in times))
+        return Measurement(type, tuple((at, float(sum(bool(node.gpus) for node in group.nodes))) for at in times))
     if type in _UTILIZATION:
-        return _utilization(place, place.nodes, type, times, telemetry)
+        return _utilization(group, group.nodes, type, times, telemetry)
     return Measurement(type, is_known=False)
 
 
-def _allocated_gpus(place: CapacityGroup, at: Millis) -> float:
-    pods = (pod for pod in place.pods if pod.exists_at(at))
+def _allocated_gpus(group: CapacityGroup, at: Millis) -> float:
+    pods = (pod for pod in group.pods if pod.exists_at(at))
     return sum(len(pod.gpu_devices) * pod.gpu_thousandths for pod in pods) / 1000
 
 
@@ -158,14 +158,14 @@ def _existed_at(workload: Workload, at: Millis) -> bool:
 
 
 def _utilization(
-    place: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
+    group: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
 ) -> Measurement:
     """The mean over nodes, weighted by size; times without a sample are left out."""
     sums: dict[Millis, float] = {}
     whole = sum(_UTILIZATION[type](node) for node in nodes)
     for node in nodes:
-        pods = [pod for pod in place.pods if pod.node == node.name]
-        (found,) = measure_node(node, pods, [type], times, telemetry)
-        for at, value in found.values:
+        pods = [pod for pod in group.pods if pod.node == node.name]
+        (measurements,) = measure_node(node, pods, [type], times, telemetry)
+        for at, value in measurements.values:
             sums[at] = sums.get(at, 0.0) + value * _UTILIZATION[type](node)
     return Measurement(type, tuple((at, value / whole) for at, value in sorted(sums.items())) if whole else ())

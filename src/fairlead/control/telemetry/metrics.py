@@ -81,8 +81,8 @@ async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
 async def load_pods_within(context: Context, workload: Workload, span: Span) -> list[Pod]:
     where = (Where("workload_id", Comparison.EQUAL, workload.id), Where("created_at", Comparison.AT_MOST, span.end))
     query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
-    found: list[Pod] = await context.store.find(query)
-    return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]
+    pods: list[Pod] = await context.store.find(query)
+    return [pod for pod in pods if pod.completed_at is None or pod.completed_at >= span.start]
 
 
 #: What one pod adds to a metric of its workload, from its record and its pod set.
@@ -113,21 +113,23 @@ def measure_workload(
 ) -> list[Measurement]:
     """The metrics of a workload: sums over its pods."""
     sets = {podset.role: podset for podset in expand_spec(workload.kind, bytes(workload.spec)).podsets}
-    found = []
+    measurements = []
     for type in types:
         if type == "RUNNING_POD_COUNT":
-            found.append(Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times)))
+            measurements.append(
+                Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times))
+            )
         elif held := _ALLOCATED.get(type):
             sums = (
                 (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at))) for at in times
             )
-            found.append(Measurement(type, tuple(sums)))
+            measurements.append(Measurement(type, tuple(sums)))
         elif used := _USED.get(type):
             series = [telemetry.of(pod.id) for pod in pods]
-            found.append(Measurement(type, _added(series, used, times)))
+            measurements.append(Measurement(type, _added(series, used, times)))
         else:
-            found.append(Measurement(type, is_known=False))
-    return found
+            measurements.append(Measurement(type, is_known=False))
+    return measurements
 
 
 def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry) -> list[Measurement]:
@@ -148,12 +150,12 @@ def _added(
     series: Sequence[Series], take: Callable[[Series, Millis], float | None], times: Sequence[Millis]
 ) -> tuple[tuple[Millis, float], ...]:
     """The sum over all series with a value, for each time; times without a value are left out."""
-    found = []
+    sums = []
     for at in times:
         values = [value for each in series if (value := take(each, at)) is not None]
         if values:
-            found.append((at, sum(values)))
-    return tuple(found)
+            sums.append((at, sum(values)))
+    return tuple(sums)
 
 
 def measure_node(
@@ -166,34 +168,34 @@ def measure_node(
         "CPU_UTILIZATION": ("CPU_USAGE_CORES", node.cpu_milli / 1000),
         "CPU_MEMORY_UTILIZATION": ("CPU_MEMORY_USAGE_BYTES", float(node.memory_bytes)),
     }
-    found: list[Measurement] = []
+    measurements: list[Measurement] = []
     for type in types:
         if type in ("GPU_ALLOCATION_PER_GPU", "GPU_MEMORY_ALLOCATION_BYTES_PER_GPU"):
-            found += _per_device(node, pods, type, times)
+            measurements += _per_device(node, pods, type, times)
             continue
         plain, whole = sizes.get(type, (type, 1.0))
         if plain not in _USED:
-            found.append(Measurement(type, is_known=False))
+            measurements.append(Measurement(type, is_known=False))
             continue
         values = _added(series, _USED[plain], times)
         share = 100.0 / whole if type in sizes and whole else 1.0
-        found.append(Measurement(type, tuple((at, value * share) for at, value in values)))
-    return found
+        measurements.append(Measurement(type, tuple((at, value * share) for at, value in values)))
+    return measurements
 
 
 def _per_device(node: Node, pods: Sequence[Pod], type: str, times: Sequence[Millis]) -> list[Measurement]:
-    found = []
+    measurements = []
     for device in node.gpus:
         whole = 1.0 if type == "GPU_ALLOCATION_PER_GPU" else float(device.memory_mib * _MEBIBYTE)
         holders = [pod for pod in pods if device.index in pod.gpu_devices]
         shares = ((at, sum(pod.gpu_thousandths for pod in holders if pod.exists_at(at))) for at in times)
         values = tuple((at, whole * share / 1000) for at, share in shares)
-        found.append(Measurement(type, values, {"gpu": str(device.index)}))
-    return found
+        measurements.append(Measurement(type, values, {"gpu": str(device.index)}))
+    return measurements
 
 
 async def load_node_pods(context: Context, node: Node, span: Span) -> list[Pod]:
     where = (Where("node", Comparison.EQUAL, node.name), Where("created_at", Comparison.AT_MOST, span.end))
     query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
-    found: list[Pod] = await context.store.find(query)
-    return [pod for pod in found if pod.completed_at is None or pod.completed_at >= span.start]
+    pods: list[Pod] = await context.store.find(query)
+    return [pod for pod in pods if pod.completed_at is None or pod.completed_at >= span.start]

@@ -112,10 +112,10 @@ async def load_owner_pods(context: Context, owner: Department, span: Span, pool:
     ids = [owner.id] if isinstance(owner, Project) else [one.id for one in projects if one.department_id == owner.id]
     where = (Where("project_id", Comparison.ONE_OF, ids), Where("created_at", Comparison.AT_MOST, span.end))
     query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_MAX_PODS)
-    found: list[Pod] = await context.store.find(query) if ids else []
+    pods: list[Pod] = await context.store.find(query) if ids else []
     return [
         pod
-        for pod in found
+        for pod in pods
         if (pod.completed_at is None or pod.completed_at >= span.start) and pool in ("", pod.node_pool)
     ]
 
@@ -123,16 +123,16 @@ async def load_owner_pods(context: Context, owner: Department, span: Span, pool:
 def measure_owner(
     owner: Department, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], pool: str
 ) -> list[Measurement]:
-    found = []
+    measurements = []
     for type in types:
         if held := _OVER_TIME_ALLOCATED.get(type):
             sums = ((at, sum(held(pod) for pod in pods if pod.exists_at(at))) for at in times)
-            found.append(Measurement(type, tuple(sums)))
+            measurements.append(Measurement(type, tuple(sums)))
         elif type in _OVER_TIME_QUOTAS:
             granted = [quota for quota in owner.resources if pool in ("", quota.node_pool_name)]
             parts = [_QUOTAS[_OVER_TIME_QUOTAS[type]](quota) for quota in granted]
             known = [part for part in parts if part is not None]
-            found.append(Measurement(type, tuple((at, sum(known)) for at in times) if known else ()))
+            measurements.append(Measurement(type, tuple((at, sum(known)) for at in times) if known else ()))
         else:
-            found.append(Measurement(type, is_known=False))
-    return found
+            measurements.append(Measurement(type, is_known=False))
+    return measurements

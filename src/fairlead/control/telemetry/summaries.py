@@ -63,10 +63,10 @@ async def count_workloads(context: Context, caller: Caller, question: WorkloadQu
         where.append(Where("department_id", Comparison.EQUAL, question.department_id))
     if question.phases:
         where.append(Where("phase", Comparison.ONE_OF, question.phases))
-    found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=tuple(where)))
-    pods = await load_live_pods(context, found)
+    workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=tuple(where)))
+    pods = await load_live_pods(context, workloads)
     sums: Sums = {}
-    for workload in found:
+    for workload in workloads:
         pools = tuple(sorted({pod.node_pool for pod in pods.get(workload.id, ()) if pod.node_pool}))
         if question.node_pool and question.node_pool not in (pools or workload.node_pools):
             continue
@@ -84,8 +84,8 @@ def _wait_of(workload: Workload, now: Millis) -> str:
     """The bucket of a workload's pending time: `0-60`, …, `86400-`."""
     waited = (workload.pending_time + max(0, now - workload.phase_updated_at)) // 1000
     bounds = (0, *_WAITS)
-    place = sum(waited >= bound for bound in _WAITS)
-    return f"{bounds[place]}-{bounds[place + 1] if place < len(_WAITS) else ''}"
+    bucket = sum(waited >= bound for bound in _WAITS)
+    return f"{bounds[bucket]}-{bounds[bucket + 1] if bucket < len(_WAITS) else ''}"
 
 
 #: Capacity and allocation of a node.
@@ -141,6 +141,6 @@ def _used(type: str, node: Node, pods: list[Pod], telemetry: Telemetry | None, n
         return None
     ids = [pod.id for pod in pods] if node.declared else [node_key(node.name)]
     series = [telemetry.of(id) for id in ids]
-    found = [each.cores(now) if type == "USED_CPU_CORES" else each.memory(now) for each in series]
-    values = [value for value in found if value is not None]
+    measured = [each.cores(now) if type == "USED_CPU_CORES" else each.memory(now) for each in series]
+    values = [value for value in measured if value is not None]
     return sum(values) if values or node.declared else None

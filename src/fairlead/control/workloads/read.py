@@ -96,10 +96,10 @@ async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dic
         return {}
     where = (Where("is_active", Comparison.EQUAL, 1), Where("workload_id", Comparison.ONE_OF, ids))
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=where))
-    found: dict[str, list[Pod]] = {}
+    by_workload: dict[str, list[Pod]] = {}
     for pod in pods:
-        found.setdefault(pod.workload_id, []).append(pod)
-    return found
+        by_workload.setdefault(pod.workload_id, []).append(pod)
+    return by_workload
 
 
 async def load_workload_pods(context: Context, caller: Caller, workload_id: str, request: ListRequest) -> Page[Pod]:
@@ -133,8 +133,8 @@ async def load_workloads_of(context: Context, pods: Iterable[Pod]) -> dict[str, 
     if not ids:
         return {}
     where = (Where("id", Comparison.ONE_OF, ids),)
-    found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where))
-    return {workload.id: workload for workload in found}
+    workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where))
+    return {workload.id: workload for workload in workloads}
 
 
 async def load_events(
@@ -181,10 +181,10 @@ async def load_changes(
     if len(events) < _CHANGES_AT_ONCE:
         through = max(through, newest_revision)
     newest = {event.subject_id: event for event in events}
-    found: list[Workload] = await context.store.find(
+    workloads: list[Workload] = await context.store.find(
         Query(collection=WORKLOADS, where=(Where("id", Comparison.ONE_OF, list(newest)),))
     )
-    records = {workload.id: workload for workload in found}
+    records = {workload.id: workload for workload in workloads}
     ordered = sorted(newest.values(), key=lambda event: event.revision)
     return through, [(event, records.get(event.subject_id)) for event in ordered]
 

@@ -20,12 +20,12 @@ _SOURCES = "datasources"
 
 def _named(assets: Plain) -> list[tuple[str, str, tuple[str, ...]]]:
     """(path, id, allowed kinds) of every asset that a template names."""
-    found: list[tuple[str, str, tuple[str, ...]]] = []
-    found += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
+    named: list[tuple[str, str, tuple[str, ...]]] = []
+    named += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
     for number, source in enumerate(assets.get(_SOURCES) or ()):
         kinds = (source["kind"],) if source.get("kind") else DATA_SOURCES
-        found.append((f"assets.{_SOURCES}[{number}]", str(source["id"]), kinds))
-    return found
+        named.append((f"assets.{_SOURCES}[{number}]", str(source["id"]), kinds))
+    return named
 
 
 async def load_members(context: Context, assets: Plain, usable: Collection[str]) -> Plain:

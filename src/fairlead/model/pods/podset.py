@@ -169,7 +169,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, str]]:
     """The longest names that are made from the workload's name in its first ten runs: (what would have the name, name).
     These are pods that are hosts, their services, and values of their labels."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for podset in podsets:
         if not podset.addressed:
             continue
@@ -182,12 +182,12 @@ def longest_names(podsets: Iterable[PodSet], workload: str) -> list[tuple[str, s
             "index": str(last),
             "ordinal": str(last + podset.offset),
         }
-        found.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
+        names.setdefault(fill(podset.naming, values), f"a pod ({podset.role})")
         if podset.container.fields.ports or podset.container.fields.exposed_urls:
-            found.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
+            names.setdefault(f"{workload}{podset.infix}", f"a service ({podset.role})")
         for label, template in podset.labels.items():
-            found.setdefault(fill(template, values), f"the value of label {label}")
-    return [(what, name) for name, what in found.items()]
+            names.setdefault(fill(template, values), f"the value of label {label}")
+    return [(what, name) for name, what in names.items()]
 
 
 class PodSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -172,36 +172,36 @@ def autoscaling_violations(scaling: Maybe[Autoscaling], path: str) -> list[Viola
     if not isinstance(scaling, Autoscaling):
         return []
     least, most = _bounds(scaling)
-    found = []
+    broken = []
     if most < least:
-        found.append(Violation(f"{path}.maxReplicas", f"is {most}, below minReplicas, which is {least}"))
+        broken.append(Violation(f"{path}.maxReplicas", f"is {most}, below minReplicas, which is {least}"))
     for name, number in (
         ("initialReplicas", scaling.initial_replicas),
         ("activationReplicas", scaling.activation_replicas),
     ):
         if value_or(number, 0) > most:
-            found.append(Violation(f"{path}.{name}", f"is {number}, above maxReplicas, which is {most}"))
-    return found + _metric_violations(scaling, path, least, most)
+            broken.append(Violation(f"{path}.{name}", f"is {number}, above maxReplicas, which is {most}"))
+    return broken + _metric_violations(scaling, path, least, most)
 
 
 def _metric_violations(scaling: Autoscaling, path: str, least: int, most: int) -> list[Violation]:
-    found = []
+    broken = []
     metric, threshold = value_or(scaling.metric, None), value_or(scaling.metric_threshold, None)
     if metric is None:
         if least < most and (least, most) != (0, 1):
             details = f"is missing; it must be given when minReplicas ({least}) is below maxReplicas ({most})"
-            found.append(Violation(f"{path}.metric", details))
-        return found
+            broken.append(Violation(f"{path}.metric", details))
+        return broken
     if metric not in set(Measure):
         details = f"is {metric}; supported metrics are {', '.join(Measure)}"
-        found.append(Violation(f"{path}.metric", details))
+        broken.append(Violation(f"{path}.metric", details))
     elif metric == Measure.LATENCY and least == 0:
         details = (
             "is latency, which cannot be measured while no pod runs; with minReplicas 0 use concurrency or throughput"
         )
-        found.append(Violation(f"{path}.metric", details))
+        broken.append(Violation(f"{path}.metric", details))
     if threshold is None:
-        found.append(Violation(f"{path}.metricThreshold", "is missing; metric needs it"))
+        broken.append(Violation(f"{path}.metricThreshold", "is missing; metric needs it"))
     elif threshold < 1:
-        found.append(Violation(f"{path}.metricThreshold", f"is {threshold}; it must be at least 1"))
-    return found
+        broken.append(Violation(f"{path}.metricThreshold", f"is {threshold}; it must be at least 1"))
+    return broken

@@ -187,20 +187,20 @@ def _bare(hint: Hint) -> tuple[msgspec.inspect.Type, bool, dict[str, Json], bool
     origin = get_origin(hint)
     if origin is Annotated:
         annotated, *metadata = get_args(hint)
-        shape, nullable, words, quantity = _bare(annotated)
+        shape, nullable, keywords, quantity = _bare(annotated)
         for meta in metadata:
             if isinstance(meta, Meta):
                 shape = _bounded(shape, meta)
-                words = {**words, **(meta.extra_json_schema or {})}
+                keywords = {**keywords, **(meta.extra_json_schema or {})}
                 quantity = quantity or bool((meta.extra or {}).get("quantity"))
-        return shape, nullable, words, quantity
+        return shape, nullable, keywords, quantity
     if origin is Union or origin is UnionType:
         given = [member for member in get_args(hint) if member not in (NoneType, UnsetType)]
         members = [_bare(member) for member in given]
         # The only union in the declarations is int | float.
         chosen = next((m for m in members if isinstance(m[0], msgspec.inspect.FloatType)), members[0])
-        words = {key: value for member in members for key, value in member[2].items()}
-        return chosen[0], NoneType in get_args(hint), words, any(member[3] for member in members)
+        keywords = {key: value for member in members for key, value in member[2].items()}
+        return chosen[0], NoneType in get_args(hint), keywords, any(member[3] for member in members)
     return _shape(hint, origin), False, {}, False
 
 
@@ -245,13 +245,13 @@ def _hints(struct: Struct) -> dict[str, Hint]:
     """The annotations of the members. They are read as they are, because evaluating them with everything below took
     half the time of a short command."""
     plain = get_origin(struct) or struct
-    found: dict[str, Hint] = {}
+    hints: dict[str, Hint] = {}
     for parent in reversed(plain.__mro__):
-        found.update(get_annotations(parent))
+        hints.update(get_annotations(parent))
     known: dict[Hint, Hint] = {}
     for generic in (struct, *getattr(plain, "__orig_bases__", ())):
         known.update(zip(getattr(get_origin(generic), "__parameters__", ()), get_args(generic), strict=False))
-    return {name: _filled(hint, known) for name, hint in found.items()} if known else found
+    return {name: _filled(hint, known) for name, hint in hints.items()} if known else hints
 
 
 def _filled(hint: Any, known: dict[Hint, Hint]) -> Hint:
@@ -276,12 +276,12 @@ def fields_of(struct: Struct) -> tuple[Field, ...]:
 
 
 def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
-    kind, nullable, words, quantity = _bare(hint)
+    kind, nullable, keywords, quantity = _bare(hint)
     item: msgspec.inspect.Type | None = None
     item_nullable = False
     if isinstance(kind, msgspec.inspect.VarTupleType):
-        item, item_nullable, item_words, _ = _bare(_item_of(hint))
-        words = {**words, "items": item_words} if item_words else words
+        item, item_nullable, item_keywords, _ = _bare(_item_of(hint))
+        keywords = {**keywords, "items": item_keywords} if item_keywords else keywords
     inner = item or kind
     return Field(
         attribute=name,
@@ -290,7 +290,7 @@ def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
         required=required,
         nullable=nullable,
         shape=kind,
-        schema=words,
+        schema=keywords,
         is_quantity=quantity,
         struct=inner.cls if isinstance(inner, msgspec.inspect.StructType) else None,
         is_list=item is not None,

@@ -13,7 +13,7 @@ _PREFIX = re.compile(r"[a-z][a-z0-9-]*\Z")
 
 def name_violations(name: str, as_prefix: bool, path: str = "name") -> list[Violation]:
     """Every reason why a workload cannot have this name."""
-    found = []
+    broken = []
     if as_prefix:
         longest, shape = LONGEST_NAME - SUFFIX_LENGTH - 1, _PREFIX
         ending = "lower-case letters, digits and hyphens are allowed; start with a letter"
@@ -24,9 +24,9 @@ def name_violations(name: str, as_prefix: bool, path: str = "name") -> list[Viol
         return [Violation(path, "is empty; it must be given")]
     if len(name) > longest:
         room = f" together with the hyphen and {SUFFIX_LENGTH} characters that follow a prefix" if as_prefix else ""
-        found.append(
+        broken.append(
             Violation(path, f"has {len(name)} characters; at most {longest} are allowed, to fit {LONGEST_NAME}{room}")
         )
     if not shape.match(name):
-        found.append(Violation(path, f"is '{name[:80]}'; {ending}"))
-    return found
+        broken.append(Violation(path, f"is '{name[:80]}'; {ending}"))
+    return broken

@@ -62,9 +62,9 @@ def references(spec: msgspec.Struct, path: str = "spec") -> Iterator[NamedRefere
 def pod_references(container: PodContainer) -> Iterator[NamedReference]:
     """Everything that a pod names: its variables, then its other fields."""
     for variable in container.environment:
-        found = variable_reference(variable)
-        if found is not None:
-            yield found
+        reference = variable_reference(variable)
+        if reference is not None:
+            yield reference
     yield from _walk(RunFields, container.fields, "", by_key=True)
 
 

@@ -56,9 +56,9 @@ Violations = Iterator[tuple[str, str, str]]
 
 def violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     """Every broken rule in the struct and below it; excluded items are not checked."""
-    found: list[Violation] = []
-    _check(spec, path, found, is_item=False)
-    return found
+    broken: list[Violation] = []
+    _check(spec, path, broken, is_item=False)
+    return broken
 
 
 @cache
@@ -71,34 +71,34 @@ def _plan(struct: Struct) -> tuple[tuple[str, str, bool, bool, bool, bool], ...]
     )
 
 
-def _check(struct: msgspec.Struct, path: str, found: list[Violation], is_item: bool) -> None:
+def _check(struct: msgspec.Struct, path: str, broken: list[Violation], is_item: bool) -> None:
     cls = struct.__class__
     for attribute, rest, mandatory, quantity, is_struct, is_list in _plan(cls):
         value = getattr(struct, attribute)
         if value is UNSET or value is None:
             if mandatory:
                 instead = "the item is left out" if is_item else ""
-                found.append(Violation(f"{path}.{rest}", "is missing; it must be given", instead))
+                broken.append(Violation(f"{path}.{rest}", "is missing; it must be given", instead))
         elif is_struct:
-            _check(value, f"{path}.{rest}", found, is_item=False)
+            _check(value, f"{path}.{rest}", broken, is_item=False)
         elif is_list:
             for number, item in enumerate(value):
                 if item is not None and getattr(item, "exclude", None) is not True:
-                    _check(item, f"{path}.{rest}[{number}]", found, is_item=True)
+                    _check(item, f"{path}.{rest}[{number}]", broken, is_item=True)
         elif quantity:
-            _check_quantity(value, f"{path}.{rest}", found)
+            _check_quantity(value, f"{path}.{rest}", broken)
     rule = _RULES.get(cls)
     if rule is not None:
-        found.extend(
+        broken.extend(
             Violation(f"{path}.{name}" if name else path, details, instead) for name, details, instead in rule(struct)
         )
 
 
-def _check_quantity(value: str, path: str, found: list[Violation]) -> None:
+def _check_quantity(value: str, path: str, broken: list[Violation]) -> None:
     try:
         parse(value)
     except BadQuantity as bad:
-        found.append(Violation(path, str(bad)))
+        broken.append(Violation(path, str(bad)))
 
 
 def _is_quantity(value: object) -> bool:
@@ -293,15 +293,15 @@ _RULES: dict[type, Callable[[Any], Violations]] = {
 
 def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     """Commands that cannot be split into words."""
-    found = []
+    broken = []
     for rest in ("command", "args"):
         text = getattr(spec, rest)
         if isinstance(text, str):
             try:
                 split_words(text)
             except ValueError:
-                found.append(Violation(f"{path}.{rest}", "has an unclosed quote; quote it as for a shell"))
-    return found
+                broken.append(Violation(f"{path}.{rest}", "has an unclosed quote; quote it as for a shell"))
+    return broken
 
 
 def priority_violations(spec: Any, path: str) -> list[Violation]:

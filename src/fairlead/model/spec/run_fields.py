@@ -69,14 +69,14 @@ AROUND = frozenset(
 
 def run_violations(spec: RunFields, path: str) -> list[Violation]:
     """The rules between these members."""
-    found = command_violations(spec, path) + priority_violations(spec, path)
+    broken = command_violations(spec, path) + priority_violations(spec, path)
     for rest, value in (
         ("backoffLimit", spec.backoff_limit),
         ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
         ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
     ):
         if isinstance(value, int) and not 0 <= value <= MAX_SECONDS:
-            found.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {MAX_SECONDS}"))
+            broken.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {MAX_SECONDS}"))
     if spec.tty is True and spec.stdin is not True:
-        found.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
-    return found
+        broken.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
+    return broken
