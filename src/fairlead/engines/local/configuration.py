@@ -21,7 +21,7 @@ from fairlead.model.records.organization import Node
 
 
 class LocalOptions(Protocol):
-    """What is asked of the application's settings."""
+    """The settings of the application that this engine reads."""
 
     @property
     def data_dir(self) -> Path: ...

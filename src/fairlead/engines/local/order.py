@@ -224,10 +224,10 @@ class NetworkPlan(NamedTuple):
 
 
 class ReadinessCheck(NamedTuple):
-    """How the pod is asked whether it is ready. Times are in seconds."""
+    """The readiness probe. Times are in seconds."""
 
     port: int
-    #: Whether it is asked by HTTP; otherwise a connection is answer enough.
+    #: Whether it is an HTTP request; otherwise a connection is enough.
     is_http: bool = False
     is_tls: bool = False
     path: str = "/"

@@ -135,7 +135,7 @@ class ReadinessProbe(_Fields, frozen=True, kw_only=True):
 
     @property
     def port(self) -> int | None:
-        """The port that is asked; None for a probe that does not say what to ask."""
+        """The port that is probed; None if the probe names none."""
         if self.handler is None:
             return None
         asked = self.handler.http_get or self.handler.tcp_socket

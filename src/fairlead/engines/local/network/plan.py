@@ -205,7 +205,7 @@ class PodNetworks:
             network_bridge.remove_unused(links)
 
     def remarks(self, container: PodContainer, *, is_addressed: bool = False) -> list[tuple[str, str]]:
-        """What a pod that serves has less of here than on a cluster, as (field, what)."""
+        """What works less well for a pod that serves than on a cluster, as (field, what)."""
         fields = container.fields
         field = "ports" if fields.ports else "exposedUrls" if fields.exposed_urls else ""
         if not field or fields.security.host_network:

@@ -15,7 +15,7 @@ from fairlead.model.pods.container_fields import OfferedPort
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.spec.rules import NODE_PORTS
 
-#: A port of `NODE_PORTS`, from which one is taken where none is asked for.
+#: A port of `NODE_PORTS`, one of which is chosen if the spec names none.
 NODE_PORT = "NodePort"
 #: The ports of services that only workloads of this machine reach: at its loopback, and at its end of the pods' bridge.
 INSIDE_PORTS = range(29_000, 30_000)

@@ -67,7 +67,7 @@ class PodStorage:
         return {volume.at: volume.files for volume in mounts if volume.kind == "memory" and volume.files is not None}
 
     async def load(self, pod: PodSpec) -> Supplies:
-        """What the pod's volumes and its image are got with; nothing is asked for where nothing is named."""
+        """Objects for the pod's volumes and its image; nothing is loaded if the pod names none."""
         fields = pod.container.fields
         is_needed = fields.storage != NO_STORAGE or fields.image_pull_secrets
         return await self._load(pod) if is_needed else Supplies()

@@ -22,7 +22,7 @@ class VolumeUsageCheck:
         self._walk: Iterator[str] | None = None
 
     def wait(self, now: float) -> float:
-        """Seconds until it wants to be asked again."""
+        """Seconds until the next check is due."""
         return 0.0 if self._walk is not None else max(0.0, self._next - now)
 
     def check(self, now: float) -> str:
