@@ -24,7 +24,7 @@ _LONGEST_NAME = 256
 Key = tuple[str, ...]
 
 
-class Failures(msgspec.Struct):
+class SignInFailures(msgspec.Struct):
     count: int
     last_at: Millis
     blocked_until: Millis
@@ -33,7 +33,7 @@ class Failures(msgspec.Struct):
 class SignInThrottle:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._failures: dict[Key, Failures] = {}
+        self._failures: dict[Key, SignInFailures] = {}
 
     def check(self, type: str, name: str, address: str) -> None:
         """Raise `TooMuch` while the account or the address has to wait."""
@@ -51,7 +51,7 @@ class SignInThrottle:
             count = 1 if before is None or now - before.last_at > FORGET else before.count + 1
             # A shift by more than this would only be cut down to the largest delay again.
             delay = min(FIRST_DELAY << min(count - free - 1, 10), MAX_DELAY) if count > free else 0
-            self._failures[key] = Failures(count, now, now + delay)
+            self._failures[key] = SignInFailures(count, now, now + delay)
         while len(self._failures) > MAX_REMEMBERED:
             del self._failures[next(iter(self._failures))]
 
