@@ -30,6 +30,7 @@ from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
+from fairlead.api.server.connections import limits_of_process, make_protocol
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.metrics import Sample, loop_samples
@@ -303,7 +304,7 @@ def _loop_samples(machine: Host | None) -> list[Sample]:
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http="httptools",
+        http=make_protocol(limits_of_process()),
         # Sessions upgrade by themselves; otherwise uvicorn would load a WebSocket library.
         ws="none",
         lifespan="off",

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import uvicorn
 
 from fairlead.api.application import RequestLimits, make_application
+from fairlead.api.server.connections import ConnectionLimits, make_protocol
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
@@ -80,10 +81,17 @@ class Answer:
 class ApiServer:
     """One server. Use it as a context manager."""
 
-    def __init__(self, folder: Path, limits: RequestLimits | None = None, token_seconds: int = 86_400) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limits: RequestLimits | None = None,
+        token_seconds: int = 86_400,
+        connections: ConnectionLimits | None = None,
+    ) -> None:
         self.folder = folder
         self.limits = limits
         self.token_seconds = token_seconds
+        self.connections = connections or ConnectionLimits()
         self.clock = FixedClock()
         self.sessions = RecordedOutput()
         self.token = ""
@@ -129,7 +137,13 @@ class ApiServer:
         self.accounts = Authenticator(self.context, signer)
         application = make_application(self.context, self.accounts, self.limits)
         self._server = uvicorn.Server(
-            uvicorn.Config(application, lifespan="off", log_config=None, http="httptools", timeout_graceful_shutdown=1)
+            uvicorn.Config(
+                application,
+                lifespan="off",
+                log_config=None,
+                http=make_protocol(self.connections),
+                timeout_graceful_shutdown=1,
+            )
         )
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))

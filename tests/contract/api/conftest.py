@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.api.application import RequestLimits
+from fairlead.api.server.connections import ConnectionLimits
 from tests.contract.api.api_server import ApiServer
 
 
@@ -20,9 +21,14 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 def make_api(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
     with ExitStack() as stack:
 
-        def make(name: str = "own", limits: RequestLimits | None = None, token_seconds: int = 86_400) -> ApiServer:
+        def make(
+            name: str = "own",
+            limits: RequestLimits | None = None,
+            token_seconds: int = 86_400,
+            connections: ConnectionLimits | None = None,
+        ) -> ApiServer:
             folder = tmp_path / name
             folder.mkdir()
-            return stack.enter_context(ApiServer(folder, limits, token_seconds))
+            return stack.enter_context(ApiServer(folder, limits, token_seconds, connections))
 
         yield make

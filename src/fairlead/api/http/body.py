@@ -51,6 +51,8 @@ async def read_body(request: Request, content_type: str) -> bytes:
         chunks, size = [body], len(body)
         while message.get("more_body") and size <= limit:
             message = await request.receive()
+            if message["type"] == "http.disconnect":
+                raise HttpError(400, "The connection was closed before the end of the body")
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
         body = b"".join(chunks)
