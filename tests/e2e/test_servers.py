@@ -191,7 +191,7 @@ def test_the_command_line_knows_its_own_machines_server_by_its_certificate(tmp_p
             assert inside.code == 0, inside.err
             url = json.loads((data / "server.json").read_text())["url"]
             outside = Caller(tmp_path / "nothing")("list", FAIRLEAD_URL=url)
-            assert "No safe connection" in outside.err
+            assert "No secure connection" in outside.err
         finally:
             server.terminate()
 
@@ -200,7 +200,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused(make_server: Callable
     first = make_server("--personal")
     port = first.url.rpartition(":")[2]
     said = start_and_fail("--port", port, "--data-dir", str(tmp_path / "fixed"))
-    assert f"Port {port}" in said
+    assert f"port {port} of" in said
 
 
 def test_a_server_that_is_told_to_end_leaves_no_trace_of_being_there(make_server: Callable[..., Server]) -> None:
