@@ -244,7 +244,7 @@ def test_everything_that_is_wrong_is_said_at_once(server: Server) -> None:
 
 def test_names_of_pods_must_fit(server: Server) -> None:
     long = "a" * 62
-    assert "would be named" in submit(server, long, leader=program(SLEEP)).json["details"]
+    assert "would be" in submit(server, long, leader=program(SLEEP)).json["details"]
     workload_id = serve(server, "b" * 60, leader=program(SLEEP), replicas=0)
     assert scale(server, workload_id, 1000).status == 400
     delete(server, workload_id)

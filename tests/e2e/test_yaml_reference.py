@@ -20,7 +20,7 @@ NO_COMMAND = "on the host runtime an image's entry point is not known"
 AS_THEY_ARE = {
     "arguments": ("Failed", "cannot run 'start-notebook.sh'"),
     "command": ("Failed", "cannot run 'start-notebook.sh'"),
-    "extended-resources": ("Pending", "ext/a: 5 asked"),
+    "extended-resources": ("Pending", "asks for 5 ext/a"),
 }
 #: Snippets that this machine refuses whatever they run, and the one that would fetch a large repository.
 NOT_RUN = {*AS_THEY_ARE, "git-sync"}
