@@ -105,7 +105,7 @@ def test_the_command_line_submits_updates_and_deletes(server: Server) -> None:
     assert "by-hand" in fairlead.ok("inference", "describe", "by-hand")
     fairlead.ok("inference", "logs", "by-hand")
     nothing = fairlead("inference", "update", "by-hand")
-    assert (nothing.code, "Nothing is to be changed" in nothing.err) == (2, True)
+    assert (nothing.code, "Nothing to change" in nothing.err) == (2, True)
     refused = fairlead("inference", "update", "by-hand", "--max-replicas", "3")
     assert (refused.code, "autoscaling.metric" in refused.err) == (1, True), refused
     fairlead.ok("inference", "delete", "by-hand")
