@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 UV = next((str(path) for path in (ROOT / ".tools/uv", ROOT / ".tools/bin/uv") if path.exists()), "uv")
-FOLDERS = ("src", "docs", "scripts", "examples", "deploy")
+FOLDERS = ("src", "docs", "scripts", "examples", "deploy", "tests/field_proofs")
 FILES = ("*.toml", "*.md", "*.py", "LICENSE", "build/mermaid-*.js")
 #: What a clone does not have.
 MADE = ("__pycache__", "generated", "kinds.json")

@@ -95,6 +95,9 @@ class Http2Conversation:
         authority = value_of(request.headers, b"host")
         first = [(b":method", request.method), (b":scheme", b"http"), (b":path", request.target)]
         kept = [(name, value) for name, value in headers if name not in _OURS]
+        if value_of(request.headers, b"te") == b"trailers":
+            # Hop-by-hop, but servers of gRPC refuse calls without it.
+            kept.append((b"te", b"trailers"))
         return [*first, (b":authority", authority), *kept]
 
     async def _forward(
