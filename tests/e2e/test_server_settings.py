@@ -73,7 +73,7 @@ def test_personal_mode_is_refused_for_the_folder_of_a_shared_server(fairlead: Ca
 def test_personal_mode_is_refused_where_more_than_the_owner_has_an_account(fairlead: Caller) -> None:
     fairlead.ok("server", "start")
     created = fairlead("user", "create", "ann@lab.example")
-    assert "This server is personal" in created.err
+    assert "in personal mode" in created.err
     assert "fairlead server restart -- --shared" in created.err
     fairlead.ok("server", "stop")
     refused = fairlead("server", "start")
