@@ -167,9 +167,11 @@ def _prepare(order: LaunchOrder, streams: tuple[int, int, int], enter: Callable[
     syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(137)
-    # Python ignores these, and exec keeps what is ignored; those with handlers go back by themselves.
-    for number in (signal.SIGPIPE, signal.SIGXFSZ):
-        signal.signal(number, signal.SIG_DFL)
+    # Exec keeps what is ignored: Python ignores some signals, and nohup, under which the server may run, another. Those
+    # with handlers go back by themselves.
+    for number in signal.valid_signals():
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _enter_directory(command: CommandLine) -> None:
