@@ -53,7 +53,9 @@ LINK = re.compile(
 
 def main() -> int:
     stage(load_mermaid(ROOT / "build" / f"mermaid-{Path(MERMAID).stem}.js"))
-    shutil.rmtree(SITE, ignore_errors=True)
+    # A build that was killed leaves a cache in which pages are missing.
+    for made in (SITE, ROOT / ".cache"):
+        shutil.rmtree(made, ignore_errors=True)
     command = [sys.executable, "-m", "zensical", "build", "--strict"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
