@@ -33,7 +33,7 @@ def render_page() -> str:
         if not kind.letter:
             continue
         lines += [f"## {kind.resource}", ""]
-        for older, letter in kind.resources_before:
+        for older, letter in kind.older_resources:
             lines += [f"`kind: {older}` is read as this kind, with the fields of {LETTERS[letter]}.", ""]
         lines += ["| field | type | REST | flags | default | meaning |", "|---|---|---|---|---|---|"]
         known = explain_all(kind)

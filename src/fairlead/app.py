@@ -171,12 +171,12 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
-    machine = None if settings.api_only else _make_machine(settings, context, url, proxied)
+    machine = None if settings.api_only else _make_engine_host(settings, context, url, proxied)
     await ensure_defaults(context, "" if settings.api_only else settings.engine)
     cluster = context.directory.cluster
     if await ensure_accounts(context, settings.data_dir, cluster.id):
         await _share_keys(settings)
-    _settle_mode(settings, context)
+    _check_and_record_mode(settings, context)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
@@ -235,7 +235,7 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
     return context
 
 
-def _settle_mode(settings: ServerSettings, context: Context) -> None:
+def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:
     """Check the mode against who has an account here, and remember it with the flags."""
     users = (user for user in context.directory.users.values() if user.type == "user" and user.name != ADMINISTRATOR)
     check_mode(settings, sorted(user.name for user in users))
@@ -243,7 +243,7 @@ def _settle_mode(settings: ServerSettings, context: Context) -> None:
         log.warning(changed)
 
 
-def _make_machine(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> Host:
+def _make_engine_host(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> Host:
     """Create the engine and its host. The engine loads what pods refer to; the context gets the engine's sessions."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
@@ -270,8 +270,10 @@ def _make_machine(settings: ServerSettings, context: Context, url: str, proxied:
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = cluster.away
-    placing = ClusterDriver(context, cluster)
-    return EngineHost(**shared, driver=placing, sessions=cluster, objects=cluster.customs, can_stand_by=True)
+    objects = cluster.workload_objects
+    return EngineHost(
+        **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True
+    )
 
 
 async def _share_keys(settings: ServerSettings) -> None:

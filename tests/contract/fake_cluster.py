@@ -213,22 +213,22 @@ class ClusterHarness:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self.engine = KubernetesEngine(cluster, lambda: "c")
-        self._wish: WorkloadOrder | None = None
+        self._desired: WorkloadOrder | None = None
         self._news = asyncio.Event()
         self.report = WorkloadReport(workload_id="w")
         #: All that was reported.
         self.reports: list[WorkloadReport] = []
 
-    async def wish(self, wish: DesiredWorkload | DeleteWorkload) -> None:
-        self._wish = wish if isinstance(wish, DeleteWorkload) else ApplyWorkload(wish)
-        await self.engine.apply((self._wish,))
+    async def set_desired(self, wish: DesiredWorkload | DeleteWorkload) -> None:
+        self._desired = wish if isinstance(wish, DeleteWorkload) else ApplyWorkload(wish)
+        await self.engine.apply((self._desired,))
 
     async def look(self) -> None:
         reports = [one for one in await self.engine.observe() if isinstance(one, WorkloadReport)]
         if reports:
             self.reports += reports
             self.report = reports[-1]
-            await self.engine.apply((self._wish,) if self._wish else ())
+            await self.engine.apply((self._desired,) if self._desired else ())
 
     async def until(self, condition: Condition) -> None:
         while not condition():

@@ -18,7 +18,7 @@ from fairlead.engines.kubernetes.client.connection import connect
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.model.errors import Refused
 
@@ -416,7 +416,7 @@ SCHEDULED = {"message": "assigned to n", "reason": "Scheduled", "lastTimestamp":
 def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
     group = msgspec.convert({"metadata": {"name": "g"}}, objects.PodGroup)
     metadata = {"name": "p", "uid": "u", "namespace": "n", "annotations": {"pod-group-name": "g"}}
-    waits = WorkloadObjectsSeen(pods=[msgspec.convert({"metadata": metadata}, objects.Pod)], groups=[group])
+    waits = ObservedWorkload(pods=[msgspec.convert({"metadata": metadata}, objects.Pod)], groups=[group])
 
     async def listen(server: Scripted) -> list[str]:
         told = asyncio.Event()
@@ -426,7 +426,7 @@ def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: s
             async with asyncio.timeout(DEADLINE):
                 await told.wait()
             # Asked again and again, until KAI has spoken.
-            return [*said, silences.message("w", waits), silences.message("w", WorkloadObjectsSeen())]
+            return [*said, silences.message("w", waits), silences.message("w", ObservedWorkload())]
 
     server = Scripted(*(answer(200, {"items": events}) for _ in range(100)))
     first, later, last = asyncio.run(listen(server))
@@ -440,7 +440,7 @@ async def test_a_binder_that_was_asked_a_moment_ago_is_not_blamed() -> None:
     """The event is seen once; at the next look the pod is kept a place for again."""
     later = {**PIPELINED, "lastTimestamp": "2026-01-01T00:00:09Z"}
     looks = ([SCHEDULED], [SCHEDULED, later])
-    waits = WorkloadObjectsSeen(
+    waits = ObservedWorkload(
         pods=[msgspec.convert({"metadata": {"name": "p", "uid": "u", "namespace": "n"}}, objects.Pod)]
     )
     said: list[str] = []
@@ -450,5 +450,5 @@ async def test_a_binder_that_was_asked_a_moment_ago_is_not_blamed() -> None:
         silences.message("w", waits)
         await told.wait()
         said.append(silences.message("w", waits))
-        silences.message("w", WorkloadObjectsSeen())
+        silences.message("w", ObservedWorkload())
     assert said == ["KAI reserved a place for it, and waits until other pods have left: on n"]

@@ -10,7 +10,7 @@ from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.install.checks import judge_refusal
 from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work, find_overdue
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod, load_last_scheduler_event
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.model.finding import Finding
 from tests.contract.test_kubernetes_api import Answer, Scripted, answer, scenario
 
@@ -119,7 +119,7 @@ def test_a_pod_that_could_not_be_tried(message: str, want: str) -> None:
 
 @scenario
 async def test_a_request_that_the_binder_could_not_carry_out_is_told_in_its_words() -> None:
-    silence = find_unacknowledged_pod(WorkloadObjectsSeen(pods=[msgspec.convert(pod(), objects.Pod)]))
+    silence = find_unacknowledged_pod(ObservedWorkload(pods=[msgspec.convert(pod(), objects.Pod)]))
     assert silence is not None
     failed = {**BOUND_TO, "status": {"phase": "Failed", "reason": "no such volume"}}
     server = Scripted(items(), answer(200, failed))

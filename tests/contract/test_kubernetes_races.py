@@ -46,15 +46,15 @@ def attempts(cluster: Cluster) -> list[str]:
 async def test_what_is_resumed_is_not_bare_even_before_anything_of_it_is_seen() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run())
+        await harness.set_desired(run())
         await harness.until(lambda: harness.report.run == 1)
-        await harness.wish(SUSPEND)
+        await harness.set_desired(SUSPEND)
         await harness.until(lambda: harness.report.has_no_pods)
         cluster.hold(JOB, POD)
-        await harness.wish(run(number=2))
+        await harness.set_desired(run(number=2))
         await harness.look()
         assert not harness.report.has_no_pods
-        await harness.wish(SUSPEND)
+        await harness.set_desired(SUSPEND)
         await harness.until(lambda: harness.report.has_no_pods)
         assert not cluster.all(JOB)
 
@@ -65,7 +65,7 @@ async def test_what_is_removed_by_hand_while_it_is_being_made_is_made_again() ->
     ports = {"image": "i", "ports": [{"container": 80, "serviceType": "ClusterIP", "external": 80}]}
     async with ClusterHarness(cluster).open() as harness:
         cluster.gates["/services/"] = asyncio.Event()
-        await harness.wish(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
+        await harness.set_desired(run(*WORKSPACE.podsets(build(WORKSPACE.spec, ports))))
         await harness.until(lambda: harness.report.run == 1)
         [removed] = cluster.all(JOB)
         cluster.drop(JOB, "train")
@@ -81,7 +81,7 @@ async def test_what_is_removed_by_hand_while_it_is_being_made_is_made_again() ->
 async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run())
+        await harness.set_desired(run())
         await harness.until(lambda: harness.report.run == 1)
         cluster.hold(POD)
         cluster.put(POD, pod(cluster.all(JOB)[0], "old"))
@@ -97,7 +97,7 @@ async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None
 async def test_a_namespace_that_is_removed_by_hand_is_made_again_with_what_runs_in_it() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run())
+        await harness.set_desired(run())
         await harness.until(lambda: harness.report.run == 1)
         before = cluster.all(NAMESPACE)[0]
         cluster.drop(JOB, "train")
@@ -131,7 +131,7 @@ def fail(cluster: Cluster) -> None:
 
 async def start_operated(harness: ClusterHarness) -> None:
     """A job of an operator, and its two pods."""
-    await harness.wish(run(*OPERATED))
+    await harness.set_desired(run(*OPERATED))
     await harness.until(lambda: harness.cluster.all(PYTORCH))
     make_pods(harness.cluster)
     await harness.until(lambda: len(harness.report.pods) == 2)
@@ -168,7 +168,7 @@ async def test_an_end_does_not_wait_for_ever_for_a_watch_that_brings_nothing() -
     cluster = Cluster(PYTORCH)
     async with ClusterHarness(cluster).open() as harness:
         harness.engine._cache.patience = 0.2
-        await harness.wish(run(*OPERATED))
+        await harness.set_desired(run(*OPERATED))
         await harness.until(lambda: cluster.all(PYTORCH))
         cluster.hold(POD)
         make_pods(cluster)
@@ -180,7 +180,7 @@ async def test_an_end_does_not_wait_for_ever_for_a_watch_that_brings_nothing() -
 async def test_a_job_that_failed_by_itself_has_failed_when_its_pods_are_all_seen() -> None:
     cluster = Cluster(PYTORCH)
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run(*OPERATED))
+        await harness.set_desired(run(*OPERATED))
         await harness.until(lambda: cluster.all(PYTORCH))
         make_pods(cluster)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed"}})
@@ -192,7 +192,7 @@ async def test_a_job_that_failed_by_itself_has_failed_when_its_pods_are_all_seen
 async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_gone() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run(GANG))
+        await harness.set_desired(run(GANG))
         await harness.until(lambda: len(cluster.all(POD)) == 2)
         set_phase(cluster, "Succeeded")
         await harness.until(lambda: harness.report.ended is Phase.COMPLETED)
@@ -203,7 +203,7 @@ async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_go
         await harness.settle()
         assert not cluster.all(POD)
     async with ClusterHarness(cluster).open() as later:
-        await later.wish(run(GANG))
+        await later.set_desired(run(GANG))
         await later.until(lambda: later.report.ended is Phase.COMPLETED)
         await later.settle()
         assert not cluster.all(POD)
@@ -213,14 +213,14 @@ async def test_a_group_that_has_ended_well_is_not_run_again_when_its_pods_are_go
 async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run(GANG))
+        await harness.set_desired(run(GANG))
         await harness.until(lambda: len(cluster.all(POD)) == 2)
         cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
         await harness.until(lambda: attempts(cluster) == ["1", "1"])
         cluster.hold(POD_GROUP)
-        await harness.wish(SUSPEND)
+        await harness.set_desired(SUSPEND)
         await harness.until(lambda: harness.report.has_no_pods)
-        await harness.wish(run(GANG, number=2))
+        await harness.set_desired(run(GANG, number=2))
         await harness.settle()
         assert not cluster.all(POD)
         cluster.release(POD_GROUP)
@@ -231,7 +231,7 @@ async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
 async def test_a_group_that_is_removed_by_hand_is_made_again_with_its_failures_around_its_pods() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run(GANG))
+        await harness.set_desired(run(GANG))
         await harness.until(lambda: len(cluster.all(POD)) == 2)
         cluster.change(POD_GROUP, "train", {"metadata": {"annotations": {"fairlead/failures": "1"}}})
         await harness.until(lambda: attempts(cluster) == ["1", "1"])
@@ -252,7 +252,7 @@ async def test_a_group_whose_pod_got_its_place_unseen_stays_in_its_pool() -> Non
     cluster = Cluster()
     pools = ("default", "h100")
     async with ClusterHarness(cluster).open() as harness:
-        await harness.wish(run(node_pools=pools))
+        await harness.set_desired(run(node_pools=pools))
         await harness.until(lambda: cluster.all(JOB))
         waiting = pod(cluster.all(JOB)[0], "waiting", "Pending")
         waiting["metadata"]["annotations"] = {"pod-group-name": "pg"}
@@ -282,9 +282,9 @@ async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
         await start_operated(harness)
         cluster.hold(POD)
         cluster.change(POD, "train-worker-0", {"status": {"phase": "Failed", "conditions": [TAKEN]}})
-        await harness.wish(SUSPEND)
+        await harness.set_desired(SUSPEND)
         await harness.until(lambda: harness.report.has_no_pods)
-        await harness.wish(run(*OPERATED, number=2))
+        await harness.set_desired(run(*OPERATED, number=2))
         await harness.until(lambda: cluster.all(PYTORCH))
         cluster.release(POD)
         make_pods(cluster)
@@ -298,7 +298,7 @@ async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
         cluster.gates["/jobs/"] = asyncio.Event()
-        await harness.wish(run())
+        await harness.set_desired(run())
         cluster.unreachable_reason = "the API server does not answer"
         cluster.notify_away()
         await harness.look()
@@ -343,7 +343,7 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         gate = cluster.gates["/priorityclasses"] = asyncio.Event()
         await harness.engine.sync_organization(known)
         await harness.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
-        await harness.wish(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
+        await harness.set_desired(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
         await harness.settle()
         gate.set()
         await harness.until(lambda: "belongs to another Fairlead" in harness.report.retrying_because)

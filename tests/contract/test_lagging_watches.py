@@ -17,7 +17,7 @@ from fairlead.control.context import Context
 from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod as PodRecord
 from fairlead.model.records.workload import Workload
@@ -120,7 +120,7 @@ class Cluster(QuietCluster):
         if not self._is_changed:
             return ()
         self._is_changed = False
-        held = WorkloadObjectsSeen(
+        held = ObservedWorkload(
             runners=tuple(self._jobs.values()), pods=tuple(self._pods.values()), kinds=frozenset({"Job"})
         )
         return (render_report(self._id, held),)

@@ -51,7 +51,7 @@ def test_from_nothing_to_hello(fairlead: Caller) -> None:
     again = fairlead("run", "--", "echo", "again")
     assert (again.code, again.out) == (0, "again\n")
     assert "Starting" not in again.err
-    assert fairlead("server", "stop").err == "Stopped.\n"
+    assert fairlead("server", "stop").err == "Stopped. Running workloads continue.\n"
     assert fairlead("server", "status").code == exit_codes.UNREACHABLE
 
 
@@ -169,7 +169,7 @@ def test_output_comes_while_it_runs(warm: Caller) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=180)
     assert process.returncode == exit_codes.INTERRUPTED
-    assert "slow keeps running. Follow it with `fairlead logs -f slow`." in err
+    assert "slow continues without this command. Follow it with `fairlead logs -f slow`." in err
     assert json.loads(warm.ok("describe", "slow", "--json"))["phase"] == "Running"
     warm.ok("training", "delete", "slow")
 

@@ -23,7 +23,7 @@ from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 
 #: The dialect whose contradictions are resolved instead of refused.
-FORGIVEN = "rest-older"
+LENIENT_DIALECT = "rest-older"
 #: Names up to this length stay valid whatever a kind adds to them.
 _CERTAINLY_SHORT = 40
 
@@ -56,9 +56,9 @@ def admit(
     """What follows from the spec; raises Invalid with every issue."""
     spec, against = effective_spec(kind, submission.spec, policy)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
-    broken += _judged(kind.key, spec, max_completions)
+    broken += _cached_violations(kind.key, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
-    if submission.dialect == FORGIVEN:
+    if submission.dialect == LENIENT_DIALECT:
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
         issues = [ComplianceIssue(violation.path, violation.details) for violation in broken]
@@ -91,7 +91,7 @@ def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> l
 
 
 @lru_cache(maxsize=512)
-def _judged(kind_key: str, spec: Spec, max_completions: int) -> tuple[Violation, ...]:
+def _cached_violations(kind_key: str, spec: Spec, max_completions: int) -> tuple[Violation, ...]:
     """The violations of a spec. Cached, because sweeps and scripts send the same spec many times."""
     return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=max_completions)))
 

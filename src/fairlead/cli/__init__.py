@@ -1,4 +1,4 @@
 """The command line: the table of nouns, commands, flags, help.
 
-Commands talk to the server through `client`. The generator belongs to the build and may import the server's rooms.
+Commands talk to the server through `client`. The generator belongs to the build and may import the server's packages.
 """

@@ -66,7 +66,9 @@ def _render_explanations(kind: Kind) -> str:
 
 def _entry(explanation: FieldExplanation, roles: tuple[str, ...]) -> dict[str, object]:
     entry: dict[str, object] = msgspec.to_builtins(explanation)
-    engines = [(path, _told(effect, path)) for path in explanation.rest if (effect := _effect(path, roles)) is not None]
+    engines = [
+        (path, _effect_json(effect, path)) for path in explanation.rest if (effect := _effect(path, roles)) is not None
+    ]
     return entry | ({"engines": engines} if engines else {})
 
 
@@ -77,7 +79,7 @@ def _effect(path: str, roles: tuple[str, ...]) -> Effect | None:
     return EXCLUDE if inner.endswith("[].exclude") else EFFECTS.get(inner)
 
 
-def _told(effect: Effect, path: str) -> dict[str, str]:
+def _effect_json(effect: Effect, path: str) -> dict[str, str]:
     host = f"not enforced: {effect.unless}"
     if effect.is_claimed:
         host = f"{effect.host} ({effect.unless})" if effect.unless else effect.host

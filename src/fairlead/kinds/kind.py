@@ -86,9 +86,9 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     #: Its letter in `FieldInfo.yaml_kinds`; empty for kinds without workload YAML.
     letter: str = ""
     #: Older kinds of custom resources that mean this kind too, with their letters.
-    resources_before: tuple[tuple[str, str], ...] = ()
+    older_resources: tuple[tuple[str, str], ...] = ()
     #: The fields that turn a document of this kind into another kind.
-    turn: KindSwitch | None = None
+    switch: KindSwitch | None = None
     #: The words of its command: ("training",).
     command: tuple[str, ...]
     #: Further commands that mean it, each with what it sets: (member of the spec, value).

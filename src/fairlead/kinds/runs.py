@@ -13,14 +13,14 @@ from fairlead.model.pods.podset import PodContainer, RestartPolicy
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import value_or
 from fairlead.model.spec.lifecycle import AUTO_DELETION_SECONDS, BACKOFF_LIMIT, GRACE_SECONDS
-from fairlead.model.spec.run_fields import AROUND, RunFields
+from fairlead.model.spec.run_fields import RUN_FIELD_NAMES, RunFields
 
 
 def running_container(spec: RunFields, without: frozenset[str] = frozenset()) -> PodContainer:
     """The container of one pod; `without` names further fields of the kind that are not part of it."""
     return container_of(
         spec,
-        SPELT_OUT | AROUND | without,
+        SPELT_OUT | RUN_FIELD_NAMES | without,
         tty=value_or(spec.tty, False),
         stdin=value_or(spec.stdin, False),
         termination_grace_seconds=value_or(spec.termination_grace_period_seconds, GRACE_SECONDS),

@@ -26,7 +26,7 @@ from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission
 
-Change = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
+LifecycleAction = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
 
 
 DRY_RUN = Parameter(
@@ -86,7 +86,9 @@ def _operations(kind: Kind) -> list[Operation]:
             parameters=(WORKLOAD_ID,),
             answers={200: kind.title, **_FAILURES},
         ),
-        _change(kind, "DELETE", one, f"delete_{word}", f"Delete {with_article(noun)} in any phase", lifecycle.delete),
+        _lifecycle_operation(
+            kind, "DELETE", one, f"delete_{word}", f"Delete {with_article(noun)} in any phase", lifecycle.delete
+        ),
     ]
     if kind.changes is not None:
         operations.append(
@@ -106,8 +108,8 @@ def _operations(kind: Kind) -> list[Operation]:
         suspend = f"Suspend {with_article(noun)}: its pods are stopped"
         resume = f"Resume a suspended {noun}"
         operations += [
-            _change(kind, "POST", f"{one}/suspend", f"suspend_{word}", suspend, lifecycle.suspend),
-            _change(kind, "POST", f"{one}/resume", f"resume_{word}", resume, lifecycle.resume),
+            _lifecycle_operation(kind, "POST", f"{one}/suspend", f"suspend_{word}", suspend, lifecycle.suspend),
+            _lifecycle_operation(kind, "POST", f"{one}/resume", f"resume_{word}", resume, lifecycle.resume),
         ]
     return operations
 
@@ -159,7 +161,9 @@ def _getter(kind: Kind) -> Handler:
     return get
 
 
-def _change(kind: Kind, method: str, path: str, id: str, summary: str, change: Change) -> Operation:
+def _lifecycle_operation(
+    kind: Kind, method: str, path: str, id: str, summary: str, change: LifecycleAction
+) -> Operation:
     async def run(call: Call) -> Response:
         workload_id = normal_id(call.path["workloadId"], "workload")
         await change(call.context, call.caller, kind.key, workload_id, call.request_id)

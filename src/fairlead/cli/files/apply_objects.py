@@ -119,7 +119,7 @@ def create_secrets(session: ServerSession, workload: IntermediateWorkload, proje
 
 
 def delete_secrets(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
-    """Delete the secrets that `keep_secrets` has created; a secret that is still in use is kept."""
+    """Delete the secrets that `create_secrets` has created; a secret that is still in use is kept."""
     for secret in workload.secrets:
         try:
             known = _find_secret(session, secret.name, project)

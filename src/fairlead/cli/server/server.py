@@ -129,5 +129,5 @@ def _stop(invocation: Invocation) -> int:
     deadline = time.monotonic() + _FAREWELL
     while exists(server.pid) and time.monotonic() < deadline:
         time.sleep(_PAUSE)
-    console.say("Stopped.")
+    console.say("Stopped. Running workloads continue.")
     return OK

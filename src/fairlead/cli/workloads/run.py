@@ -75,7 +75,9 @@ def _run(invocation: Invocation) -> int:
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}", "project")
-            session.console.say(f"It runs in the background, as soon as there is room. Show its output with `{again}`.")
+            session.console.say(
+                f"It starts in the background as soon as there is room. Show its output with `{again}`."
+            )
             return OK
         return _follow(session, created)
     except ClientError as error:
@@ -183,7 +185,7 @@ def _follow(session: ServerSession, created: Json) -> int:
                 return INTERRUPTED
             if answer == "detach":
                 again = next_command(session.invocation, f"logs -f {created['name']}", "project")
-                session.console.say(f"{created['name']} keeps running. Follow it with `{again}`.")
+                session.console.say(f"{created['name']} continues without this command. Follow it with `{again}`.")
                 return INTERRUPTED
 
 
@@ -191,7 +193,7 @@ def _ask(session: ServerSession, name: str) -> str:
     environment = session.invocation.environment
     if not environment.stdin.isatty():
         return "detach"
-    environment.stderr.write(f"\n{name} is running. (d)etach and leave it running, (s)top it, or Enter to continue? ")
+    environment.stderr.write(f"\n{name} has not finished. (d)etach and let it continue, (s)top it, or Enter to stay? ")
     environment.stderr.flush()
     try:
         answer = environment.stdin.readline()

@@ -1,6 +1,6 @@
 """Claims: create, read, delete. Engines provide the storage.
 
-Called by the API, and by `submit.py` for the claims that a workload's spec creates.
+Called by the API, and by `workloads/submit.py` for the claims that a workload's spec creates.
 """
 
 import re

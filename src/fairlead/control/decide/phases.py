@@ -137,7 +137,7 @@ class _Machine:
         elif not self.seen.shows(draft.workload.run):
             self._report_trouble()
         else:
-            self._follow_pods()
+            self._set_phase_from_pods()
 
     def _report_trouble(self) -> None:
         """Its objects cannot be created, or not be created again after somebody deleted them."""
@@ -147,7 +147,7 @@ class _Machine:
         elif trouble and draft.workload.phase in (*_NEW, Phase.PENDING):
             draft.set_phase(draft.workload.phase, trouble)
 
-    def _follow_pods(self) -> None:
+    def _set_phase_from_pods(self) -> None:
         """The phase that the pods amount to."""
         draft = self.draft
         if draft.workload.phase in _NEW:
@@ -197,9 +197,9 @@ class _Machine:
         if outcome is None:
             self._wait()
         elif outcome.phase is Phase.INITIALIZING and self.seen.starting_message:
-            follow_outcome(self.draft, Outcome(outcome.phase, self.seen.starting_message))
+            enter_phase(self.draft, Outcome(outcome.phase, self.seen.starting_message))
         else:
-            follow_outcome(self.draft, outcome)
+            enter_phase(self.draft, outcome)
 
     def _wait(self) -> None:
         """No pod runs or starts. A workload that has never run stays Pending, one that has is Degraded."""
@@ -277,7 +277,7 @@ def _wake_at_time_limit(draft: Draft) -> None:
         draft.wake(draft.now + max(0, workload.time_limit - draft.running_time()))
 
 
-def follow_outcome(draft: Draft, outcome: Outcome) -> None:
+def enter_phase(draft: Draft, outcome: Outcome) -> None:
     """Enter the phase that the pods amount to, by way of Initializing if the table of moves asks for it."""
     phase = draft.workload.phase
     if outcome.phase is Phase.INITIALIZING and phase in (Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING):

@@ -37,9 +37,9 @@ def revise(
     workload = draft.workload
     if workload.desired_phase is not DesiredPhase.RUNNING or workload.phase in TERMINAL or workload.waits_for:
         return
-    _follow_spec(draft, review)
+    _revise_for_spec(draft, review)
     for revision in draft.workload.revisions if scaled is not None else ():
-        _follow_cluster(draft, revision, scaled or {})
+        _copy_cluster_replicas(draft, revision, scaled or {})
     _judge_starting(draft)
     if scaled is None:
         _scale_serving(draft, load)
@@ -52,7 +52,7 @@ def _at(draft: Draft, stage: Stage) -> Revision | None:
     return next((each for each in draft.workload.revisions if each.stage is stage), None)
 
 
-def _follow_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
+def _revise_for_spec(draft: Draft, review: Callable[[PodSet], Review]) -> None:
     """A spec with other pods than the newest revision becomes a revision; any other change updates the newest."""
     workload = draft.workload
     newest = workload.revisions[-1] if workload.revisions else None
@@ -242,7 +242,7 @@ def _scale_serving(draft: Draft, load: Load) -> None:
     _set_replicas(draft, serving, wanted)
 
 
-def _follow_cluster(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
+def _copy_cluster_replicas(draft: Draft, revision: Revision, scaled: Mapping[str, int]) -> None:
     """As many as the cluster wants; it does not say why."""
     number = next(
         (scaled[one.role] for one in podsets_of_revision(draft.workload.kind, revision) if one.role in scaled), 0

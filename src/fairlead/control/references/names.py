@@ -1,11 +1,11 @@
 """Checks that the objects which a submission names exist. Workloads in the older dialect wait for missing ones.
 
-Called by `submit.py`. Whoever creates an object calls `recheck_waiting_workloads`.
+Called by `workloads/submit.py`. Whoever creates an object calls `recheck_waiting_workloads`.
 """
 
 import msgspec
 
-from fairlead.admission.admit import FORGIVEN
+from fairlead.admission.admit import LENIENT_DIALECT
 from fairlead.admission.names import missing_names, names_used
 from fairlead.control.context import Context
 from fairlead.control.references.resolve import load_existing
@@ -36,7 +36,7 @@ async def resolve_names(context: Context, project_id: str, creator: str, spec: S
     missing = await find_missing(context, project_id, creator, spec)
     if not missing or context.may_cluster_have_names:
         return ()
-    if dialect != FORGIVEN:
+    if dialect != LENIENT_DIALECT:
         raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
     return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
 

@@ -1,7 +1,8 @@
 """Resolves the names in a workload's spec: which objects exist at submission, and their values at the start.
 
-`submit.py` asks what exists. `app` hands `Resolver.load` to the engine, which calls it for each pod that refers to an
-object. Names are looked up from the project outwards; user credentials only those of the workload's creator.
+`workloads/submit.py` asks what exists. `app` hands `Resolver.load` to the engine, which calls it for each pod that
+refers to an object. Names are looked up from the project outwards; user credentials only those of the
+workload's creator.
 """
 
 from collections.abc import Callable, Iterable

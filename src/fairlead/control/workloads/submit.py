@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead.admission.admit import FORGIVEN, admit
+from fairlead.admission.admit import LENIENT_DIALECT, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control import access
 from fairlead.control.assets.claims import build_missing_claims
@@ -86,7 +86,7 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
 def _find_project(context: Context, submission: Submission) -> Project:
     """The project that the request names; raises Invalid for unknown ids."""
     issues = []
-    if submission.cluster_id not in context.directory.clusters and submission.dialect != FORGIVEN:
+    if submission.cluster_id not in context.directory.clusters and submission.dialect != LENIENT_DIALECT:
         known = ", ".join(sorted(context.directory.clusters))
         issues.append(
             ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; the only cluster is {known}")

@@ -31,18 +31,18 @@ async def update(
     """The change is committed on return; equal values change nothing. Raises Invalid or NotFound."""
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, "update")
-        changed = await _changed(context, workload, wanted)
+        changed = await _build_changed_record(context, workload, wanted)
         if changed is workload:
             return workload
         try:
-            await context.store.commit(_change(context, changed, wanted, caller, request_id))
+            await context.store.commit(_build_commit(context, changed, wanted, caller, request_id))
         except Conflict:
             continue
         return changed
     raise Conflict(f"Workload {workload_id} was changed by others at the same time; send the request again")
 
 
-async def _changed(context: Context, workload: Workload, wanted: Mapping[str, object]) -> Workload:
+async def _build_changed_record(context: Context, workload: Workload, wanted: Mapping[str, object]) -> Workload:
     """The record with the new spec and what follows from it, or the same record if nothing differs."""
     before: dict[str, object] = msgspec.json.decode(workload.spec)
     spec = _merged(before, wanted)
@@ -86,7 +86,7 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
     return admitted
 
 
-def _change(
+def _build_commit(
     context: Context, changed: Workload, wanted: Mapping[str, object], caller: Caller, request_id: str
 ) -> Change:
     now = context.clock()

@@ -1,6 +1,6 @@
 """What becomes of every field on each engine, as text: the field reference and `fairlead explain` are made of it.
 
-The tests that have seen it stand in `tests/field_proofs`, and `tests/unit/test_fields.py` checks that none is missing.
+The tests that prove it are in `tests/field_proofs`, and `tests/unit/test_fields.py` checks that none is missing.
 """
 
 from fairlead.engines.declared.effect import ClusterEffect, Effect

@@ -70,10 +70,10 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._allowed = allowed
         self._tasks = BackgroundTasks()
         #: Workloads that were applied to the cluster as objects.
-        self.customs = WorkloadObjects(api, cluster_id)
+        self.workload_objects = WorkloadObjects(api, cluster_id)
         self._cache = ClusterCache(api, self)
         self._unacknowledged = UnacknowledgedPods(api, self._tasks.spawn, self._on_report_changed)
-        self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.customs.owner, load_kept)
+        self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.workload_objects.owner, load_kept)
         self._applier.level, self._applier.ingress = self._cache.enforced_pod_security, ingress
         self._organization = OrganizationSync(api, "", self._cache.nodes)
         executor = Executor(self._applier, self._cache, self._organization, allowed)
@@ -99,7 +99,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._applier.runners = runners
         installed = [custom for custom in self._custom_resources if await has_kind(self._api, custom)]
-        await self.customs.start(installed, [custom for custom in self._custom_resources if custom not in installed])
+        missing = [custom for custom in self._custom_resources if custom not in installed]
+        await self.workload_objects.start(installed, missing)
         self._applier.groups = (POD_GROUP,) if await has_kind(self._api, POD_GROUP) else ()
         self._organization.shards = (SHARD,) if await has_kind(self._api, SHARD) else ()
         await self._cache.start(f"{CLUSTER_LABEL}={cluster}", runners, has_groups=bool(self._applier.groups))
@@ -177,7 +178,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         return self._api.unreachable_reason
 
     async def close(self) -> None:
-        for part in (self._reconciler, self._organization, self._tasks, self._cache, self.customs):
+        for part in (self._reconciler, self._organization, self._tasks, self._cache, self.workload_objects):
             await part.close()
         self._api.close()
 

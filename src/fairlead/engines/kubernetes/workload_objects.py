@@ -39,7 +39,7 @@ class WorkloadObjects(AppliedObjects):
     def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
         self._api = api
         self._cluster_id = cluster_id
-        self._found: dict[str, tuple[Resource, objects.Custom]] = {}
+        self._found: dict[str, tuple[Resource, objects.CustomObject]] = {}
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
         self._tasks = BackgroundTasks()
@@ -81,8 +81,8 @@ class WorkloadObjects(AppliedObjects):
         found = await self._api.get(DEFINITION.path(), fieldSelector=f"metadata.name={definition}")
         return bool(msgspec.json.decode(found, type=ListedObjects).items)
 
-    def _watch(self, resource: Resource) -> ObjectWatch[objects.Custom]:
-        return ObjectWatch(self._api, resource.path(), objects.Custom, self._keeper(resource))
+    def _watch(self, resource: Resource) -> ObjectWatch[objects.CustomObject]:
+        return ObjectWatch(self._api, resource.path(), objects.CustomObject, self._keeper(resource))
 
     async def _watch_late(self, resource: Resource) -> None:
         watch = self._watch(resource)
@@ -114,8 +114,8 @@ class WorkloadObjects(AppliedObjects):
     async def close(self) -> None:
         await self._tasks.close()
 
-    def _keeper(self, resource: Resource) -> Callable[[objects.Custom | None, objects.Custom | None], None]:
-        def keep(before: objects.Custom | None, after: objects.Custom | None) -> None:
+    def _keeper(self, resource: Resource) -> Callable[[objects.CustomObject | None, objects.CustomObject | None], None]:
+        def keep(before: objects.CustomObject | None, after: objects.CustomObject | None) -> None:
             if before is not None:
                 self._found.pop(before.metadata.uid, None)
                 self._changed.add(before.metadata.uid)
@@ -209,7 +209,7 @@ class WorkloadObjects(AppliedObjects):
             raise Unavailable(message) from error
 
 
-def _render(resource: Resource, custom: objects.Custom) -> AppliedObject:
+def _render(resource: Resource, custom: objects.CustomObject) -> AppliedObject:
     metadata = custom.metadata
     plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
     text = {"apiVersion": resource.api, "kind": resource.kind, "metadata": plain, "spec": custom.spec}

@@ -131,7 +131,7 @@ def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIss
     before = manifest
     manifest, turning = _turned(manifest)
     reading = read_spec(manifest)
-    if turning and before.kind.turn is not None:
+    if turning and before.kind.switch is not None:
         _finish_turn(before, manifest, turning, reading)
     elif manifest.resource != manifest.kind.resource:
         reading.remark("kind", f"{manifest.resource} is an older kind; it runs as {manifest.kind.resource}")
@@ -173,7 +173,7 @@ def read_spec(manifest: Manifest) -> SpecReading:
 
 def _turned(manifest: Manifest) -> tuple[Manifest, str]:
     """The document as the kind that its fields turn it into, and the field that does so."""
-    turn = manifest.kind.turn
+    turn = manifest.kind.switch
     field = next((name for name in turn.fields if _is_meant(manifest.spec.get(name))), "") if turn else ""
     if turn is None or not field:
         return manifest, ""
@@ -182,7 +182,7 @@ def _turned(manifest: Manifest) -> tuple[Manifest, str]:
 
 
 def _finish_turn(before: Manifest, manifest: Manifest, turning: str, reading: SpecReading) -> None:
-    path, value = before.kind.turn.sets if before.kind.turn else ("", "")
+    path, value = before.kind.switch.sets if before.kind.switch else ("", "")
     reading.put(path, value, turning)
     resource = manifest.kind.resource
     reading.remark("kind", f"{before.resource} with {turning} is a job of several pods; it runs as {resource}")

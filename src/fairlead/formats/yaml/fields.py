@@ -45,7 +45,7 @@ __all__ = [
     "yaml_fields",
 ]
 
-#: What the letters of `About.yaml_kinds` stand for if none of our kinds has them.
+#: What the letters of `FieldInfo.yaml_kinds` stand for if none of our kinds has them.
 LETTERS = {
     "W": "interactive workloads (workspaces)",
     "D": "distributed workloads",
@@ -84,7 +84,7 @@ def resources() -> dict[str, tuple[Kind, str]]:
     """Every kind of custom resource that is read, with our kind and its letter."""
     by_resource = {kind.resource: (kind, kind.letter) for kind in KINDS.values() if kind.letter}
     for kind in KINDS.values():
-        by_resource.update({name: (kind, letter) for name, letter in kind.resources_before})
+        by_resource.update({name: (kind, letter) for name, letter in kind.older_resources})
     return by_resource
 
 

@@ -28,13 +28,13 @@ def find_among(manifests: list[Manifest]) -> Find:
 
 def merge(manifest: Manifest, find: Find) -> tuple[Manifest, list[YamlIssue]]:
     """The document with everything that it inherits; unchanged, with an issue, if a base is missing or in a cycle."""
-    merged, chain, current = manifest.spec, [_told(manifest)], manifest
+    merged, chain, current = manifest.spec, [_qualified_name(manifest)], manifest
     seen = {(manifest.namespace, manifest.object_name)} if manifest.is_template else set()
     while current.base:
         base = _base(current, find)
         if base is None:
             return manifest, [_issue(manifest, f"there is no template '{current.base}' {_where(current)}", chain)]
-        chain.append(_told(base))
+        chain.append(_qualified_name(base))
         if (base.namespace, base.object_name) in seen:
             return manifest, [_issue(manifest, "the templates inherit from each other in a cycle", chain)]
         if base.kind is not manifest.kind:
@@ -129,7 +129,7 @@ def _over_items(node: YamlNode, base: YamlNode) -> YamlNode:
     return msgspec.structs.replace(node, content={"items": both})
 
 
-def _told(manifest: Manifest) -> str:
+def _qualified_name(manifest: Manifest) -> str:
     return f"{manifest.namespace}/{manifest.object_name}" if manifest.namespace else manifest.object_name
 
 

@@ -50,7 +50,7 @@ class RunFields(PodFields, frozen=True, kw_only=True):
 
 
 #: Members that say how pods are run rather than what is in them.
-AROUND = frozenset(
+RUN_FIELD_NAMES = frozenset(
     {
         "tty",
         "stdin",

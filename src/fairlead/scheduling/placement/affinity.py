@@ -1,6 +1,6 @@
 """Pod affinity and anti-affinity, inside the cycle: leaving pods count on their old node, placed ones on the new.
 
-Anti-affinity is symmetric. An affinity that no pod in the cluster meets is no obstacle to a pod that meets it itself.
+Anti-affinity is symmetric. An affinity that no pod in the cluster meets does not keep out a pod that meets it itself.
 """
 
 from __future__ import annotations

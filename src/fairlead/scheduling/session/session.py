@@ -136,7 +136,7 @@ class SchedulingSession:
     # Jobs
 
     def add_job(self, spec: plain.Job) -> LiveJob:
-        """Bring a job in with the bookings and the usage of its placed tasks; `share_out` passes usage on upwards."""
+        """Add a job with the bookings and usage of its placed tasks; `divide_fair_shares` passes usage on upwards."""
         queue = self.queues[spec.queue]
         job = LiveJob(spec, queue, self.classes)
         self.jobs[job.id] = job
@@ -192,7 +192,7 @@ class SchedulingSession:
                         queue.requested[resource] -= task.request[resource]
 
     def divide_fair_shares(self) -> None:
-        """Count in what has arrived, and divide the pool anew."""
+        """Count in what has arrived, and divide the pool again."""
         for name, arrived in self._arrived.items():
             for queue in self.queues[name].path:
                 for amounts, first in ((queue.requested, 0), (queue.allocated, 3), (queue.non_preemptible, 6)):

@@ -79,7 +79,7 @@ class Solver:
             if not self._probe(generator, tasks[:size], loaded):
                 failed = size
                 break
-            if size == most and self._stands(generator):
+            if size == most and self._is_still_valid(generator):
                 self.is_final = True
                 return loaded
             loaded = self._needed()
@@ -93,7 +93,7 @@ class Solver:
                 failed = middle
         return loaded if solved else None
 
-    def _stands(self, generator: Generator) -> bool:
+    def _is_still_valid(self, generator: Generator) -> bool:
         """Whether the final probe, which starts from this solution, would simulate the very same again.
 
         Its first scenario is what is loaded. That is this one if nobody in it came back, and it passes the filters if

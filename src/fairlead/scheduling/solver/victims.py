@@ -192,5 +192,5 @@ class VictimOrder:
 
 def _queue(branch: _Branch) -> LiveQueue:
     if branch.queue is None:
-        raise LookupError("the root of the tree is no queue")
+        raise LookupError("the root of the tree is not a queue")
     return branch.queue

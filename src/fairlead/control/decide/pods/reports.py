@@ -125,7 +125,7 @@ def _restart_counted(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff
 
 
 def _apply_requested_stop(draft: Draft, pod: Pod, report: PodReport) -> None:
-    """A pod that exits with 0 within its grace period has succeeded; any other end that we caused is no failure."""
+    """A pod that exits with 0 within its grace period has succeeded; any other end that we caused is not a failure."""
     serves = _serves(podset_of(draft.entry.podsets, pod.role))
     if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict") and not serves:
         draft.count_success(pod)

@@ -1,4 +1,4 @@
-"""The executor: carries out planned steps on the cluster, each of them idempotent.
+"""Reconciler, executor and organization sync: they plan with `plan`, carry out the steps, and retry.
 
-Called by the engine. It decides nothing except to retry.
+Called by the engine. Every step is idempotent.
 """

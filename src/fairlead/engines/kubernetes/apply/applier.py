@@ -40,7 +40,7 @@ from fairlead.engines.kubernetes.observe.bucket_uploads import has_buckets
 from fairlead.engines.kubernetes.observe.events import is_checked, templates_of
 from fairlead.engines.kubernetes.observe.operator_jobs import RecreationNote, read_note
 from fairlead.engines.kubernetes.plan.applied_state import (
-    AppliedState,
+    ExistingObjects,
     Survey,
     data_hash,
     digest_of,
@@ -165,7 +165,7 @@ class ObjectApplier(ObjectWriter):
     # Applying
 
     async def apply_workload(
-        self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES, applied: AppliedState | None = None
+        self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES, applied: ExistingObjects | None = None
     ) -> None:
         """Create or change all objects of a workload; raises Refused if the cluster does not accept one.
 

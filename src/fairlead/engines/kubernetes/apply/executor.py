@@ -16,7 +16,7 @@ from fairlead.engines.kubernetes.client.resources import KNATIVE, POD, Resource
 from fairlead.engines.kubernetes.client.writer import BlockedForNow
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.plan import planner
-from fairlead.engines.kubernetes.plan.applied_state import AppliedState, find_digests
+from fairlead.engines.kubernetes.plan.applied_state import ExistingObjects, find_digests
 from fairlead.engines.kubernetes.plan.launch import find_launch_choices
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.render import review
@@ -110,13 +110,13 @@ class Executor:
                 await self._organization.recheck_namespace(workload)
             raise
 
-    async def _find_applied(self, workload: DesiredWorkload) -> AppliedState:
+    async def _find_applied(self, workload: DesiredWorkload) -> ExistingObjects:
         digests = find_digests(self._cache.controllers_of(workload.workload_id), workload.run)
         if self.listing is None:
-            return AppliedState(digests, {})
+            return ExistingObjects(digests, {})
         if any(digests.values()):
             await asyncio.wait((self.listing,))
-        return AppliedState(digests, self.listing.result().survey if self.listing.done() else {})
+        return ExistingObjects(digests, self.listing.result().survey if self.listing.done() else {})
 
     # Deleting
 

@@ -20,7 +20,7 @@ from fairlead.engines.kubernetes.client.api import ApiError, retry_forever
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import BlockedForNow
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan import planner
 from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs
 from fairlead.engines.kubernetes.plan.state import (
@@ -189,7 +189,7 @@ class WorkloadReconciler:
                 case _:
                     await self._executor.execute(step)
 
-    async def _observe(self, workload_id: str) -> WorkloadObjectsSeen:
+    async def _observe(self, workload_id: str) -> ObservedWorkload:
         seen, state = self._cache.objects_of(workload_id), self._states[workload_id]
         if state.state is State.APPLYING and state.workload is not None and state.lost:
             # The watch on pods may be behind the watch that brought the loss.

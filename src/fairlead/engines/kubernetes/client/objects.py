@@ -213,7 +213,7 @@ class Definition(_Object, frozen=True):
     status: DefinitionStatus = DefinitionStatus()
 
 
-class Custom(_Object, frozen=True):
+class CustomObject(_Object, frozen=True):
     """A workload that somebody applied to the cluster; its spec is decoded later."""
 
     metadata: Metadata = Metadata()

@@ -23,7 +23,7 @@ from fairlead.engines.kubernetes.observe.unacknowledged import (
     find_unacknowledged_pod,
     load_last_scheduler_event,
 )
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, SCHEDULER
 from fairlead.model.clock import Millis
 from fairlead.model.finding import Finding
@@ -66,7 +66,7 @@ def find_overdue(pods: Iterable[Manifest], now: Millis) -> list[objects.Pod]:
 
 def _find_unacknowledged(pod: objects.Pod, groups: Iterable[objects.PodGroup]) -> UnacknowledgedPod | None:
     near = [group for group in groups if group.metadata.namespace == pod.metadata.namespace]
-    return find_unacknowledged_pod(WorkloadObjectsSeen(pods=[pod], groups=near))
+    return find_unacknowledged_pod(ObservedWorkload(pods=[pod], groups=near))
 
 
 def decide_part(pod: UnacknowledgedPod, event: objects.Event | None, now: Millis) -> str:

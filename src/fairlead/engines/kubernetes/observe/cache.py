@@ -22,7 +22,7 @@ from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_resul
 from fairlead.engines.kubernetes.observe.events import Controller, controllers_named_in, reasons_for
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.observe.pod_group import is_fairlead_group
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen, run_of
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, run_of
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, ID_LABEL, OWN_LABEL
 from fairlead.engines.kubernetes.render.pod_security import ENFORCED, LABEL
 
@@ -192,10 +192,10 @@ class ClusterCache:
 
     # Questions
 
-    def objects_of(self, workload_id: str) -> WorkloadObjectsSeen:
+    def objects_of(self, workload_id: str) -> ObservedWorkload:
         runners = self._runners.get(workload_id, {})
         run = max((run_of(runner.metadata) for runner in runners.values()), default=0)
-        return WorkloadObjectsSeen(
+        return ObservedWorkload(
             runners=tuple(runners.values()),
             pods=tuple(self._pods.get(workload_id, {}).values()),
             groups=tuple(self._groups.get(workload_id, {}).values()),

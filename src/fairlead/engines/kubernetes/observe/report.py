@@ -21,7 +21,7 @@ from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, laun
 from fairlead.engines.kubernetes.observe.pod_group import count_failures, find_end, is_fairlead_group
 from fairlead.engines.kubernetes.observe.pods import has_main_exited, render_pods
 from fairlead.engines.kubernetes.observe.workload import (
-    WorkloadObjectsSeen,
+    ObservedWorkload,
     is_alive,
     is_waiting,
     refusals_of,
@@ -41,13 +41,13 @@ class _CurrentRun(msgspec.Struct, frozen=True):
     run: int
     runners: list[objects.Runner]
     pods: list[objects.Pod]
-    seen: WorkloadObjectsSeen
+    seen: ObservedWorkload
     podsets: Sequence[PodSet]
 
 
 def render_report(
     workload_id: str,
-    seen: WorkloadObjectsSeen,
+    seen: ObservedWorkload,
     podsets: Sequence[PodSet] = (),
     recreated: Collection[str] = frozenset(),
 ) -> WorkloadReport:
@@ -155,7 +155,7 @@ def _report_operator_job(current: _CurrentRun, job: objects.Runner, *, is_recrea
     )
 
 
-def find_controller_ahead_of_pods(seen: WorkloadObjectsSeen, podsets: Sequence[PodSet]) -> objects.Metadata | None:
+def find_controller_ahead_of_pods(seen: ObservedWorkload, podsets: Sequence[PodSet]) -> objects.Metadata | None:
     """A controller that has ended while the watch on pods may be behind, and the pods may tell another end."""
     for runner in seen.runners:
         metadata = runner.metadata

@@ -13,7 +13,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import EVENT, Resource
 from fairlead.engines.kubernetes.observe.events import last_seen_at
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen, is_waiting, refusals_in_pool
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, is_waiting, refusals_in_pool
 from fairlead.engines.kubernetes.render.labels import GROUP_ANNOTATION, labelled_pool
 
 #: Seconds. KAI schedules once a second; a cycle may take several in large clusters.
@@ -67,7 +67,7 @@ class _Inquiry:
         self.task: asyncio.Task[None] | None = None
 
 
-def find_unacknowledged_pod(seen: WorkloadObjectsSeen) -> UnacknowledgedPod | None:
+def find_unacknowledged_pod(seen: ObservedWorkload) -> UnacknowledgedPod | None:
     """The first waiting pod to which a part of KAI has not reacted."""
     groups = {group.metadata.name: group for group in seen.groups}
     for pod in filter(is_waiting, seen.pods):
@@ -126,7 +126,7 @@ class UnacknowledgedPods:
         self._patience = patience
         self._inquiries: dict[str, _Inquiry] = {}
 
-    def message(self, workload_id: str, seen: WorkloadObjectsSeen) -> str:
+    def message(self, workload_id: str, seen: ObservedWorkload) -> str:
         """Why a pod of the workload waits; empty until that has lasted."""
         pod, inquiry = find_unacknowledged_pod(seen), self._inquiries.get(workload_id)
         if inquiry is not None and inquiry.pod != pod:

@@ -13,7 +13,7 @@ from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, RUN_LABEL, l
 _UNSCHEDULABLE = "UnschedulableOnNodePool"
 
 
-class WorkloadObjectsSeen(msgspec.Struct, frozen=True, kw_only=True):
+class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     runners: Collection[objects.Runner] = ()
     pods: Collection[objects.Pod] = ()
     groups: Collection[objects.PodGroup] = ()

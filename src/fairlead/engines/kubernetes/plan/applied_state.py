@@ -21,7 +21,7 @@ _BY_KIND = {resource.kind: resource for resource in (*RUNNERS, POD_GROUP)}
 Survey = Mapping[str, int]
 
 
-class AppliedState(msgspec.Struct, frozen=True):
+class ExistingObjects(msgspec.Struct, frozen=True):
     #: The digests of the controllers of this run, by path.
     digests: dict[str, str]
     survey: Survey
@@ -52,7 +52,7 @@ def with_digest(controller: Manifest, digest: str) -> Manifest:
     return {**controller, "metadata": {**metadata, "annotations": annotations}}
 
 
-def is_up_to_date(applied: AppliedState, digest: str, manifests: Iterable[Manifest]) -> bool:
+def is_up_to_date(applied: ExistingObjects, digest: str, manifests: Iterable[Manifest]) -> bool:
     """Whether applying all of them would change nothing."""
     watched: dict[str, str] = {}
     for manifest in manifests:

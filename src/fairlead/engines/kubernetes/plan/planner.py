@@ -1,7 +1,7 @@
 """What to do next with a workload: from its state and its objects in the cluster to steps. Pure.
 
-`reconciler.py` asks, `executor.py` carries the steps out in their order. A step that fails ends the round; the next
-round plans again from what is there then.
+`apply/reconciler.py` asks, `apply/executor.py` carries the steps out in their order. A step that fails ends the
+round; the next round plans again from what is there then.
 """
 
 import msgspec
@@ -22,7 +22,7 @@ from fairlead.engines.kubernetes.observe.pod_group import (
     has_completed,
 )
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen, run_of
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, run_of
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.plan.pod_group import decide_group
 from fairlead.engines.kubernetes.plan.recreate import decide_recreation, find_orphaned_pods
@@ -88,7 +88,7 @@ Step = ApplyObjects | DeleteObjects | DeletePods | WaitFor | AnnotateGroup | Cre
 Plan = tuple[WorkloadState, tuple[Step, ...]]
 
 
-def plan(state: WorkloadState, seen: WorkloadObjectsSeen, now: float) -> Plan:
+def plan(state: WorkloadState, seen: ObservedWorkload, now: float) -> Plan:
     """The steps that bring what is there closer to what is desired, and the state in which they are carried out."""
     match state.state:
         case State.DELETING if state.deletion is not None:
@@ -106,7 +106,7 @@ def _plan_deletion(state: WorkloadState, deletion: DeleteWorkload) -> Plan:
     return fresh, (DeleteObjects(deletion),)
 
 
-def _plan_apply(state: WorkloadState, workload: DesiredWorkload, seen: WorkloadObjectsSeen, now: float) -> Plan:
+def _plan_apply(state: WorkloadState, workload: DesiredWorkload, seen: ObservedWorkload, now: float) -> Plan:
     """Nothing is created beside pods whose controller somebody deleted."""
     is_fresh = now - state.lost_at < JUST_DELETED
     left = find_orphaned_pods(seen, workload.run, is_fresh=is_fresh)
@@ -117,7 +117,7 @@ def _plan_apply(state: WorkloadState, workload: DesiredWorkload, seen: WorkloadO
     return state, (DeletePods(left.orphans), wait)
 
 
-def _plan_upkeep(state: WorkloadState, workload: DesiredWorkload, seen: WorkloadObjectsSeen) -> Plan:
+def _plan_upkeep(state: WorkloadState, workload: DesiredWorkload, seen: ObservedWorkload) -> Plan:
     """What controllers do for other workloads: create pods, restart a failed job, try the next node pool."""
     groups = [group for group in seen.groups if run_of(group.metadata) in (0, workload.run)]
     pods = [pod for pod in seen.pods if run_of(pod.metadata) == workload.run]
@@ -148,7 +148,7 @@ def _plan_group(
     return steps
 
 
-def _plan_recreation(state: WorkloadState, workload: DesiredWorkload, seen: WorkloadObjectsSeen) -> Plan:
+def _plan_recreation(state: WorkloadState, workload: DesiredWorkload, seen: ObservedWorkload) -> Plan:
     """A failed job of an operator that is to restart is deleted; then it is created again as one that was lost."""
     podsets, operator = workload.podsets, operator_of(workload.podsets)
     job = next((one for one in seen.runners if has_operator(one) and run_of(one.metadata) == workload.run), None)

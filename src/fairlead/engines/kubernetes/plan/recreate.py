@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen, is_alive, run_of
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, is_alive, run_of
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.labels import INDEX_LABEL
 from fairlead.model.pods.podset import PodSet, RestartScope
@@ -32,7 +32,7 @@ class OrphanedPods(msgspec.Struct, frozen=True):
     orphans: tuple[objects.Pod, ...] = ()
 
 
-def find_fully_preempted_jobs(seen: WorkloadObjectsSeen) -> list[objects.Metadata]:
+def find_fully_preempted_jobs(seen: ObservedWorkload) -> list[objects.Metadata]:
     """The Jobs of a workload whose pods were all preempted, and which have counted no success or failure yet."""
     jobs = []
     for runner in seen.runners:
@@ -56,7 +56,7 @@ def _were_all_preempted(pods: Iterable[objects.Pod]) -> bool:
     )
 
 
-def find_orphaned_pods(seen: WorkloadObjectsSeen, run: int, *, is_fresh: bool) -> OrphanedPods:
+def find_orphaned_pods(seen: ObservedWorkload, run: int, *, is_fresh: bool) -> OrphanedPods:
     """The pods of a run that has no controller any more; `is_fresh`: the controller was deleted a moment ago.
 
     Pods of a pod group of our own never count: the engine itself is their controller.
@@ -91,7 +91,7 @@ def is_recreated(podsets: Sequence[PodSet], job: objects.Runner, disrupted: Iter
     return decide_recreation(podsets, job, is_disrupted) is not None
 
 
-def find_recreated_jobs(podsets: Sequence[PodSet], seen: WorkloadObjectsSeen) -> frozenset[str]:
+def find_recreated_jobs(podsets: Sequence[PodSet], seen: ObservedWorkload) -> frozenset[str]:
     """The uids of failed jobs whose failure is not the end of their workload, because they restart."""
     jobs = (runner for runner in seen.runners if has_operator(runner))
     return frozenset(job.metadata.uid for job in jobs if is_recreated(podsets, job, seen.disrupted))

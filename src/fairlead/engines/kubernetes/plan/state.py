@@ -1,7 +1,7 @@
 """The state of one workload on the cluster: what is desired, how far it is, and the table of legal moves. Pure.
 
-`reconciler.py` holds one value per workload and replaces it by what these functions return. Tasks and events are the
-reconciler's own.
+`apply/reconciler.py` holds one value per workload and replaces it by what these functions return. Tasks and events are
+the reconciler's own.
 """
 
 from enum import Enum

@@ -1,7 +1,7 @@
 """The capabilities of a pod's process: numbers by name, and the calls that lower, keep and grant them.
 
-The calls run in the pod's process before exec, around its change of user; which it gets is decided by `identity.py`.
-Loaded by the fork server too, so it imports little.
+The calls run in the pod's process before exec, around its change of user; `plan/identity.py` decides which it
+gets. Loaded by the fork server too, so it imports little.
 """
 
 import ctypes

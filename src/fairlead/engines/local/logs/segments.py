@@ -1,6 +1,6 @@
-"""A pod's kept output as one run of bytes with times, read from the files that `output.py` writes.
+"""A pod's kept output as one run of bytes with times, read from the files that `writer.py` writes.
 
-Blocking reads of small pieces, for `logs.py`; safe beside a supervisor that writes and rotates at the same time.
+Blocking reads of small pieces, for `reader.py`; safe beside a supervisor that writes and rotates at the same time.
 """
 
 import os

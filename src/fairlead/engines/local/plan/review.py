@@ -84,7 +84,7 @@ def name_isolation(runtime: str, rights: ServerRights) -> tuple[str, str]:
         return name, f"{more} and process namespaces: it can only write to its own volumes, home and /tmp"
     if rights.is_shared:
         return NO_ISOLATION, "the operator allows that (--allow no-isolation): it sees this machine as its user does"
-    return NO_ISOLATION, "the server is personal: it sees this machine as its owner does"
+    return NO_ISOLATION, "on a personal server a job sees the whole machine, as its owner does"
 
 
 # On the host runtime

@@ -1,8 +1,8 @@
 """Puts a pod's volumes where its spec wants them, in the mount namespace that its process has entered.
 
-Called by `isolation.py` in the pod's process, as root or as root of a user namespace. Everything here lives in that
-namespace only, so nothing of it is left when the pod's last process ends, however it ends. Paths are walked without
-following a link that lies inside a volume: others control its content.
+Called by `supervisor/isolation.py` in the pod's process, as root or as root of a user namespace. Everything here
+lives in that namespace only, so nothing of it is left when the pod's last process ends, however it ends. Paths are
+walked without following a link that lies inside a volume: others control its content.
 """
 
 import errno

@@ -9,7 +9,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
 from fairlead.engines.kubernetes.observe.pods import render_pod
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
@@ -85,7 +85,7 @@ def job(**status: Any) -> objects.Runner:
     ],
 )
 def test_jobs(pods: tuple[objects.Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
-    found = render_report("w", WorkloadObjectsSeen(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
+    found = render_report("w", ObservedWorkload(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
     assert (found.ended, found.succeeded, found.failed) == want
 
 
@@ -106,7 +106,7 @@ BUCKET = builders.podset(
     ],
 )
 def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[objects.Pod, ...], want: Phase | None) -> None:
-    held = WorkloadObjectsSeen(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
+    held = ObservedWorkload(runners=(job(succeeded=2, failed=1),), pods=pods, kinds=frozenset({"Job"}))
     assert render_report("w", held, (podset,)).ended is want
     # Somebody may have removed its pods: once that is sure, they are not waited for.
     settled = msgspec.structs.replace(held, settled=frozenset({"j"}))

@@ -9,7 +9,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import DEPLOYMENT, JOB, MPI, PYTORCH
 from fairlead.engines.kubernetes.observe.events import controllers_named_in, reasons_for, templates_of
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 
 LABELS = {"fairlead/workload-id": "w", "fairlead/run": "1", "fairlead/role": "main"}
 QUOTA = 'Error creating: pods "w-x" is forbidden: exceeded quota: q, requested: pods=1'
@@ -40,7 +40,7 @@ def pod(second: int) -> objects.Pod:
 
 
 def waits(*events: objects.Event, kind: str = "Job", pods: tuple[objects.Pod, ...] = (), **status: Any) -> list[str]:
-    held = WorkloadObjectsSeen(runners=(runner(**status),), pods=pods, kinds=frozenset({kind}), events=events)
+    held = ObservedWorkload(runners=(runner(**status),), pods=pods, kinds=frozenset({kind}), events=events)
     found = render_report("w", held).waits
     assert {(wait.code, wait.can_create_pods) for wait in found} <= {("FailedCreate", False)}
     return [wait.message for wait in found]
@@ -92,7 +92,7 @@ def test_which_of_them_hold(found: list[str], want: list[str]) -> None:
 def test_an_operator_that_complains_has_taken_notice() -> None:
     metadata = msgspec.structs.replace(runner().metadata, labels=LABELS | {"fairlead/attempt": "0"})
     job = objects.Runner(metadata=metadata)
-    held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
+    held = ObservedWorkload(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
     found = render_report("w", held)
     assert ([wait.message for wait in found.waits], found.retrying_because) == ([QUOTA], "")
     assert render_report("w", msgspec.structs.replace(held, events=())).retrying_because

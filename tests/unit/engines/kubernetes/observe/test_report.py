@@ -9,7 +9,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.nodes import render_node
 from fairlead.engines.kubernetes.observe.pods import render_pod
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool, render_move
 from fairlead.engines.kubernetes.plan.pod_group import GroupPlan, decide_group
 from fairlead.model.pods.podset import RestartScope
@@ -156,7 +156,7 @@ def test_places_of_pods(labels: dict[str, str], want: tuple[int, int | None]) ->
     ids=["going on", "complete", "failed", "nothing"],
 )
 def test_ends(runner: objects.Runner | None, want: tuple[int, Phase | None, str]) -> None:
-    report = render_report("w", WorkloadObjectsSeen(runners=(runner,) if runner else ()))
+    report = render_report("w", ObservedWorkload(runners=(runner,) if runner else ()))
     assert (report.run, report.ended, report.message) == want
 
 
@@ -184,7 +184,7 @@ def test_why_it_waits_is_what_the_scheduler_said_last_in_each_pool() -> None:
         unschedulable("OverLimit", "limit is 4", queue="team-a"),
         unschedulable("PodSchedulingErrors", "no node", pool="h100"),
     )
-    report = render_report("w", WorkloadObjectsSeen(runners=(job(),), pods=(waiting,), groups=(said,)))
+    report = render_report("w", ObservedWorkload(runners=(job(),), pods=(waiting,), groups=(said,)))
     assert [(wait.node_pool, wait.code, wait.message, wait.queue) for wait in report.waits] == [
         ("default", "OverLimit", "limit is 4", "team-a"),
         ("h100", "PodSchedulingErrors", "no node", ""),
@@ -194,7 +194,7 @@ def test_why_it_waits_is_what_the_scheduler_said_last_in_each_pool() -> None:
 def test_what_has_a_node_does_not_wait() -> None:
     placed = pod(node="n", metadata={"annotations": {"pod-group-name": "pg"}})
     report = render_report(
-        "w", WorkloadObjectsSeen(runners=(job(),), pods=(placed,), groups=(group(unschedulable("X", "y")),))
+        "w", ObservedWorkload(runners=(job(),), pods=(placed,), groups=(group(unschedulable("X", "y")),))
     )
     assert report.waits == ()
 
@@ -260,13 +260,13 @@ def test_groups(pods: list[objects.Pod], failures: int, want: GroupPlan) -> None
 
 def test_a_group_ends_with_its_first_set() -> None:
     own = group(name="train", labels=LABELS | {"fairlead/own-group": "true"})
-    done = render_report("w", WorkloadObjectsSeen(groups=(own,), pods=tuple(members(master0="Succeeded"))), GANG)
+    done = render_report("w", ObservedWorkload(groups=(own,), pods=tuple(members(master0="Succeeded"))), GANG)
     assert (done.run, done.ended, done.succeeded) == (1, Phase.COMPLETED, {"master": 1})
     broken = group(name="train", labels=LABELS | {"fairlead/own-group": "true"}, annotations={"fairlead/failures": "2"})
-    failed = render_report("w", WorkloadObjectsSeen(groups=(broken,)), GANG)
+    failed = render_report("w", ObservedWorkload(groups=(broken,)), GANG)
     assert (failed.ended, failed.failed, failed.are_counts_known) == (Phase.FAILED, {"master": 2}, True)
     # Before it is known what it consists of.
-    assert not render_report("w", WorkloadObjectsSeen(groups=(broken,))).are_counts_known
+    assert not render_report("w", ObservedWorkload(groups=(broken,))).are_counts_known
 
 
 def test_a_group_that_ended_well_has_done_so_when_its_pods_are_gone() -> None:
@@ -274,14 +274,14 @@ def test_a_group_that_ended_well_has_done_so_when_its_pods_are_gone() -> None:
         name="train", labels=LABELS | {"fairlead/own-group": "true"}, annotations={"fairlead/completed": "true"}
     )
     for pods in ((), (member("worker", 0, "Failed"),)):
-        done = render_report("w", WorkloadObjectsSeen(groups=(own,), pods=pods), GANG)
+        done = render_report("w", ObservedWorkload(groups=(own,), pods=pods), GANG)
         assert (done.ended, done.succeeded) == (Phase.COMPLETED, {"master": 1})
     assert decide_group(GANG, [], 0, is_complete=True) == GroupPlan()
 
 
 def test_pods_know_how_often_their_group_failed() -> None:
     own = group(name="train", labels=LABELS | {"fairlead/own-group": "true"})
-    again = render_report("w", WorkloadObjectsSeen(groups=(own,), pods=(member("worker", 0, attempt=1),)), GANG)
+    again = render_report("w", ObservedWorkload(groups=(own,), pods=(member("worker", 0, attempt=1),)), GANG)
     assert (again.ended, again.failed) == (None, {"master": 1})
 
 

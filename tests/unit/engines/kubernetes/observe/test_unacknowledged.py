@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.unacknowledged import find_unacknowledged_pod
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 
 POOL = "kai.scheduler/node-pool"
 
@@ -51,6 +51,6 @@ def group(*refusing: str, **labels: str) -> objects.PodGroup:
     ],
 )
 def test_who_takes_no_notice(pods: list[objects.Pod], groups: list[objects.PodGroup], want: str) -> None:
-    found = find_unacknowledged_pod(WorkloadObjectsSeen(pods=pods, groups=groups))
+    found = find_unacknowledged_pod(ObservedWorkload(pods=pods, groups=groups))
     message = found.message if found is not None else ""
     assert (bool(message), want in message) == (bool(want), True), message

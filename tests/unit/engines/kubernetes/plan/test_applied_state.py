@@ -8,7 +8,7 @@ import pytest
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import path_of
 from fairlead.engines.kubernetes.plan.applied_state import (
-    AppliedState,
+    ExistingObjects,
     data_hash,
     digest_of,
     find_digests,
@@ -35,16 +35,16 @@ def render(**spec: Any) -> RenderedObjects:
     return render_objects(GOLDEN_PLACE, KIND.podsets(build(KIND.spec, SPEC | spec)))
 
 
-def applied(**spec: Any) -> AppliedState:
+def applied(**spec: Any) -> ExistingObjects:
     """What a cluster has after such a workload was applied, as its watches and lists show it."""
     rendered = render(**spec)
     runners = [with_digest(runner, digest_of(rendered)) for runner in rendered.runners]
     makers = [(body["kind"], msgspec.convert(body["metadata"], objects.Metadata)) for body in runners]
     listed = {path_of(body): data_hash(body.get("data")) for body in (*rendered.services, COPY)}
-    return AppliedState(find_digests(makers, 1), listed)
+    return ExistingObjects(find_digests(makers, 1), listed)
 
 
-def stands(standing: AppliedState, **spec: Any) -> bool:
+def stands(standing: ExistingObjects, **spec: Any) -> bool:
     rendered = render(**spec)
     return is_up_to_date(standing, digest_of(rendered), (COPY, *rendered.runners, *rendered.services))
 
@@ -66,20 +66,20 @@ def test_nor_does_one_of_which_something_is_missing() -> None:
     there = applied()
     for path in there.survey:
         assert not stands(
-            AppliedState(there.digests, {name: what for name, what in there.survey.items() if name != path})
+            ExistingObjects(there.digests, {name: what for name, what in there.survey.items() if name != path})
         )
-    assert not stands(AppliedState({}, there.survey))
+    assert not stands(ExistingObjects({}, there.survey))
 
 
 def test_nor_one_whose_copies_hold_something_else() -> None:
     there = applied()
-    assert not stands(AppliedState(there.digests, {**there.survey, path_of(COPY): data_hash({"a": "2"})}))
+    assert not stands(ExistingObjects(there.digests, {**there.survey, path_of(COPY): data_hash({"a": "2"})}))
 
 
 def test_nor_one_that_has_more_than_is_wished() -> None:
     there = applied()
     [(path, digest)] = there.digests.items()
-    assert not stands(AppliedState({path: digest, f"{path}-2": digest}, there.survey))
+    assert not stands(ExistingObjects({path: digest, f"{path}-2": digest}, there.survey))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.recreate import find_orphaned_pods
 from fairlead.model.records.phase import PodPhase
 
@@ -54,16 +54,16 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
     ],
 )
 def test_what_is_left(left: objects.Pod, is_fresh: bool, want: str) -> None:
-    found = find_orphaned_pods(WorkloadObjectsSeen(pods=(left,)), 1, is_fresh=is_fresh)
+    found = find_orphaned_pods(ObservedWorkload(pods=(left,)), 1, is_fresh=is_fresh)
     assert (len(found.ending), len(found.orphans)) == (want == "ending", want == "orphan")
 
 
 def test_while_what_makes_pods_is_there_nothing_is_left_over() -> None:
-    found = find_orphaned_pods(WorkloadObjectsSeen(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
+    found = find_orphaned_pods(ObservedWorkload(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
     assert not found.ending
 
 
 def test_what_was_removed_is_reported_until_its_pods_are_gone() -> None:
-    report = render_report("w", WorkloadObjectsSeen(pods=(pod("Job", ends=True),)))
+    report = render_report("w", ObservedWorkload(pods=(pod("Job", ends=True),)))
     assert (report.run, [seen.phase for seen in report.pods]) == (1, [PodPhase.STOPPING])
-    assert render_report("w", WorkloadObjectsSeen(pods=(pod("Job", phase="Failed"),))).run == 0
+    assert render_report("w", ObservedWorkload(pods=(pod("Job", phase="Failed"),))).run == 0

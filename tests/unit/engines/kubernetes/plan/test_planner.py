@@ -8,7 +8,7 @@ import pytest
 from fairlead.engines.base import DeleteWorkload, DesiredWorkload
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import PYTORCH
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.planner import (
     JUST_DELETED,
     AnnotateGroup,
@@ -80,14 +80,14 @@ def applied(desired: DesiredWorkload) -> WorkloadState:
     return succeed(applying(desired))
 
 
-def steps_of(state: WorkloadState, seen: WorkloadObjectsSeen, now: float = NOW) -> tuple[Step, ...]:
+def steps_of(state: WorkloadState, seen: ObservedWorkload, now: float = NOW) -> tuple[Step, ...]:
     return plan(state, seen, now)[1]
 
 
 def test_a_deletion_forgets_how_the_workload_was_launched() -> None:
     deletion = DeleteWorkload("w", "runai-team-a")
     before = msgspec.structs.replace(applied(workload()), launch=LaunchChoices(attempt=3))
-    state, steps = plan(order(before, deletion), WorkloadObjectsSeen(), NOW)
+    state, steps = plan(order(before, deletion), ObservedWorkload(), NOW)
     assert steps == (DeleteObjects(deletion),)
     assert (state.launch, state.may_predate_server) == (NO_LAUNCH_CHOICES, False)
 
@@ -104,13 +104,13 @@ def test_a_deletion_forgets_how_the_workload_was_launched() -> None:
     ids=["nothing ordered", "applied", "lost", "refused", "deleted"],
 )
 def test_nothing_to_do(state: WorkloadState) -> None:
-    assert plan(state, WorkloadObjectsSeen(pods=(pod("p"),), groups=(group(),)), NOW) == (state, ())
+    assert plan(state, ObservedWorkload(pods=(pod("p"),), groups=(group(),)), NOW) == (state, ())
 
 
 def test_nothing_is_applied_beside_pods_whose_controller_was_deleted() -> None:
     desired = workload()
-    seen = WorkloadObjectsSeen(pods=(pod("a", "Job"), pod("b")))
-    assert steps_of(applying(desired), WorkloadObjectsSeen()) == (ApplyObjects(desired),)
+    seen = ObservedWorkload(pods=(pod("a", "Job"), pod("b")))
+    assert steps_of(applying(desired), ObservedWorkload()) == (ApplyObjects(desired),)
     deletion, wait = steps_of(applying(desired), seen)
     assert deletion == DeletePods((pod("b"),))
     assert isinstance(wait, WaitFor)
@@ -120,7 +120,7 @@ def test_nothing_is_applied_beside_pods_whose_controller_was_deleted() -> None:
 @pytest.mark.parametrize(("seconds", "want"), [(0.0, WaitFor), (JUST_DELETED, ApplyObjects)], ids=["fresh", "adopted"])
 def test_a_deployment_adopts_pods_that_outlive_a_moment(seconds: float, want: type[Step]) -> None:
     lost = lose(applying(workload()), NOW)
-    *_, last = steps_of(lost, WorkloadObjectsSeen(pods=(pod("a", "ReplicaSet"),)), NOW + seconds)
+    *_, last = steps_of(lost, ObservedWorkload(pods=(pod("a", "ReplicaSet"),)), NOW + seconds)
     assert isinstance(last, want)
 
 
@@ -145,14 +145,14 @@ def test_a_deployment_adopts_pods_that_outlive_a_moment(seconds: float, want: ty
     ids=["empty", "all there", "one failed", "restarts", "completed", "completed earlier"],
 )
 def test_pod_groups(own: objects.PodGroup, pods: tuple[objects.Pod, ...], want: tuple[Step, ...]) -> None:
-    assert steps_of(applied(workload(GANG)), WorkloadObjectsSeen(groups=(own,), pods=pods)) == want
+    assert steps_of(applied(workload(GANG)), ObservedWorkload(groups=(own,), pods=pods)) == want
 
 
 def test_a_group_that_completed_and_was_deleted_is_not_run_again() -> None:
-    state, _ = plan(applied(workload(GANG)), WorkloadObjectsSeen(groups=(group(completed="true"),)), NOW)
+    state, _ = plan(applied(workload(GANG)), ObservedWorkload(groups=(group(completed="true"),)), NOW)
     assert state.completed_run == 1
     # Created again by the next order, without its annotation.
-    assert steps_of(state, WorkloadObjectsSeen(groups=(group(),))) == (
+    assert steps_of(state, ObservedWorkload(groups=(group(),))) == (
         AnnotateGroup(group(), {"fairlead/completed": "true"}),
     )
 
@@ -172,7 +172,7 @@ def failed_job(attempt: int) -> objects.Runner:
 def test_a_failed_job_of_an_operator(settled: frozenset[str], attempt: int, want: int) -> None:
     before = applied(workload(*OPERATED))
     before = msgspec.structs.replace(before, launch=LaunchChoices(kinds=frozenset({PYTORCH.kind})))
-    seen = WorkloadObjectsSeen(runners=(failed_job(attempt),), kinds=frozenset({PYTORCH.kind}), settled=settled)
+    seen = ObservedWorkload(runners=(failed_job(attempt),), kinds=frozenset({PYTORCH.kind}), settled=settled)
     state, steps = plan(before, seen, NOW)
     assert len(steps) == want
     for step in steps:
@@ -188,7 +188,7 @@ def test_a_worker_that_failed_for_good_ends_the_workload() -> None:
     labels = LABELS | {"fairlead/attempt": "0", "fairlead/role": "launcher"}
     job = msgspec.convert({"metadata": {"name": "train", "uid": "j", "labels": labels}}, objects.Runner)
     worker = pod("train-worker-0", phase="Failed", **{"fairlead/role": "worker", "fairlead/attempt": "0"})
-    state, steps = plan(applied(workload(*sets)), WorkloadObjectsSeen(runners=(job,), pods=(worker,)), NOW)
+    state, steps = plan(applied(workload(*sets)), ObservedWorkload(runners=(job,), pods=(worker,)), NOW)
     assert (state.state, steps) == (State.REFUSED, ())
     assert "more than the backoff limit of 0" in state.refused
 
@@ -198,5 +198,5 @@ def test_a_group_without_room_is_moved_to_the_next_pool() -> None:
     refusal = {"type": "UnschedulableOnNodePool", "status": "True", "nodePool": "default", "transitionID": "1"}
     body = {"metadata": {"name": "pg", "labels": LABELS}, "status": {"schedulingConditions": [refusal]}}
     full = msgspec.convert(body, objects.PodGroup)
-    assert steps_of(applied(desired), WorkloadObjectsSeen(groups=(full,))) == (MoveToNextPool(desired, full),)
-    assert steps_of(applied(workload()), WorkloadObjectsSeen(groups=(full,))) == ()
+    assert steps_of(applied(desired), ObservedWorkload(groups=(full,))) == (MoveToNextPool(desired, full),)
+    assert steps_of(applied(workload()), ObservedWorkload(groups=(full,))) == ()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs
 
 TAKEN = objects.Condition(type="DisruptionTarget", status="True")
@@ -38,5 +38,5 @@ def pod(phase: str = "Failed", *, of: str = "job-1", policy: str = "Never", is_t
 def test_jobs_that_lost_all_their_pods(pods: list[objects.Pod], status: dict[str, Any], want: list[str]) -> None:
     job = objects.Runner(metadata=objects.Metadata(name="train", uid="job-1"), status=objects.RunnerStatus(**status))
     assert [
-        found.name for found in find_fully_preempted_jobs(WorkloadObjectsSeen(runners=(job,), pods=tuple(pods)))
+        found.name for found in find_fully_preempted_jobs(ObservedWorkload(runners=(job,), pods=tuple(pods)))
     ] == want

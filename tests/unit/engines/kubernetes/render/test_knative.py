@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.report import render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
 from fairlead.engines.kubernetes.sessions import listening_port
@@ -97,16 +97,16 @@ def pod(name: str) -> objects.Pod:
 
 
 def test_the_number_of_pods_is_what_knative_keeps() -> None:
-    report = render_report("w", WorkloadObjectsSeen(runners=(service(),), pods=(pod("a"), pod("b"))))
+    report = render_report("w", ObservedWorkload(runners=(service(),), pods=(pod("a"), pod("b"))))
     assert report.replicas_wanted == {"predictor@1": 2}
     assert report.waits == ()
 
 
 def test_what_knative_says_is_the_reason() -> None:
     runner = service(status="False", reason="RevisionFailed", message="no such image")
-    [wait] = render_report("w", WorkloadObjectsSeen(runners=(runner,))).waits
+    [wait] = render_report("w", ObservedWorkload(runners=(runner,))).waits
     assert (wait.code, wait.message) == ("RevisionFailed", "Knative: no such image")
-    unknown = render_report("w", WorkloadObjectsSeen(runners=(service(status="Unknown", message="on its way"),)))
+    unknown = render_report("w", ObservedWorkload(runners=(service(status="Unknown", message="on its way"),)))
     assert unknown.waits == ()
 
 

@@ -17,7 +17,7 @@ from fairlead.engines.kubernetes.observe.operator_jobs import (
     read_note,
 )
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
-from fairlead.engines.kubernetes.observe.workload import WorkloadObjectsSeen
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.recreate import decide_recreation, find_recreated_jobs
 from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
 from fairlead.engines.kubernetes.render.kubeflow import OPERATORS, note_name, render_note
@@ -202,7 +202,7 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
 def test_an_operator_that_has_said_nothing_is_waited_for() -> None:
     words = "Waiting for the operator of MPIJob j, which has not reacted to it yet"
     for job, want in ((runner(), words), (runner("Created"), "")):
-        held = WorkloadObjectsSeen(runners=(job,), kinds=frozenset({"MPIJob"}))
+        held = ObservedWorkload(runners=(job,), kinds=frozenset({"MPIJob"}))
         assert render_report("w", held, podsets(distributedFramework="MPI")).retrying_because == want
 
 
@@ -239,19 +239,19 @@ def test_what_a_job_begins_again_with_is_written_down(
     assert (read.attempt, read.failures) == want
 
 
-def report(seen: WorkloadObjectsSeen, sets: tuple[PodSet, ...] = ()) -> WorkloadReport:
+def report(seen: ObservedWorkload, sets: tuple[PodSet, ...] = ()) -> WorkloadReport:
     """As the engine asks for it: it plans first which jobs restart."""
     return render_report("w", seen, sets, find_recreated_jobs(sets, seen))
 
 
 def test_a_failure_is_the_end_only_when_it_does_not_begin_again() -> None:
     sets = podsets(backoffLimit=1)
-    first = report(WorkloadObjectsSeen(runners=(runner("Failed"),)), sets)
+    first = report(ObservedWorkload(runners=(runner("Failed"),)), sets)
     assert (first.ended, first.failed) == (None, {})
     job = runner("Failed", attempt=1, failures=1)
-    last = report(WorkloadObjectsSeen(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
+    last = report(ObservedWorkload(runners=(job,), settled=frozenset({job.metadata.uid})), sets)
     assert (last.ended, last.failed, last.message) == (Phase.FAILED, {"master": 2}, "words")
-    unknown = report(WorkloadObjectsSeen(runners=(runner("Failed"),)))
+    unknown = report(ObservedWorkload(runners=(runner("Failed"),)))
     assert unknown.ended is None
 
 
@@ -270,7 +270,7 @@ def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
     job: objects.Runner, disrupted: tuple[int, ...], spec: dict[str, Any], want: bool, end: Phase | None
 ) -> None:
     sets = podsets(**{"backoffLimit": 0, **spec})
-    held = WorkloadObjectsSeen(runners=(job,), disrupted=frozenset(disrupted))
+    held = ObservedWorkload(runners=(job,), disrupted=frozenset(disrupted))
     assert (find_controller_ahead_of_pods(held, sets) is job.metadata) is want
     assert report(held, sets).ended is end
     settled = msgspec.structs.replace(held, settled=frozenset({job.metadata.uid}))
@@ -279,7 +279,7 @@ def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
 
 def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
     report = render_report(
-        "w", WorkloadObjectsSeen(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets()
+        "w", ObservedWorkload(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets()
     )
     assert [pod.phase for pod in report.pods] == [PodPhase.RUNNING]
 
@@ -290,6 +290,6 @@ def test_counts_by_role() -> None:
     pod = objects.Pod(
         metadata=objects.Metadata(name="p", labels={"fairlead/run": "1"}), spec=objects.PodSpec(node_name="n")
     )
-    report = render_report("w", WorkloadObjectsSeen(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
+    report = render_report("w", ObservedWorkload(runners=(job,), pods=(pod,)), podsets(restartPolicy="OnFailure"))
     assert (report.ended, report.succeeded, report.failed) == (Phase.COMPLETED, {"master": 1}, {"worker": 2})
     assert report.run == 1
