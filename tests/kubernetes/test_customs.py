@@ -189,7 +189,7 @@ def test_what_a_submission_refuses_is_refused_here_in_the_same_words(harness: Cl
     body["spec"]["name"] = {"value": "taken-name"}
     apply(harness, body)
     refused = until_status(harness, "wrong", "Failed")
-    assert refused["status"]["message"].endswith("has a workload named taken-name; choose another")
+    assert "a workload named taken-name already exists" in refused["status"]["message"]
     assert harness.names("jobs") == ["Job/taken-name"]
     assert harness.kubectl("delete", "twl", "wrong", "-n", harness.namespace, "--timeout=60s").returncode == 0
 
