@@ -186,7 +186,7 @@ def test_the_webhook_refuses_with_the_words_of_a_submission(
     assert yaml.safe_load(stored)["spec"]["userId"] == {"value": "admin"}
     right["spec"]["userId"] = {"value": "somebody"}
     done = kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(right), check=False)
-    assert "spec.userId: is filled in by the system" in done.stderr
+    assert "spec.userId: is set by the system" in done.stderr
     kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "fairlead")
 
 
