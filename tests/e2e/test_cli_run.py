@@ -50,7 +50,7 @@ def test_from_nothing_to_hello(fairlead: Caller) -> None:
     assert told["dataDir"] == str(fairlead.data_dir)
     again = fairlead("run", "--", "echo", "again")
     assert (again.code, again.out) == (0, "again\n")
-    assert "Starting" not in again.err
+    assert "Starting a server" not in again.err
     assert fairlead("server", "stop").err == "Stopped. Running workloads continue.\n"
     assert fairlead("server", "status").code == exit_codes.UNREACHABLE
 
