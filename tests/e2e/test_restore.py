@@ -28,10 +28,16 @@ def status_of(fairlead: Caller, name: str) -> str:
     return next((str(row["phase"]) for row in rows if row["name"] == name), "")
 
 
+def running_pods(fairlead: Caller, name: str) -> int:
+    rows = json.loads(fairlead.ok("list", "-o", "json"))
+    return next((int(row["runningPods"]) for row in rows if row["name"] == name), 0)
+
+
 def restore(fairlead: Caller, *flags: str) -> None:
     fairlead.ok("server", "stop")
     fairlead.ok("restore", "copy.tar.gz", "--force")
-    fairlead.ok("server", "start", "--", *NODE, *flags)
+    node = () if "--node" in flags else NODE
+    fairlead.ok("server", "start", "--", *node, *flags)
 
 
 def test_a_pod_that_started_after_the_backup_is_adopted_with_its_workload(fairlead: Caller) -> None:
@@ -62,6 +68,22 @@ def test_a_workload_that_waited_at_the_backup_and_runs_now_keeps_its_pod(fairlea
     until(lambda: status_of(fairlead, "first") == "Degraded", "its pod is gone")
     assert "Waiting for 1 GPU" in fairlead.ok("describe", "first")
     assert status_of(fairlead, "second") == "Running"
+
+
+def test_a_pod_that_is_known_stays_beside_one_that_is_adopted(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", *NODE[:-1], NODE[-1].replace("gpus=1", "gpus=2"))
+    fairlead.ok("run", "--name", "other", *HOLDS)
+    fairlead.ok("wait", "other", "--for", "Running", "--timeout", "60s")
+    submit = ("training", "submit", "pair", "-i", "fairlead.local/host", "--completions", "2", "--parallelism", "2")
+    fairlead.ok(*submit, "--gpu-devices-request", "1", "--", "sleep", "600")
+    until(lambda: running_pods(fairlead, "pair") == 1, "the GPU that is free is taken")
+    fairlead.ok("backup", "copy.tar.gz")
+    fairlead.ok("training", "delete", "other")
+    until(lambda: running_pods(fairlead, "pair") == 2, "the second pod starts after the backup")
+    restore(fairlead, "--node", "lab:cpu=4,memory=4Gi,gpus=2,gpu-memory=16Gi")
+    assert running_pods(fairlead, "pair") == 2
+    fairlead.ok("training", "delete", "pair")
+    until(lambda: status_of(fairlead, "pair") == "", "both pods end with their workload")
 
 
 def test_an_operator_may_have_unknown_pods_stopped(fairlead: Caller) -> None:

@@ -105,7 +105,10 @@ class PodAdopter:
         )
         writes = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in (*adoption.pods, *adoption.ended))]
         await self._context.store.commit(Change(writes=tuple(writes), events=(event,)))
-        self._board.put(workload, adoption.pods)
+        known = self._board.entries.get(workload.id)
+        ended = {pod.id for pod in adoption.ended}
+        kept = [pod for pod in known.pods if pod.id not in ended] if known else []
+        self._board.put(workload, [*kept, *adoption.pods])
         log.warning("workload %s of project %s: %s", workload.name, workload.project_name, message)
 
     async def _stop(self, reports: Sequence[PodReport]) -> list[PodReport]:
