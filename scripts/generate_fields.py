@@ -5,10 +5,9 @@ declare it. `build_docs.py` puts it into the documentation.
 from collections.abc import Iterator
 
 from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_on_cluster
-from fairlead.engines.declared.kubernetes import ROLES
 from fairlead.formats.yaml.fields import MAP, yaml_fields
 from fairlead.formats.yaml.keywords import PREEMPTIBILITY_LABEL, PRIORITY_LABEL
-from fairlead.kinds import KINDS
+from fairlead.kinds import KINDS, role_members
 from fairlead.kinds.kind import Kind
 from fairlead.model.spec.fields import Field, fields_of
 from tests.field_proofs.clusters import find_cluster_proof
@@ -50,7 +49,7 @@ def effect_of(path: str, field: Field) -> Effect | None:
 def without_role(path: str) -> str:
     """The path of a property in the spec of a role, as it is in a whole spec."""
     role, _, inner = path.partition(".")
-    return inner if role in ROLES else path
+    return inner if role in role_members() else path
 
 
 def missing() -> list[str]:
@@ -78,19 +77,19 @@ def yaml_names(kind: Kind) -> dict[str, list[str]]:
     if not kind.letter:
         return {}
     labels = {"priorityClass": PRIORITY_LABEL, "preemptibility": PREEMPTIBILITY_LABEL}
-    found = {path: [f"metadata.labels: {label}"] for path, label in labels.items()}
+    names = {path: [f"metadata.labels: {label}"] for path, label in labels.items()}
     for field in yaml_fields(kind).values():
         if kind.letter not in field.kinds:
             continue
         for path in (field.path, *field.sets):
-            found.setdefault(path.removesuffix("[]"), []).append(field.name)
+            names.setdefault(path.removesuffix("[]"), []).append(field.name)
         for member in field.members:
-            found.setdefault(f"{field.path}[].{member.path}", []).append(f"{field.name}.{member.name}")
+            names.setdefault(f"{field.path}[].{member.path}", []).append(f"{field.name}.{member.name}")
         if field.key:
-            found.setdefault(f"{field.path}[].{field.key}", []).append(f"{field.name} KEY")
+            names.setdefault(f"{field.path}[].{field.key}", []).append(f"{field.name} KEY")
         if field.form is MAP:
-            found.setdefault(f"{field.path}[].value", []).append(field.name)
-    return found
+            names.setdefault(f"{field.path}[].value", []).append(field.name)
+    return names
 
 
 def render_row(path: str, field: Field, names: dict[str, list[str]]) -> str:

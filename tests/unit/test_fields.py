@@ -8,7 +8,7 @@ import pytest
 
 from fairlead.engines.declared import EFFECTS, Effect, find_on_cluster
 from fairlead.engines.declared.kubernetes import ON_CLUSTER, beginnings
-from fairlead.kinds import KINDS
+from fairlead.kinds import KINDS, role_members
 from fairlead.kinds.kind import Kind
 from scripts import generate_fields
 from tests.field_proofs.clusters import CLUSTER_PROOFS, find_cluster_proof
@@ -72,6 +72,14 @@ def is_stated(path: str, effect: Effect) -> bool:
 def test_every_proof_of_a_role_is_a_test_that_exists(proof: str) -> None:
     file, _, name = proof.partition("::")
     assert name in functions_in(file)
+
+
+def test_every_role_has_its_proofs_and_does_what_a_whole_spec_does() -> None:
+    """A new member that is the spec of a role needs no row in an engine, only tests that see it."""
+    assert set(ROLES) == role_members()
+    for role in role_members():
+        assert find_on_cluster(f"{role}.compute.gpuPortionLimit") == find_on_cluster("compute.gpuPortionLimit")
+        assert generate_fields.without_role(f"{role}.image") == "image"
 
 
 def test_every_claim_has_a_proof(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from fairlead.engines.declared.effect import ClusterEffect
+from fairlead.kinds import role_members
 
-#: Members of a spec that are the spec of a role.
-ROLES = ("leader", "worker", "masterSpec")
 #: From the path of a field, or from what the paths of several begin with, to its effect; the longest one counts.
 ON_CLUSTER: Mapping[str, ClusterEffect] = {
     "compute.gpuDevicesRequest": ClusterEffect(
@@ -59,7 +58,7 @@ _ALIKE = ClusterEffect()
 def find_on_cluster(path: str) -> ClusterEffect:
     """What a field does there; fields of a role do what they do in the whole spec."""
     role, _, inner = path.partition(".")
-    if role in ROLES:
+    if role in role_members():
         return find_on_cluster(inner)
     if path.endswith(".exclude"):
         # One rule for all lists, before any engine sees them.
