@@ -36,8 +36,8 @@ ACTIONS: dict[Action, Callable[[SchedulingSession, Record], None]] = {
 
 def decide(snapshot: Snapshot) -> Decisions:
     """What to bind, what to evict, what to keep for whom, and why the rest waits."""
-    # The model is many small objects in rings, which `Session.close` cuts: a collector would walk them in vain, for a
-    # quarter of the time.
+    # The model is many small objects in reference cycles, which `SchedulingSession.close` breaks. A collector would
+    # walk them for nothing, a quarter of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -56,7 +56,7 @@ def actions_of(settings: Settings) -> tuple[Action, ...]:
 
 
 def decide_without_shortcuts(snapshot: Snapshot) -> Decisions:
-    """The same without indexes, bounds and forecasts: slow, and what tests hold the quick way against."""
+    """The same without indexes, bounds and forecasts: slow; tests compare `decide` with it."""
     return Cycle(snapshot, plain=True).run()
 
 
@@ -170,7 +170,7 @@ class Cycle:
             self.run_action(session, action)
 
     def _admit(self, session: SchedulingSession, spec: Job) -> None:
-        """Bring a job in; one that makes no sense is reported and stays out."""
+        """Add a job; an invalid one is reported and left out."""
         try:
             session.add_job(spec)
         except (LookupError, TypeError, ValueError) as error:

@@ -33,11 +33,11 @@ def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver |
         job,
         lambda: _victims(session, job),
         lambda probe, units: _validate(session, units),
-        lambda: _most_freed(session, job),
+        lambda: _max_freed(session, job),
     )
 
 
-def _most_freed(session: SchedulingSession, job: LiveJob) -> float:
+def _max_freed(session: SchedulingSession, job: LiveJob) -> float:
     """More than all that jobs of lower priority hold."""
     entries = session.possible_victims().leaves.get(job.queue.name, [])
     gpus = sum(held_with_promises(victim) for _, victim in entries if victim.priority < job.priority)

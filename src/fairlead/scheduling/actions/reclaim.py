@@ -43,8 +43,8 @@ def _within(amounts: Sequence[float], bound: Amounts) -> bool:
 
 
 def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
-    court = ReclaimValidator(session, job, usage)
-    return Solver(session, job, lambda: _victims(session, job), court.is_allowed, court.most_freed)
+    validator = ReclaimValidator(session, job, usage)
+    return Solver(session, job, lambda: _victims(session, job), validator.is_allowed, validator.max_freed)
 
 
 def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
@@ -95,7 +95,7 @@ class ReclaimValidator:
                 return False
         return self._stays_fair(request, probe.tasks, left, involved)
 
-    def most_freed(self) -> float | None:
+    def max_freed(self) -> float | None:
         """A bound on the GPUs that may be taken: each queue gives while it is above its bound, and one unit beyond.
 
         Only where CPU and memory can never be the reason to go on taking; otherwise there is no telling.
@@ -143,7 +143,7 @@ class ReclaimValidator:
         left: dict[str, Amounts],
         involved: dict[str, set[int]],
     ) -> bool:
-        """Take the parts from a queue one after another, each only while the queue still holds too much."""
+        """Take the parts from a queue one by one, as long as the queue still holds too much."""
         ours, theirs = split_level(self.job.queue, queue)
         names = {resource for _, resources in parts for resource in resources}
         for part, _ in parts:

@@ -23,7 +23,7 @@ Prepare = Callable[[SchedulingSession, LiveJob, Usage], Solver | None]
 
 
 class Search:
-    """One action of this kind. Who is not admitted is passed over without leaving a failure behind."""
+    """One action of this kind. A job that is not admitted is skipped and counts as no failure."""
 
     def __init__(
         self, action: Action, prepare: Prepare, admit: Callable[[LiveJob], bool] | None = None, per_queue: bool = True
@@ -38,7 +38,7 @@ class Search:
 
     def run(self, session: SchedulingSession, record: Record) -> None:
         order = JobOrder(session.total, session.used_queues)
-        # What cannot be moved moves nobody else either: consolidation knows only preemptible jobs.
+        # Consolidation is for preemptible jobs only: a job that cannot be moved does not move others.
         leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
         order.fill(leaves, session.settings.queue_depth.get(self.action))
 
@@ -75,7 +75,7 @@ class Search:
 
 
 def _alike(session: SchedulingSession, job: LiveJob) -> Alike | None:
-    """Equal jobs of one queue and priority fail alike while nothing changes; one with a delay has its own time."""
+    """Equal jobs of one queue and priority fail for the same reason until something changes; a delay is a job's own."""
     if not session.settings.use_signatures or job.spec.preemption_delay:
         return None
     return alike_key(session, job)

@@ -1,6 +1,6 @@
-"""Proofs that a search or a scenario must fail, so that it need not be tried.
+"""Proofs that a search or a scenario must fail, so that it is not tried.
 
-The plain search tries them all and finds the same. A bound only ever says no where every simulation would.
+A bound says no only if every simulation would fail. The plain search tries all of them and has the same result.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 
 
 class RoomForAll:
-    """Nodes hold a whole number of equal tasks each: do they hold enough of them when all victims are gone?"""
+    """Each node holds a whole number of equal tasks: is there room for all tasks once the victims are gone?"""
 
     def __init__(self, probe: PlacementProbe) -> None:
         demands = [asked_gpus(task) for task in probe.tasks]
@@ -27,7 +27,7 @@ class RoomForAll:
                 self.base[index] = self.exact[index]
             for task in probe.loaded_tasks:
                 if task.node is not None:
-                    self.base[task.node.index] += at_most_freed(task)
+                    self.base[task.node.index] += at_max_freed(task)
             self.held = sum(self._fit(amount) for amount in self.base.values())
 
     def _fit(self, amount: float) -> int:
@@ -41,7 +41,7 @@ class RoomForAll:
             for task in unit:
                 if task.node is not None:
                     index = task.node.index
-                    more[index] = more.get(index, 0) + at_most_freed(task)
+                    more[index] = more.get(index, 0) + at_max_freed(task)
         held = self.held
         for index, amount in more.items():
             before = self.base.get(index)
@@ -50,17 +50,17 @@ class RoomForAll:
         return held >= self.count
 
 
-def at_most_freed(task: LiveTask) -> float:
-    """GPUs that a victim gives back; the quota of a portion is rounded, so the portion itself counts if it is more."""
+def at_max_freed(task: LiveTask) -> float:
+    """GPUs that a victim frees. The quota of a portion is rounded, so the portion itself counts if it is larger."""
     return max(freed_gpus(task), task.portion * task.devices)
 
 
-def is_short(tasks: Sequence[LiveTask], free: float, most_freed: float | None) -> bool:
-    """Whether even with all that may be taken there are fewer GPUs than the tasks ask for.
+def is_short(tasks: Sequence[LiveTask], free: float, max_freed: float | None) -> bool:
+    """Whether the tasks request more GPUs than are free and may be taken together.
 
-    Each queue gives strictly less than `most_freed` counts for it, so reaching that sum exactly is not enough.
+    Each queue gives strictly less than its part of `max_freed`, so reaching that sum exactly is not enough.
     """
-    if most_freed is None:
+    if max_freed is None:
         return False
     missing = sum(asked_gpus(task) for task in tasks) - free
-    return missing > EPSILON and missing >= most_freed - EPSILON
+    return missing > EPSILON and missing >= max_freed - EPSILON

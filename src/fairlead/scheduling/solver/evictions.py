@@ -1,4 +1,4 @@
-"""What is said of an eviction: by whom, under which rule, with the numbers of both queues before it."""
+"""The record of an eviction: by whom, under which rule, and the numbers of both queues before it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def split_level(left: LiveQueue, right: LiveQueue) -> tuple[LiveQueue, LiveQueue
 def record_evictions(
     session: SchedulingSession, record: Record, action: Action, winner: LiveJob, solution: list[Unit], usage: Usage
 ) -> None:
-    """Note who of a solution really leaves or moves; who came back to its place is left out."""
+    """Record the tasks of a solution that leave or move; those that got their own place back are left out."""
     for unit in solution:
         for task in unit:
             left = task.status == st.RELEASING
@@ -86,7 +86,7 @@ def figures(queue: LiveQueue, usage: Usage) -> QueueFigures:
 
 
 def _terms(queue: LiveQueue) -> tuple[Amounts, Amounts, str]:
-    """What does not change in a cycle is put into words once."""
+    """The part of the message that stays the same during a cycle, made once."""
     if queue.terms is None:
         quota, fair = in_gpus(queue.quota), in_gpus(queue.fair)
         words = (

@@ -1,6 +1,6 @@
-"""Cheap tests that an accumulated set of victims must pass before anything is simulated.
+"""Cheap checks that an accumulated set of victims must pass before it is simulated.
 
-Each only ever gains victims. A set that is refused is not given up: more victims may follow.
+The set only grows. A set that fails a check may pass once it has more victims.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def freed_gpus(task: LiveTask) -> float:
 
 
 class GpuFilter:
-    """Demands, largest first, go to the first of the freest nodes that has room; there are as many nodes as demands."""
+    """Whether demands, largest first, find room on as many of the freest nodes as there are demands."""
 
     def __init__(self, session: SchedulingSession, demands: Sequence[float]) -> None:
         self.base = session.free_gpus()
@@ -108,10 +108,10 @@ def _may_go(task: LiveTask, node: LiveNode) -> bool:
 
 
 class TopologyFilter:
-    """Groups with a required level find GPUs enough in domains of that level, largest demand first.
+    """Whether groups with a required level find enough GPUs in domains of that level, largest demand first.
 
-    The demand of a group includes its running tasks, and a domain is the value of the label alone: as in KAI, this can
-    refuse what would fit.
+    The demand of a group includes its running tasks, and a domain is the value of one label. As in KAI, this can refuse
+    a job that would fit.
     """
 
     def __init__(self, session: SchedulingSession, job: LiveJob) -> None:

@@ -1,9 +1,9 @@
-"""The outcome of a simulation among equal tasks, reckoned without placing anything.
+"""The result of a simulation among equal tasks, computed without placing anything.
 
-If winner and victims ask for the same, and victims are whole gangs that come back at a stroke, then every node holds a
-number of such tasks, an evicted one makes room for exactly one, and who takes which place does not matter. What is left
-to find out is who of the victims goes before the winner: that is the order of queues with their usage, nothing else.
-The plain way is `solver.simulate`, which finds the same and takes a hundred times as long for large gangs.
+Suppose that winner and victims request the same, and that victims are whole gangs that are placed again in one step.
+Then each node holds a number of such tasks, each evicted task makes room for exactly one, and it does not matter who
+gets which place. The result depends only on which victims go before the winner, which follows from the order of queues
+and their usage. The plain algorithm is `solver.simulate`: the same result, a hundred times slower for large gangs.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Forecast:
         ) and not _has_limit(job)
 
     def _room_at_its_turn(self, jobs: dict[str, LiveJob], taken: dict[str, int]) -> int:
-        """Places free when the winner is popped: all that is free now, and what later victims have given up."""
+        """Places that are free when the winner is popped: those free now, and those of victims that come after it."""
         session, one = self.session, self.request_class.request
         requests: dict[str, Amounts] = {}
         for job in jobs.values():
@@ -109,7 +109,7 @@ def slots(node: LiveNode, probe: PlacementProbe) -> int:
     task = probe.tasks[0]
     if static_cause(task, node) is not None:
         return 0
-    most = min(node.idle_pods + node.releasing_pods, (node.idle_gpu + node.releasing_gpu) // task.gpu)
+    count = min(node.idle_pods + node.releasing_pods, (node.idle_gpu + node.releasing_gpu) // task.gpu)
     for asked, free in (
         (task.cpu, node.idle_cpu + node.releasing_cpu),
         (task.memory, node.idle_memory + node.releasing_memory),
@@ -117,5 +117,5 @@ def slots(node: LiveNode, probe: PlacementProbe) -> int:
         if free < asked:
             return 0
         if asked:
-            most = min(most, free // asked)
-    return max(0, most)
+            count = min(count, free // asked)
+    return max(0, count)

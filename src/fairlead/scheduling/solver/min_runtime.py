@@ -27,8 +27,8 @@ def preempt_until(session: SchedulingSession, victim: LiveJob) -> float | None:
 def reclaim_until(session: SchedulingSession, reclaimer: LiveQueue, victim: LiveJob) -> float | None:
     """Until when a victim is safe from another queue.
 
-    By method lca the value is looked for from the level at which the queues part, upwards; two top queues do not share
-    a parent, so only the victim's top queue is asked. By method queue it is looked for from the leaf.
+    Method lca takes the first value from the level at which the queues diverge, upwards. Two top queues do not share a
+    parent, so only the victim's top queue counts. Method queue takes the first value from the leaf upwards.
     """
     path = list(victim.queue.path)
     if session.settings.min_runtime_method == "lca":

@@ -47,7 +47,7 @@ class PlacementProbe:
 
 
 class VictimAccumulator:
-    """Pops victims one unit at a time; tasks that are loaded already are jumped over."""
+    """Pops victims one unit at a time; tasks that are already loaded are skipped."""
 
     def __init__(self, probe: PlacementProbe, victims: VictimOrder) -> None:
         self.probe = probe
@@ -97,7 +97,7 @@ class VictimAccumulator:
 
 
 def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
-    """Per node on which the latest victim's job has any task: the jobs proposed there, as far as proposed."""
+    """Per node on which the latest victim's job has any task: the jobs proposed there, with their proposed tasks."""
     if accumulator.ok() and accumulator.loaded:
         yield []
     while (unit := accumulator.grow()) is not None:
@@ -174,7 +174,7 @@ def _capacities(accumulator: VictimAccumulator) -> tuple[dict[int, float], dict[
 
 
 def _baseline(accumulator: VictimAccumulator) -> float:
-    """What nodes without proposed victims bring: free and loaded GPUs."""
+    """GPUs on nodes without proposed victims: free ones and those of loaded tasks."""
     probe = accumulator.probe
     free = probe.session.free_gpus().amounts
     total = sum(free[index] for index in probe.nodes if index not in accumulator.jobs_on)

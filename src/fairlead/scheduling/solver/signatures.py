@@ -1,6 +1,6 @@
-"""Jobs that look alike fail alike: after a failed search, jobs of the same signature that are not easier are skipped.
+"""Skips jobs that must fail: after a failed search, jobs with the same signature that are not easier are not tried.
 
-The signature covers what constrains the tasks without a place, not how much they ask for; that is compared.
+The signature is the constraints of the tasks without a place. Their requested amounts are compared separately.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Failures:
 
     def __init__(self) -> None:
         self.smallest: dict[object, list[Size]] = {}
-        #: Jobs of one task that were found hopeless: signature and request class. What fails is never forgotten.
+        #: Jobs of one task that cannot succeed: signature and request class. Entries are never removed.
         self.hopeless: set[tuple[object, RequestClass]] = set()
 
     def is_hopeless(self, job: LiveJob) -> bool:

@@ -1,10 +1,10 @@
 """The order in which winner and victims place themselves inside a simulation.
 
-All jobs with pending tasks take part in the order, because their presence shapes it; those that are not concerned are
-popped and dropped. The plain way pops one job after another until the last one that is concerned.
+All jobs with pending tasks are in the order, because they influence it. Jobs that are not concerned are popped and
+dropped. The plain algorithm pops jobs one by one until no concerned job is left.
 
-Dropping a job changes nothing but the heap. So the walk may begin at the lowest queue with all concerned jobs below it,
-and there leave out children without any: they only stand between concerned jobs and never change who of those is first.
+Dropping a job changes nothing but the heap. So the walk may start at the lowest queue that has all concerned jobs below
+it, and skip its children without any: they do not change the order among the concerned jobs.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SimulationOrder:
     def __init__(
         self, session: SchedulingSession, concerned: dict[str, LiveJob], evicted: dict[str, Amounts] | None = None
     ) -> None:
-        """`evicted`: jobs to be taken as if all their tasks were evicted, with what they would then ask for."""
+        """`evicted`: jobs to treat as if all their tasks were evicted, with the resources they would then request."""
         self.total = session.total
         self.evicted = dict(evicted) if evicted is not None else {}
         self.plain = session.plain
@@ -108,7 +108,7 @@ class SimulationOrder:
             if len(concerned) > 1:
                 return self._best_of(branch, concerned)
             branch = concerned[0]
-        # Only this leaf is left: what lies between its concerned jobs does not matter.
+        # Only this leaf is left, so the jobs between its concerned jobs do not matter.
         branch.at = len(branch.base)
         return branch
 

@@ -1,7 +1,7 @@
 """Making room for a pending job by evicting others: what consolidation, reclaim and preemption share.
 
-A job is probed with its first 1, 2, 4, ... tasks, each success loading its victims into the next probe. A scenario is
-tried for real on the session, inside the undo log: evict, place winner and victims in order, ask the validator.
+A job is probed with its first 1, 2, 4, ... tasks; the victims of a successful probe are the start of the next one. A
+scenario is simulated on the session itself and can be undone: evict, place winner and victims in order, validate.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ class Solver:
         job: LiveJob,
         victims: Callable[[], VictimOrder],
         validator: Validator,
-        most_freed: Callable[[], float | None] | None = None,
+        max_freed: Callable[[], float | None] | None = None,
     ) -> None:
         self.session = session
         self.job = job
         self.victims = victims
         self.validator = validator
-        #: GPUs of which the validator allows strictly less to be taken; None if there is no telling.
-        self.most_freed = most_freed
+        #: The validator allows fewer GPUs than this to be taken; None if that is not known.
+        self.max_freed = max_freed
         self.feasible = feasible_nodes(session, job)
         self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
         #: All units of the scenario that succeeded last.
         self.solution: list[Unit] = []
         #: How many units were loaded or proposed by then.
         self.accumulated = 0
-        #: The final probe would find the solution that stands in the undo log already.
+        #: The undo log already holds the solution that the final probe would find.
         self.is_final = False
 
     def solve(self) -> bool:
@@ -66,25 +66,25 @@ class Solver:
         return False
 
     def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
-        if self.session.plain or self.most_freed is None or self.session.classes.has_memory_requests:
+        if self.session.plain or self.max_freed is None or self.session.classes.has_memory_requests:
             return False
-        return is_short(tasks, self.session.free_gpus().exact_total, self.most_freed())
+        return is_short(tasks, self.session.free_gpus().exact_total, self.max_freed())
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""
         loaded: list[Unit] = []
-        most, size = len(tasks), 1
-        solved, failed = 0, most + 1
-        while solved < most:
+        count, size = len(tasks), 1
+        solved, failed = 0, count + 1
+        while solved < count:
             if not self._probe(generator, tasks[:size], loaded):
                 failed = size
                 break
-            if size == most and self._is_still_valid(generator):
+            if size == count and self._is_still_valid(generator):
                 self.is_final = True
                 return loaded
             loaded = self._needed()
-            solved, size = size, min(size * 2, most)
-        while failed - solved > 1 and solved < most:
+            solved, size = size, min(size * 2, count)
+        while failed - solved > 1 and solved < count:
             middle = (solved + failed) // 2
             if self._probe(generator, tasks[:middle], loaded):
                 loaded = self._needed()
@@ -94,10 +94,10 @@ class Solver:
         return loaded if solved else None
 
     def _is_still_valid(self, generator: Generator) -> bool:
-        """Whether the final probe, which starts from this solution, would simulate the very same again.
+        """Whether the final probe, which starts from this solution, would simulate the same scenario again.
 
-        Its first scenario is what is loaded. That is this one if nobody in it came back, and it passes the filters if
-        everything that had been proposed by now is in it.
+        Its first scenario is the loaded victims. It equals this one if no victim got its place back, and it passes the
+        filters if it contains every victim proposed so far.
         """
         if self.session.plain or generator is not node_local or self.accumulated != len(self.solution):
             return False
@@ -119,7 +119,7 @@ class Solver:
         for units in generator(accumulator):
             proposed = frozenset(task.id for unit in units for task in unit)
             mark = (probed, kept, proposed)
-            # Nobody to evict: such a scenario is never tried, even if the job would fit.
+            # A scenario without victims is never tried, even if the job would fit.
             if (not proposed and not kept) or mark in self.failed:
                 continue
             hopeless = room is not None and not room.is_there(units)

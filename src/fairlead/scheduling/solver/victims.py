@@ -1,7 +1,7 @@
-"""The victims' heap: who is given up first. The order of queues and jobs the other way round, a unit at a time.
+"""The victims' heap: who is evicted first. It is the order of queues and jobs reversed, one unit at a time.
 
-An entry is a job or what is left of it. While it has more active tasks than its minimum a unit is one surplus task,
-then surplus subgroups, in the end everything.
+An entry is a job or the rest of one. While a job has more active tasks than its minimum, a unit is one surplus task;
+then a surplus subgroup; at last the whole job.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ class _Branch:
         self.queue = queue
         self.children: list[_Branch] = []
         self.base: Sequence[Entry] = ()
-        #: Entries of the index from here on are gone.
+        #: Entries of the index from this position on were popped.
         self.at = 0
         self.pushed: list[Entry] = []
         self.accept: Callable[[LiveJob], bool] | None = None
-        #: Held by the entries popped from this leaf so far.
+        #: Resources of the entries popped from this leaf so far.
         self.given: Amounts = NOTHING
         self.top_leaf: _Branch | None = None
         self.key: QueueKey | None = None
@@ -123,7 +123,7 @@ class _Branch:
 
 
 class VictimOrder:
-    """Victims of the leaves that a test lets in, worst placed first."""
+    """Victims from the allowed leaf queues, in order of eviction."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class VictimOrder:
         return None if leaf is None else leaf.pop()
 
     def push(self, job: LiveJob, tasks: Sequence[LiveTask]) -> None:
-        """Put back what is left of a job; it competes with an elastic state of its own."""
+        """Put the rest of a job back; its place in the order follows from the tasks that it still has."""
         left = PartialJob(job, tasks, shrink=False)
         insort(self.leaves[job.queue.name].pushed, (job_key(left), left), key=lambda entry: entry[0])
 
@@ -176,7 +176,7 @@ class VictimOrder:
         return self._key(left) > self._key(right)
 
     def _key(self, branch: _Branch) -> QueueKey:
-        """Usage as it is; only the dominant share leaves out what the best leaf has given and would give next."""
+        """The queue's current usage; only its dominant share subtracts what its best leaf gave and would give next."""
         leaf = branch.top_leaf
         entry = leaf.peek() if leaf is not None else None
         if leaf is None or entry is None:

@@ -28,7 +28,7 @@ from fairlead.engines.kubernetes.observe.workload import (
     run_of,
 )
 from fairlead.engines.kubernetes.render.knative import VISIBILITY
-from fairlead.engines.kubernetes.render.kubeflow import ROLES
+from fairlead.engines.kubernetes.render.kubeflow import ROLE_BY_REPLICA_TYPE
 from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, GROUP_ANNOTATION, role_of
 from fairlead.model.pods.podset import PodSet, RestartScope
 from fairlead.model.records.phase import ENDED, Phase, PodPhase
@@ -199,7 +199,8 @@ def _operator_not_started_message(job: objects.Runner, kinds: Iterable[str]) -> 
 def _counts(job: objects.Runner, member: str) -> dict[str, int]:
     """By our roles what the operator counts by its own types of pods."""
     counts = {
-        ROLES.get(type.lower(), type): numbers.get(member) for type, numbers in job.status.replica_statuses.items()
+        ROLE_BY_REPLICA_TYPE.get(type.lower(), type): numbers.get(member)
+        for type, numbers in job.status.replica_statuses.items()
     }
     return {role: count for role, count in counts.items() if count}
 

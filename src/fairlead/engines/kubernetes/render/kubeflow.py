@@ -50,7 +50,7 @@ OPERATORS = {
     "MPI": Operator(MPI, "mpiReplicaSpecs", "", {"launcher": "Launcher", "worker": "Worker"}),
 }
 #: From an operator's type, in lower case, to our role.
-ROLES = {type.lower(): role for operator in OPERATORS.values() for role, type in operator.types.items()}
+ROLE_BY_REPLICA_TYPE = {type.lower(): role for operator in OPERATORS.values() for role, type in operator.types.items()}
 
 
 def operator_of(podsets: Sequence[PodSet]) -> Operator | None:
