@@ -21,7 +21,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterEffect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a field does on a cluster; without own words the same as in a container of this machine."""
+    """What a field does on a cluster. Without `words` it does the same as in a container of this machine."""
 
     words: str = ""
     #: Why it has no effect there.

@@ -84,13 +84,13 @@ class AttemptFolders:
 
     def claimed(self) -> list[Key]:
         """Every attempt that was claimed and is not forgotten."""
-        found = []
+        keys = []
         for name in sorted(os.listdir(f"{self.root}/live")):
             pod, _, attempt = name.rpartition(".")
             key = (pod, int(attempt))
             if not self.drop_unclaimed(key):
-                found.append(key)
-        return found
+                keys.append(key)
+        return keys
 
     def drop_unclaimed(self, key: Key) -> bool:
         """Whether no supervisor has claimed the attempt; removes what one left that died while it did."""

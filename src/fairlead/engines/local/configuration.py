@@ -118,11 +118,11 @@ def pick_runtime_variables(environment: Mapping[str, str]) -> tuple[tuple[str, s
 
 def parse_runtimes(written: Sequence[str]) -> dict[str, str]:
     """From the runtimes that may be chosen here (NAME or NAME=PROGRAM) to programs; raises Invalid for unknown ones."""
-    found: dict[str, str] = {}
+    programs: dict[str, str] = {}
     for text in written:
         name, _, given = text.partition("=")
         if name == HOST and not given:
-            found[name] = ""
+            programs[name] = ""
             continue
         if name not in RUNTIMES:
             raise Invalid(f"'{name}' is not a runtime; known are {', '.join([HOST, *RUNTIMES])}")
@@ -131,5 +131,5 @@ def parse_runtimes(written: Sequence[str]) -> dict[str, str]:
         program = given or RUNTIMES[name].program
         if shutil.which(program, path=PATH) is None:
             raise Invalid(f"runtime '{name}' needs the program {program}, which is not installed here")
-        found[name] = program
-    return found or {HOST: ""}
+        programs[name] = program
+    return programs or {HOST: ""}

@@ -29,8 +29,7 @@ from fairlead.engines.base import (
     Start,
     Stop,
 )
-from fairlead.engines.local import attempts, journal, nodes, wire
-from fairlead.engines.local import order as launch
+from fairlead.engines.local import attempts, journal, launch_order, nodes, wire
 from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs import reader
@@ -41,8 +40,8 @@ from fairlead.engines.local.plan import limits, remote_exec
 from fairlead.engines.local.plan import review as plan_review
 from fairlead.engines.local.plan.environment import LoadReferences, refuse_references
 from fairlead.engines.local.plan.identity import observe_rights
-from fairlead.engines.local.plan.launch_order import render_order
 from fairlead.engines.local.plan.peer_addresses import fill_in
+from fairlead.engines.local.plan.render import render_order
 from fairlead.engines.local.plan.storage import PodStorage
 from fairlead.engines.local.pod_attempt import ENDED, PodAttempt
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
@@ -113,11 +112,11 @@ class LocalEngine(PodEngine, Sessions, LogStore):
 
     def review(self, podset: PodSet) -> Review:
         """What of a pod's fields this machine and its operator refuse, and what has less effect here."""
-        found = plan_review.review(podset.container, self._rights, self._storage.review)
-        if found.refused:
-            return found
-        remarks = (*found.advisory, *self._network.remarks(podset.container, is_addressed=podset.addressed))
-        return msgspec.structs.replace(found, refused=remote_exec.refusals(podset, self._settings), advisory=remarks)
+        reviewed = plan_review.review(podset.container, self._rights, self._storage.review)
+        if reviewed.refused:
+            return reviewed
+        remarks = (*reviewed.advisory, *self._network.remarks(podset.container, is_addressed=podset.addressed))
+        return msgspec.structs.replace(reviewed, refused=remote_exec.refusals(podset, self._settings), advisory=remarks)
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes
@@ -265,7 +264,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             self._fail_start(attempt, str(error))
             return
         ours.setblocking(False)
-        self._connect(attempt, ours, launch.encode(order))
+        self._connect(attempt, ours, launch_order.encode(order))
         with theirs:
             try:
                 await self._forking.fork(theirs)
@@ -366,7 +365,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             self._read_end(attempt)
 
     def _adopt(self, key: Key) -> None:
-        """Continue an attempt that was found on disk."""
+        """Continue an attempt that an earlier server started."""
         record = journal.load(self._folders.journal(key))
         if record is None:
             return
@@ -376,7 +375,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         if report.state not in ENDED:
             self._holds.restore(key, record.get("holds", ()))
             if record.get("network"):
-                self._network.register(key[0], launch.decode_network(record["network"]))
+                self._network.register(key[0], launch_order.decode_network(record["network"]))
             self._ports.add_listening(key[0], record.get("listens", ()))
             self._ports.restore(report.workload_id, record.get("owner", ""), report.ports, bool(record.get("network")))
             self._reconnect(attempt)

@@ -45,15 +45,15 @@ def device_memory(nodes: Iterable[Node], name: str) -> int:
 
 def _cgroups(controller: str) -> list[Path]:
     """The folders of our cgroup and those above it, for one controller, in both layouts."""
-    found: list[Path] = []
+    folders: list[Path] = []
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue
         for root in [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]:
             here = Path(root + path)
-            found += [here, *(parent for parent in here.parents if str(parent).startswith(root))]
-    return found
+            folders += [here, *(parent for parent in here.parents if str(parent).startswith(root))]
+    return folders
 
 
 def _memory_limits() -> list[int]:

@@ -32,7 +32,7 @@ def observe_usage(data_dir: str | Path) -> list[MeasuredUsage]:
     below: dict[int, list[int]] = {}
     for pid, process in processes.items():
         below.setdefault(process.parent, []).append(pid)
-    found = [_observe_machine()]
+    usages = [_observe_machine()]
     root = AttemptFolders(str(data_dir)).root
     with contextlib.suppress(FileNotFoundError):
         for name in os.listdir(f"{root}/live"):
@@ -41,8 +41,8 @@ def observe_usage(data_dir: str | Path) -> list[MeasuredUsage]:
                 continue
             supervisor = processes.get(record["pid"])
             if supervisor is not None and supervisor.start == record["start"]:
-                found.append(_add_up(name.rpartition(".")[0], record["pid"], processes, below))
-    return found
+                usages.append(_add_up(name.rpartition(".")[0], record["pid"], processes, below))
+    return usages
 
 
 def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[int, list[int]]) -> MeasuredUsage:
@@ -57,7 +57,7 @@ def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[i
 
 
 def _observe_processes() -> dict[int, Process]:
-    found = {}
+    processes = {}
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
@@ -67,8 +67,8 @@ def _observe_processes() -> dict[int, Process]:
         except OSError:
             continue  # it ended while we looked
         own, waited = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        found[int(name)] = Process(int(fields[1]), int(fields[19]), own, waited, int(fields[21]))
-    return found
+        processes[int(name)] = Process(int(fields[1]), int(fields[19]), own, waited, int(fields[21]))
+    return processes
 
 
 def _observe_machine() -> MeasuredUsage:

@@ -9,6 +9,8 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from fairlead.engines.local.linux import small_files
+
 ROOT = "/sys/fs/cgroup"
 CONTROLLERS = ("cpu", "memory", "pids")
 PREFIX = "fairlead-"
@@ -92,7 +94,7 @@ def _enable(folder: str, controllers: tuple[str, ...]) -> list[str]:
     with open(f"{folder}/cgroup.subtree_control") as file:
         missing = [name for name in there if name not in file.read().split()]
     if missing:
-        _write(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in missing))
+        small_files.write(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in missing))
     return there
 
 
@@ -108,7 +110,7 @@ def _make_room(own: str) -> bool:
     if members:
         os.makedirs(f"{own}/{_LEAF}", exist_ok=True)
         for pid in members:
-            _write(f"{own}/{_LEAF}/cgroup.procs", str(pid))
+            small_files.write(f"{own}/{_LEAF}/cgroup.procs", str(pid))
     return True
 
 
@@ -178,7 +180,7 @@ def make(groups: CgroupPlan) -> None:
         os.makedirs(folder, exist_ok=True)
     for path, text, must in groups.writes:
         try:
-            _write(path, text)
+            small_files.write(path, text)
         except OSError:
             if must:
                 raise
@@ -187,7 +189,7 @@ def make(groups: CgroupPlan) -> None:
 def enter(groups: CgroupPlan) -> None:
     """Put this process in, and with it everything that it starts."""
     for folder in dict.fromkeys(groups.folders.values()):
-        _write(f"{folder}/cgroup.procs", "0")
+        small_files.write(f"{folder}/cgroup.procs", "0")
 
 
 def is_out_of_memory(groups: CgroupPlan) -> bool:
@@ -226,8 +228,3 @@ def sweep_all(groups: Groups, now: float) -> None:
                 with contextlib.suppress(OSError):
                     if now - os.stat(folder).st_mtime > _YOUNG_SECONDS:
                         os.rmdir(folder)
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)

@@ -31,22 +31,22 @@ def is_alive(pid: int, started: int, boot: str) -> bool:
 
 def children(pid: int) -> list[int]:
     """The direct children, of all threads."""
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
-                found += map(int, file.read().split())
+                pids += map(int, file.read().split())
     except OSError:
         pass  # it ended while we looked
-    return found
+    return pids
 
 
 def descendants(pid: int) -> list[int]:
     """All below `pid`, parents before their children."""
-    found = children(pid)
-    for each in found:  # grows while it is walked
-        found += children(each)
-    return found
+    pids = children(pid)
+    for each in pids:  # grows while it is walked
+        pids += children(each)
+    return pids
 
 
 def is_below(pid: int, root: int) -> bool:
@@ -63,17 +63,17 @@ def is_below(pid: int, root: int) -> bool:
 def marked(mark: str) -> list[int]:
     """Processes whose environment carries our mark."""
     wanted = f"{MARKER}={mark}".encode()
-    found = []
+    pids = []
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
                 if wanted in file.read().split(b"\0"):
-                    found.append(int(name))
+                    pids.append(int(name))
         except OSError:
             continue  # ended, or not ours to read
-    return found
+    return pids
 
 
 def process_identity() -> str:

@@ -1,4 +1,4 @@
-"""Runs a program of this machine to its end, within a time, and keeps the end of its output.
+"""Runs a program of this machine with a time limit and keeps the end of its output.
 
 No shell, no inherited files. Used in pods' processes on their way to the command; small, because every supervisor
 carries it.
@@ -18,14 +18,14 @@ KEPT = 2000
 
 
 class Ended(NamedTuple):
-    #: The exit code; below zero the signal that ended it.
+    #: The exit code; if negative, the number of the signal that killed it.
     code: int
     output: str
     out_of_time: bool = False
 
 
 def find(name: str) -> str | None:
-    """Where a program lies; one that is given by its path lies there."""
+    """The path of a program; None if it cannot be executed. A name that begins with / is the path."""
     if name.startswith("/"):
         return name if os.access(name, os.X_OK) else None
     for folder in PATH.split(":"):
@@ -71,7 +71,7 @@ def _become(path: str, command: list[str], environment: dict[str, str], output: 
 
 
 def _listen(reading: int, deadline: float) -> tuple[str, bool]:
-    """What it said until it ended, and whether its time was over first."""
+    """Its output until it exited, and whether the time limit came first."""
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     kept = b""

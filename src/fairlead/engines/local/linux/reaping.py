@@ -18,17 +18,17 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 def reap(main: int, note: Callable[[int, int], None] | None = None) -> int | None:
     """Take every child that ended; the wait status of `main` when it was among them. Others go to `note`."""
-    found = None
+    main_status = None
     with contextlib.suppress(ChildProcessError):
         while True:
             pid, status = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 break
             if pid == main:
-                found = status
+                main_status = status
             elif note is not None:
                 note(pid, status)
-    return found
+    return main_status
 
 
 def has_children() -> bool:
@@ -44,16 +44,16 @@ def kill_all(main: int) -> int | None:
 
     Stopped before it is killed: what stands still cannot fork, so one look finds the rest of a family that grows.
     """
-    found: int | None = None
+    main_status: int | None = None
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
         _freeze_and_kill(os.getpid())
         status = reap(main)
-        found = status if found is None else found
+        main_status = status if main_status is None else main_status
         if not has_children():
             break
         time.sleep(0.001)
-    return found
+    return main_status
 
 
 def _freeze_and_kill(root: int) -> None:

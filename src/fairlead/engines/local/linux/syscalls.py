@@ -26,7 +26,7 @@ CLONE_NEWIPC = 0x08000000
 
 
 def checked(result: int, what: str) -> int:
-    """What a call of the C library answered; raises OSError where that is its word for failure."""
+    """The result of a call of the C library; raises OSError if the call failed."""
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), what)
@@ -61,7 +61,7 @@ def unshare(flags: int) -> None:
 
 
 def setns(namespace: int, kind: int) -> None:
-    """Enter a namespace; 0 as its kind takes it as it is."""
+    """Enter a namespace; with kind 0, a namespace of any kind."""
     checked(_libc.setns(namespace, kind), "setns")
 
 

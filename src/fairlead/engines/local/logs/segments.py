@@ -62,9 +62,9 @@ class Segments:
             return 0
         offset, data = self.read(offset - 1)
         while data:
-            found = data.find(b"\n")
-            if found >= 0:
-                return offset + found + 1
+            newline = data.find(b"\n")
+            if newline >= 0:
+                return offset + newline + 1
             offset, data = self.read(offset + len(data))
         return offset
 

@@ -10,8 +10,9 @@ import os
 import socket
 from collections.abc import Iterator
 
+from fairlead.engines.local.launch_order import NetworkPlan
+from fairlead.engines.local.linux import small_files
 from fairlead.engines.local.linux.netlink import Links
-from fairlead.engines.local.order import NetworkPlan
 
 #: The names of all servers' bridges begin with this.
 PREFIX = "fl-"
@@ -53,7 +54,7 @@ def make(links: Links, plan: NetworkPlan) -> None:
     links.set_up(index, name)
     if plan.nft:
         _forward()
-        _write(_rules(name), plan.nft)
+        small_files.write(_rules(name), plan.nft)
         if not run(plan.nft, render_rules(plan, closed=os.path.exists(_OURS))):
             raise OSError(1, "nft refused the rules for outbound connections", name)
 
@@ -75,7 +76,7 @@ def remove_unused(links: Links) -> None:
         links.remove(name)
         _remove_rules(name)
     if os.path.exists(_OURS) and not any(device.startswith(PREFIX) for device in os.listdir("/sys/class/net")):
-        _write(_FORWARDING, "0")
+        small_files.write(_FORWARDING, "0")
         os.unlink(_OURS)
 
 
@@ -142,15 +143,10 @@ def _forward() -> None:
     with open(_FORWARDING) as file:
         if file.read().strip() != "0":
             return
-    _write(_OURS, "")
-    _write(_FORWARDING, "1")
+    small_files.write(_OURS, "")
+    small_files.write(_FORWARDING, "1")
 
 
 def _rules(bridge: str) -> str:
     """A file that is there as long as the rules may be; it names the program that removes them."""
     return f"{FOLDER}/{bridge}"
-
-
-def _write(path: str, text: str) -> None:
-    with open(path, "w") as file:
-        file.write(text)

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 
 def render_hosts(members: Iterable[tuple[str, Sequence[str]]], machine: str) -> str:
-    """`members` are (address, names) of the pods of one workload; `machine` is what this machine's own file says."""
+    """The file's text, from (address, names) of the pods of one workload and the text of this machine's own file."""
     lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     lines += [f"{address} {' '.join(names)}" for address, names in members]
-    # Names that the operator gave to other machines; what stands for this one would lead to the pod itself.
+    # Entries for other machines are kept. Those for this machine would lead to the pod itself.
     lines += [line for line in machine.splitlines() if not _is_local(line)]
     return "\n".join(lines) + "\n"
 

@@ -9,10 +9,10 @@ import os
 import socket
 from collections.abc import Iterator
 
+from fairlead.engines.local.launch_order import NetworkPlan
 from fairlead.engines.local.linux import mount_syscalls, syscalls
 from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge
-from fairlead.engines.local.order import NetworkPlan
 
 #: The loopback device has this number in every network namespace.
 _LOOPBACK = 1
@@ -69,7 +69,7 @@ class PodNetwork:
             return socket.socket(socket.AF_INET, socket.SOCK_STREAM)
 
     def join(self) -> None:
-        """Its cable is there as long as it is."""
+        """Nothing to do: the veth pair exists as long as the namespace."""
 
     def close(self) -> None:
         """Remove the cable, and the bridge when it was the last one on it."""

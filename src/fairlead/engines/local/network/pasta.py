@@ -12,9 +12,9 @@ import socket
 import sys
 from typing import NoReturn
 
+from fairlead.engines.local.launch_order import NetworkPlan
 from fairlead.engines.local.linux import syscalls
 from fairlead.engines.local.linux.netlink import Links
-from fairlead.engines.local.order import NetworkPlan
 
 _LOOPBACK = 1
 _KINDS = syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET
@@ -41,7 +41,7 @@ class UserNetwork:
             _become_pasta(self._plan.pasta, self.user, self.namespace)
 
     def open_socket(self) -> socket.socket:
-        """A socket that belongs to the pod's network, made by a process that goes there and comes to its end."""
+        """A socket of the pod's network, opened by a short-lived process inside it."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         child = os.fork()
         if child == 0:

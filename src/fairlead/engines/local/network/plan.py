@@ -10,11 +10,12 @@ import hashlib
 import os
 from collections.abc import Callable
 
+from fairlead.engines.local.launch_order import NetworkPlan
+from fairlead.engines.local.linux import small_files
 from fairlead.engines.local.linux.netlink import Links
 from fairlead.engines.local.network import bridge as network_bridge
 from fairlead.engines.local.network import hosts
 from fairlead.engines.local.network.tools import NetworkTools, find_tools
-from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec
 
@@ -117,7 +118,7 @@ class PodNetworks:
         number = self._numbered(known.address) if known else self._free_number()
         address = self._address(number)
         files = [[_HOSTS, self._hosts_file(pod.workload_id)]]
-        if hosts.has_local_resolver(_read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
+        if hosts.has_local_resolver(small_files.read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
             files.append([_RESOLV, _UPSTREAM_RESOLV])
         plan = NetworkPlan(
             bridge=self.bridge,
@@ -142,7 +143,7 @@ class PodNetworks:
         # Pasta takes what goes to the machine's own gateway as meant for the machine.
         machine = _default_gateway()
         members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
-        self._write(own, hosts.render_hosts(members, _read(_HOSTS)))
+        self._write(own, hosts.render_hosts(members, small_files.read(_HOSTS)))
         plan = NetworkPlan(
             pasta=self._tools.pasta,
             address=LOOPBACK,
@@ -218,7 +219,7 @@ class PodNetworks:
             return [(field, "; ".join([what, *map(str, lacks)]))]
         if self.is_able and not self._tools.nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
-        if hosts.has_local_resolver(_read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
+        if hosts.has_local_resolver(small_files.read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
             return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
         return []
 
@@ -245,7 +246,7 @@ class PodNetworks:
         """Written in place: pods hold the very file, and see names of their group come and go."""
         plans = [plan for plan in self._plans.values() if plan.workload == workload_id]
         members = [(self.gateway, [MACHINE]), *((plan.address, plan.names) for plan in plans)]
-        self._write(self._hosts_file(workload_id), hosts.render_hosts(members, _read(_HOSTS)))
+        self._write(self._hosts_file(workload_id), hosts.render_hosts(members, small_files.read(_HOSTS)))
 
     def _write(self, path: str, text: str) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -257,15 +258,9 @@ class PodNetworks:
             os.close(descriptor)
 
 
-def _read(path: str) -> str:
-    with contextlib.suppress(OSError), open(path, errors="replace") as file:
-        return file.read()
-    return ""
-
-
 def _default_gateway() -> str:
     """This machine's default gateway; empty without one."""
-    for line in _read("/proc/net/route").splitlines()[1:]:
+    for line in small_files.read("/proc/net/route").splitlines()[1:]:
         _, destination, gateway, *_ = line.split()
         if destination == "00000000" and gateway != "00000000":
             return ".".join(str(octet) for octet in int(gateway, 16).to_bytes(4, "little"))
@@ -275,7 +270,7 @@ def _default_gateway() -> str:
 def _taken_ranges(bridge: str) -> set[int]:
     """Second numbers of 10.N that this machine already has a route into, other than by our bridge."""
     taken = set()
-    for line in _read("/proc/net/route").splitlines()[1:]:
+    for line in small_files.read("/proc/net/route").splitlines()[1:]:
         device, destination, *_ = line.split()
         octets = int(destination, 16).to_bytes(4, "little")
         if device != bridge and octets[0] == 10:

@@ -229,21 +229,21 @@ class Ports:
 
 def _listen_at(addresses: Sequence[str], port: int) -> list[socket.socket]:
     """Sockets that listen at each address, which this machine need not have yet."""
-    found: list[socket.socket] = []
+    listeners: list[socket.socket] = []
     try:
         for address in addresses:
             made = socket.socket()
-            found.append(made)
+            listeners.append(made)
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             made.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
             made.setblocking(False)
             made.bind((address, port))
             made.listen(128)
     except OSError:
-        for made in found:
+        for made in listeners:
             made.close()
         raise
-    return found
+    return listeners
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -3,11 +3,12 @@
 Asked once when the server starts, and by `doctor`. It reads and opens; it changes nothing.
 """
 
-import contextlib
 import errno
 import os
 import shutil
 from typing import NamedTuple
+
+from fairlead.engines.local.linux import small_files
 
 #: The device by which pasta gives a namespace its way out.
 TUN = "/dev/net/tun"
@@ -50,8 +51,8 @@ def find_tools(device: str = TUN) -> NetworkTools:
             lacks.append(_NO_NFT)
         return NetworkTools(is_admin, "", nft, tuple(lacks))
     pasta = shutil.which("pasta") or ""
-    found = (_check_namespaces(), None if pasta else _NO_PASTA, _check_device(device))
-    lacks = [lack for lack in found if lack is not None]
+    checks = (_check_namespaces(), None if pasta else _NO_PASTA, _check_device(device))
+    lacks = [lack for lack in checks if lack is not None]
     return NetworkTools(False, "" if lacks else pasta, nft, tuple(lacks))
 
 
@@ -69,7 +70,7 @@ def _check_namespaces() -> Lack | None:
     if not os.path.exists("/proc/self/ns/user"):
         return Lack("user namespaces", "this kernel has no user namespaces", "boot one with CONFIG_USER_NS")
     for name, forbidden, allowed in _NAMESPACE_SETTINGS:
-        if _read(f"/proc/sys/{name.replace('.', '/')}").strip() == forbidden:
+        if small_files.read(f"/proc/sys/{name.replace('.', '/')}").strip() == forbidden:
             problem = f"the kernel lets no user make namespaces ({name} is {forbidden})"
             return Lack("user namespaces", problem, f"run as root: sysctl -w {name}={allowed}")
     return None
@@ -91,14 +92,8 @@ def _check_device(device: str) -> Lack | None:
 
 def _has_admin() -> bool:
     """Whether root may change networks here; inside many containers it may not."""
-    for line in _read("/proc/self/status").splitlines():
+    for line in small_files.read("/proc/self/status").splitlines():
         if line.startswith("CapEff:"):
             capabilities = int(line.split()[1], 16)
             return bool(capabilities & 1 << _NET_ADMIN) and bool(capabilities & 1 << _SYS_ADMIN)
     return False
-
-
-def _read(path: str) -> str:
-    with contextlib.suppress(OSError), open(path, errors="replace") as file:
-        return file.read()
-    return ""

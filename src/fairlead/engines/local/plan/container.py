@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from fairlead.engines.local.launch_order import CommandLine, ContainerRun, MountPlan, Volume
 from fairlead.engines.local.linux import procfs
-from fairlead.engines.local.order import CommandLine, ContainerRun, MountPlan, Volume
 from fairlead.engines.local.plan.environment import PATH, expand
 from fairlead.engines.local.plan.identity import PodRights, ServerRights
 from fairlead.engines.local.plan.limits import decide_pids

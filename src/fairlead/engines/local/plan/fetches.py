@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from fairlead.engines.local.order import BucketFetch, GitFetch
+from fairlead.engines.local.launch_order import BucketFetch, GitFetch
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import BucketMount, GitMount

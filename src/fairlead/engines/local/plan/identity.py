@@ -1,6 +1,6 @@
 """As whom and with which rights a pod runs: decided from its security fields, what this server can and what it may.
 
-Called before a workload's start for what is refused, and by `launch_order.py` for the order. What would be weaker than
+Called before a workload's start for what is refused, and by `render.py` for the order. What would be weaker than
 asked, or what the operator did not allow, is refused; nothing is dropped silently.
 """
 

@@ -9,8 +9,8 @@ import zlib
 
 import msgspec
 
+from fairlead.engines.local.launch_order import ProcessLimits
 from fairlead.engines.local.linux import cgroups
-from fairlead.engines.local.order import ProcessLimits
 from fairlead.model.pods.podset import PodContainer
 
 Note = tuple[str, str]

@@ -1,6 +1,6 @@
 """How programs of one pod run commands in others of its group, without keys, tokens or a network: who may, and where.
 
-Called by `launch_order.py` and the engine; reads nothing but its own program. A pod whose set says so finds a program
+Called by `render.py` and the engine; reads nothing but its own program. A pod whose set says so finds a program
 and a socket in a folder of its own; behind the socket is its supervisor (`supervisor/remote_exec.py`), which passes
 requests on to the supervisors of the pods of that one role.
 """
@@ -9,7 +9,7 @@ import posixpath
 from collections.abc import Iterable
 
 from fairlead.engines.local.attempts import AttemptFolders
-from fairlead.engines.local.order import Files, RemoteExecPlan, Volume
+from fairlead.engines.local.launch_order import Files, RemoteExecPlan, Volume
 from fairlead.engines.local.plan import container, remote_agent
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused

@@ -13,8 +13,8 @@ from collections.abc import Collection
 import msgspec
 
 from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.engines.local.launch_order import Files
 from fairlead.engines.local.linux import loop_devices
-from fairlead.engines.local.order import Files
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.review import Note, find_refused_storage, find_weaker_storage
 from fairlead.engines.local.plan.volumes import VolumeContext, Volumes, plan_volumes

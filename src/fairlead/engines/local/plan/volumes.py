@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from fairlead.engines.local.order import BucketFetch, Fetches, Files, GitFetch, Volume, WatchedFolder
+from fairlead.engines.local.launch_order import BucketFetch, Fetches, Files, GitFetch, Volume, WatchedFolder
 from fairlead.engines.local.plan import fetches
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
@@ -164,10 +164,10 @@ class _Planner:
         within = ""
         if not settings.is_personal:
             around = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
-            found = [folder for folder in around if path == folder or path.startswith(folder.rstrip("/") + "/")]
-            if not found:
+            allowed = [folder for folder in around if path == folder or path.startswith(folder.rstrip("/") + "/")]
+            if not allowed:
                 raise Refused(f"{field}.path: {settings.allowed.path_refusal(path)}")
-            within = max(found, key=len)
+            within = max(allowed, key=len)
         follows = mount.mount_propagation == "HostToContainer"
         volume = Volume("host", mount.mount_path, field, source=path, within=within, follows=follows)
         self._add(volume._replace(read_only=mount.read_only))

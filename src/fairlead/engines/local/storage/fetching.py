@@ -10,7 +10,7 @@ import os
 import signal
 from typing import Protocol
 
-from fairlead.engines.local.order import BucketFetch, Fetches
+from fairlead.engines.local.launch_order import BucketFetch, Fetches
 from fairlead.engines.local.storage import git
 
 _BUCKETS = "fairlead.engines.buckets.copying"

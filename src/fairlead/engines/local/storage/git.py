@@ -7,8 +7,8 @@ Credentials lie in files of the pod's own shared memory while git runs, and are 
 import errno
 import os
 
+from fairlead.engines.local.launch_order import GitFetch
 from fairlead.engines.local.linux import programs
-from fairlead.engines.local.order import GitFetch
 
 #: The pod's own shared memory: no disk, nobody else's.
 _ROOM = "/dev/shm"  # noqa: S108 - the place itself

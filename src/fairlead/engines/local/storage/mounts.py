@@ -10,8 +10,8 @@ import os
 import stat
 from collections.abc import Sequence
 
+from fairlead.engines.local.launch_order import IsolationPlan, MountPlan, Volume
 from fairlead.engines.local.linux import mount_syscalls
-from fairlead.engines.local.order import IsolationPlan, MountPlan, Volume
 from fairlead.engines.local.storage import sources
 from fairlead.engines.local.storage.sources import OpenedVolume
 
@@ -121,8 +121,8 @@ class MountTree:
 
     def _around(self, at: str) -> str:
         """The innermost volume in which a path lies; empty for none."""
-        found = (place for place in self._places if at.startswith(f"{place}/"))
-        return max(found, key=len, default="")
+        around = (place for place in self._places if at.startswith(f"{place}/"))
+        return max(around, key=len, default="")
 
     def _open(self, path: str) -> int:
         return mount_syscalls.open_within(self._root, path, os.O_PATH, _STRAIGHT)

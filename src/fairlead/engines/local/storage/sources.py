@@ -10,8 +10,8 @@ import stat
 import time
 from typing import NamedTuple
 
+from fairlead.engines.local.launch_order import Files, MountPlan, Volume
 from fairlead.engines.local.linux import loop_devices, mount_syscalls
-from fairlead.engines.local.order import Files, MountPlan, Volume
 
 _HARDENED = mount_syscalls.MOUNT_ATTR_NOSUID | mount_syscalls.MOUNT_ATTR_NODEV
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -7,8 +7,8 @@ everything in it: the volumes, and the files with variables and credentials, whi
 import os
 import stat
 
+from fairlead.engines.local.launch_order import ContainerRun, Volume
 from fairlead.engines.local.linux import mount_syscalls, syscalls
-from fairlead.engines.local.order import ContainerRun, Volume
 from fairlead.engines.local.storage import mounts
 from fairlead.engines.local.storage.sources import OpenedVolume
 

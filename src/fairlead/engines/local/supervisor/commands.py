@@ -10,7 +10,7 @@ import os
 import signal
 
 from fairlead.engines.local import wire
-from fairlead.engines.local.order import LaunchOrder
+from fairlead.engines.local.launch_order import LaunchOrder
 from fairlead.engines.local.supervisor import launch
 from fairlead.engines.local.supervisor.peers import Peers
 

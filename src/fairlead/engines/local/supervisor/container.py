@@ -12,8 +12,8 @@ import signal
 import time
 from collections.abc import Sequence
 
+from fairlead.engines.local.launch_order import CommandLine, ContainerRun, NetworkPlan
 from fairlead.engines.local.linux import programs, syscalls
-from fairlead.engines.local.order import CommandLine, ContainerRun, NetworkPlan
 from fairlead.engines.local.storage import sources, staging
 from fairlead.engines.local.wire import HOST_NETWORK, Message
 

@@ -8,9 +8,9 @@ import socket
 import sys
 from typing import NoReturn
 
-from fairlead.engines.local import journal, order, wire
+from fairlead.engines.local import journal, launch_order, wire
+from fairlead.engines.local.launch_order import LaunchOrder
 from fairlead.engines.local.linux import procfs, syscalls
-from fairlead.engines.local.order import LaunchOrder
 from fairlead.engines.local.supervisor.supervisor import Supervisor, now_millis
 
 #: How long a fork waits for its order before it gives up; the server sends it at once.
@@ -45,7 +45,7 @@ def _claim_and_run(link: socket.socket) -> None:
             return
         messages = list(inbox.feed(data))
     link.setblocking(False)
-    launch = order.decode(messages[0])
+    launch = launch_order.decode(messages[0])
     state = _first_state(launch)
     try:
         claimed = journal.claim(launch.place.journal, state)
@@ -72,7 +72,7 @@ def _first_state(launch: LaunchOrder) -> journal.Record:
         "start": procfs.start_time(os.getpid()),
         "state": "Starting",
         "started_at": now_millis(),
-        "network": order.encode(launch.network),
+        "network": launch_order.encode(launch.network),
         "ports": launch.ports,
         "listens": launch.listens,
         "holds": launch.holds,

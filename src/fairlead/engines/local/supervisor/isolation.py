@@ -1,14 +1,14 @@
 """A pod's own view of the machine: its volumes where it wants them and, in shared mode, nothing else to write to.
 
-Called in the pod's process before exec, with a plan of the server (`plan/launch_order.py`). In shared mode the root is
+Called in the pod's process before exec, with a plan of the server (`plan/render.py`). In shared mode the root is
 read-only, the data folder hidden, /tmp and home are its own; in personal mode only the volumes are. Raises OSError with
 the path at which the kernel refused, or MountFailed with the volume.
 """
 
 import os
 
+from fairlead.engines.local.launch_order import IsolationPlan
 from fairlead.engines.local.linux import syscalls
-from fairlead.engines.local.order import IsolationPlan
 from fairlead.engines.local.storage import mounts
 
 

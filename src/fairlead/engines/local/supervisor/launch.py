@@ -13,9 +13,9 @@ import termios
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
+from fairlead.engines.local.launch_order import CommandLine, FetchPlan, LaunchOrder, ProcessLimits, ProcessRights
 from fairlead.engines.local.linux import capabilities, cgroups, seccomp, syscalls
 from fairlead.engines.local.network import namespace as network_namespace
-from fairlead.engines.local.order import CommandLine, FetchPlan, LaunchOrder, ProcessLimits, ProcessRights
 from fairlead.engines.local.storage import staging
 from fairlead.engines.local.storage.fetching import FetchFailed, Fetching
 from fairlead.engines.local.storage.mounts import MountFailed

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from fairlead.engines.local.order import ReadinessCheck
+from fairlead.engines.local.launch_order import ReadinessCheck
 
 #: The time between questions until the pod was ready once.
 EAGER_SECONDS = 0.025

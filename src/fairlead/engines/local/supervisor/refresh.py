@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 
+from fairlead.engines.local.launch_order import Files, LaunchOrder, MountPlan
 from fairlead.engines.local.linux import mount_syscalls, syscalls
-from fairlead.engines.local.order import Files, LaunchOrder, MountPlan
 from fairlead.engines.local.storage import sources
 
 #: The namespaces that have to be entered for it, in this order.
@@ -54,9 +54,9 @@ def _show(place: str, files: Files, plan: MountPlan) -> None:
     root = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     # The way there may lead through a volume that the pod writes to: no link of its making is followed.
     straight = mount_syscalls.RESOLVE_NO_SYMLINKS | mount_syscalls.RESOLVE_NO_MAGICLINKS
-    found = mount_syscalls.open_within(root, os.path.realpath(place), os.O_PATH | os.O_DIRECTORY, straight)
-    if not os.fstatvfs(found).f_flag & os.ST_RDONLY:
+    shown = mount_syscalls.open_within(root, os.path.realpath(place), os.O_PATH | os.O_DIRECTORY, straight)
+    if not os.fstatvfs(shown).f_flag & os.ST_RDONLY:
         return  # not the mount that was made there: the pod has moved it out of the way
-    writable = mount_syscalls.clone_mount(found, place)
+    writable = mount_syscalls.clone_mount(shown, place)
     mount_syscalls.change_mount(writable, place, clear=mount_syscalls.MOUNT_ATTR_RDONLY)
     sources.show_files(writable, files, plan)

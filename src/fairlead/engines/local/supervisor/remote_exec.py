@@ -11,8 +11,8 @@ import socket
 import struct
 
 from fairlead.engines.local import wire
+from fairlead.engines.local.launch_order import RemoteExecPlan
 from fairlead.engines.local.linux import procfs
-from fairlead.engines.local.order import RemoteExecPlan
 
 #: What the program in the pod connects to, in its own folder (`remote_agent.py`).
 SOCKET = "socket"

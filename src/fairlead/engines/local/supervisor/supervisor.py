@@ -6,7 +6,6 @@ grandchild escapes it, however it detaches. It decides nothing about restarts.
 
 import contextlib
 import errno
-import json
 import os
 import select
 import signal
@@ -14,13 +13,13 @@ import socket
 import time
 
 from fairlead.engines.local import journal, wire
+from fairlead.engines.local.launch_order import Files, LaunchOrder
 from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs.writer import Output
 from fairlead.engines.local.network.namespace import PodNetwork
 from fairlead.engines.local.network.pasta import UserNetwork
-from fairlead.engines.local.order import Files, LaunchOrder
 from fairlead.engines.local.supervisor import container as supervisor_container
-from fairlead.engines.local.supervisor import init_process, launch, refresh
+from fairlead.engines.local.supervisor import ending, init_process, launch, refresh
 from fairlead.engines.local.supervisor.commands import Commands
 from fairlead.engines.local.supervisor.peers import Peers
 from fairlead.engines.local.supervisor.probes import Prober
@@ -93,10 +92,7 @@ class Supervisor:
         if failed:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
-            problem = json.loads(failed)
-            code, message = launch.describe_failure(problem, self._order)
-            reason = "FetchError" if problem["step"] == "fetch" else "StartError"
-            self._state.update(exit_code=code, reason=reason, message=message)
+            ending.describe_failed_start(self._state, self._order, failed)
             return False
         if self._status is not None:
             return False  # stopped while its volumes were filled
@@ -413,9 +409,11 @@ class Supervisor:
         if self._container_made is not None and supervisor_container.is_made(self._container_made):
             self._on_container_made()
         self._state["state"] = "Exited"
-        self._remove_container()
+        is_stopped = self._kill_at is not None
+        if ending.is_container_out_of_memory(self._state, self._order, self._status, is_stopped=is_stopped):
+            self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
         if self._status is not None and "exit_code" not in self._state:
-            self._describe_end(os.waitstatus_to_exitcode(self._status))
+            ending.describe(self._state, self._order, os.waitstatus_to_exitcode(self._status), self._cause)
         self._upload_changes()
         if self._output.failure:
             self._state["message"] = f"{self._state.get('message', '')} ({self._output.failure})".strip()
@@ -428,17 +426,6 @@ class Supervisor:
             self._network.close()
         self._record(durable=True)
         self.peers.leave(self._order.place.control, self._order.place.member)
-
-    def _remove_container(self) -> None:
-        container = self._order.container
-        if container is not None and supervisor_container.remove(
-            container,
-            self._order.command.env,
-            self._status,
-            is_made="main" in self._state,
-            is_stopped=self._kill_at is not None,
-        ):
-            self._cause, self._state["message"] = "OOMKilled", "used more memory than its limit"
 
     def _upload_changes(self) -> None:
         """Upload changes of fetched buckets, within what is left of the grace period."""
@@ -454,29 +441,7 @@ class Supervisor:
             launch.become_uploader(plan, report, self._network_files())
         os.close(report)
         said = self._read_to_end(answer)
-        failure = json.loads(said)["failure"] if said else "changes could not be uploaded within the grace period"
-        if failure:
-            self._state["message"] = f"{self._state.get('message', '')} {failure}".strip()
-            if self._state["exit_code"] == 0:
-                self._state.update(exit_code=1, reason="FetchError")
-
-    def _describe_end(self, code: int) -> None:
-        if code >= 0:
-            self._state["exit_code"] = code
-        else:
-            self._state.update(exit_code=128 - code, signal=-code)
-        limits = self._order.limits
-        if code != 0 and limits.groups is not None and cgroups.is_out_of_memory(limits.groups):
-            self._cause = "OOMKilled"
-            self._state["message"] = f"used more memory than its limit of {limits.memory_limit} bytes"
-        if self._cause:
-            self._state["reason"] = self._cause
-        elif code == 0:
-            for member in ("reason", "message"):
-                self._state.pop(member, None)
-        else:
-            more = supervisor_container.explain(self._order.container, code, is_made="main" in self._state)
-            self._state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
+        ending.describe_upload(self._state, said)
 
     def _record(self, durable: bool = False) -> None:
         """Write the state and notify watchers. The last one is synced: it is all that remains of the pod."""

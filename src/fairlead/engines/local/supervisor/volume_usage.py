@@ -6,7 +6,7 @@ import stat
 import time
 from collections.abc import Iterator, Sequence
 
-from fairlead.engines.local.order import WatchedFolder
+from fairlead.engines.local.launch_order import WatchedFolder
 
 #: How long one check may take before the supervisor goes on with other work.
 SLICE_SECONDS = 0.02

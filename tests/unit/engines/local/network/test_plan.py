@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from fairlead.engines.local.launch_order import NetworkPlan
 from fairlead.engines.local.network.bridge import render_rules
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
-from fairlead.engines.local.order import NetworkPlan
 from fairlead.model.pods.podset import PodContainer
 from tests.builders import container_fields
 

@@ -3,7 +3,7 @@
 import pytest
 
 from fairlead.engines.local.attempts import AttemptFolders
-from fairlead.engines.local.order import Volume
+from fairlead.engines.local.launch_order import Volume
 from fairlead.engines.local.plan.peer_addresses import fill_in
 from fairlead.engines.local.plan.remote_exec import AGENT, check_places, member_link, render_files, render_remote_exec
 from fairlead.model.errors import Refused

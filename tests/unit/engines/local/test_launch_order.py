@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from fairlead.engines.local import order
-from fairlead.engines.local.linux.cgroups import CgroupPlan
-from fairlead.engines.local.order import (
+from fairlead.engines.local import launch_order
+from fairlead.engines.local.launch_order import (
     AttemptPlace,
     BucketFetch,
     CommandLine,
@@ -26,6 +25,7 @@ from fairlead.engines.local.order import (
     Volume,
     WatchedFolder,
 )
+from fairlead.engines.local.linux.cgroups import CgroupPlan
 
 PLACE = AttemptPlace("w", "p", 1, "/live/p.1", "/control/p.1", "/logs/p/1", 1024, 5)
 SMALL = LaunchOrder(PLACE, CommandLine(["true"], {"A": "b"}, "/"))
@@ -56,7 +56,7 @@ WHOLE = SMALL._replace(
 
 
 def sent(launch: LaunchOrder) -> dict[str, Any]:
-    message: dict[str, Any] = json.loads(json.dumps(order.encode(launch)))
+    message: dict[str, Any] = json.loads(json.dumps(launch_order.encode(launch)))
     return message
 
 
@@ -67,7 +67,7 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("launch", [SMALL, WHOLE], ids=["small", "whole"])
 def test_an_order_arrives_as_it_was_sent(launch: LaunchOrder) -> None:
-    received = order.decode(sent(launch))
+    received = launch_order.decode(sent(launch))
     assert plain(received) == plain(launch)
     for member in ("rights", "limits", "isolation", "container", "fetching", "network", "readiness"):
         assert type(getattr(received, member)) is type(getattr(launch, member))
@@ -84,7 +84,7 @@ def test_what_another_version_adds_is_ignored_and_what_it_lacks_has_its_default(
     message["command"]["novelty"] = 1
     message["isolation"]["mounts"]["volumes"][0]["novelty"] = 1
     del message["rights"]
-    received = order.decode(message)
+    received = launch_order.decode(message)
     assert received.rights == ProcessRights()
     assert received.command.argv == ["true"]
     assert received.isolation is not None
@@ -105,8 +105,8 @@ def test_the_network_in_the_journal_of_an_earlier_version() -> None:
         "workload": "w",
         "files": [["/etc/hosts", "/f"]],
     }
-    plan = order.decode_network(written)
+    plan = launch_order.decode_network(written)
     assert (plan.link, plan.pasta, plan.names) == ("fv1", "", ["h"])
-    assert order.encode(plan) == written
+    assert launch_order.encode(plan) == written
     without_root = {"pasta": "/usr/bin/pasta", "address": "127.0.0.1", "gateway": "127.0.0.1", "hostname": "h"}
-    assert order.decode_network({**without_root, "workload": "w", "files": []}).pasta == "/usr/bin/pasta"
+    assert launch_order.decode_network({**without_root, "workload": "w", "files": []}).pasta == "/usr/bin/pasta"

@@ -1,7 +1,7 @@
-"""The launch order: everything that a supervisor is told about one attempt, and its way over the wire.
+"""The launch order as data: everything that a supervisor is told about one attempt, and its encoding as JSON.
 
-The engine plans it (`plan/launch_order.py`) and sends it as JSON; `supervisor/entry.py` decodes it once. Keys that the
-reader does not know are ignored, missing ones have their default, so an order may come from another version. Named
+`plan/render.py` makes it from a pod's spec, the engine sends it, and `supervisor/entry.py` decodes it once. Keys that
+the reader does not know are ignored, missing ones have their default, so an order may come from another version. Named
 tuples, because the fork server runs without site packages: msgspec would add 2.4 MB to it and 32 ms to its start.
 """
 

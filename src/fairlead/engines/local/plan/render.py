@@ -11,9 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from fairlead.engines.local.attempts import AttemptFolders, Key
-from fairlead.engines.local.linux import capabilities
-from fairlead.engines.local.network.ports import owner_of
-from fairlead.engines.local.order import (
+from fairlead.engines.local.launch_order import (
     AttemptPlace,
     CommandLine,
     ContainerRun,
@@ -26,6 +24,8 @@ from fairlead.engines.local.order import (
     ReadinessCheck,
     Volume,
 )
+from fairlead.engines.local.linux import capabilities
+from fairlead.engines.local.network.ports import owner_of
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.environment import Resolve, expand, render_environment
 from fairlead.engines.local.plan.identity import PodRights, ServerRights, decide_rights, find_refused_fields
