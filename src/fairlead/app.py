@@ -270,7 +270,7 @@ def _make_engine_host(settings: ServerSettings, context: Context, url: str, prox
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = cluster.away
-    objects = cluster.workload_objects
+    objects = cluster.custom_resources
     return EngineHost(
         **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True
     )

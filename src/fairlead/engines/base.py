@@ -2,8 +2,8 @@
 
 There are two kinds of engine. A `PodEngine` starts and stops single pods, which our scheduler placed. A
 `WorkloadEngine` takes whole workloads, and its cluster creates and places their pods. Each takes only its own orders.
-Beside them stand `Sessions` (what people open into a pod), `LogStore` and `AppliedObjects`; an engine has those that it
-can provide.
+Beside them stand `Sessions` (what people open into a pod), `LogStore` and `CustomResources`; an engine has those that
+it can provide.
 
 Every order is idempotent: a repeated start finds the attempt there, a repeated stop finds it gone.
 """
@@ -224,8 +224,8 @@ class CapacityChanged(msgspec.Struct, frozen=True):
     """The nodes have changed since the last call of `capacity`."""
 
 
-class AppliedObject(msgspec.Struct, frozen=True, kw_only=True):
-    """A workload that somebody applied to the cluster as an object; the workload's id is the object's."""
+class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
+    """The custom resource of a workload; the workload's id is the object's uid."""
 
     id: str
     namespace: str
@@ -241,8 +241,8 @@ class AppliedObject(msgspec.Struct, frozen=True, kw_only=True):
     status: dict[str, Any] = {}
 
 
-class AppliedObjectReader(Protocol):
-    """Workloads that people apply to the cluster as objects: what they applied."""
+class CustomResourceReader(Protocol):
+    """The custom resources of workloads, as the cluster has them."""
 
     def listen(self, notify: Callable[[], None]) -> None:
         """Call `notify` from now on whenever `take_changed` has something new."""
@@ -252,37 +252,37 @@ class AppliedObjectReader(Protocol):
         """The ids of objects that changed since the last call; on the first call, of all objects."""
         ...
 
-    def get(self, id: str) -> AppliedObject | None: ...
+    def get(self, id: str) -> CustomResource | None: ...
 
     def has_synced(self, kind: str) -> bool:
         """Whether all objects of this kind (`Kind.resource`) are known, so that an unknown one does not exist."""
         ...
 
-    async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
+    async def belongs_to_other_installation(self, resource: CustomResource) -> bool:
         """Whether its namespace belongs to another Fairlead installation."""
         ...
 
 
-class AppliedObjectWriter(Protocol):
-    """Workloads that people apply to the cluster as objects: what is written back."""
+class CustomResourceWriter(Protocol):
+    """The custom resources of workloads: what is written back."""
 
-    async def hold(self, applied: AppliedObject) -> None:
+    async def hold(self, resource: CustomResource) -> None:
         """Add our finalizer, so that the object stays until `release`."""
         ...
 
-    async def release(self, applied: AppliedObject) -> None: ...
+    async def release(self, resource: CustomResource) -> None: ...
 
-    async def delete(self, applied: AppliedObject) -> None: ...
+    async def delete(self, resource: CustomResource) -> None: ...
 
-    async def patch_spec(self, applied: AppliedObject, members: Mapping[str, bool | str]) -> int:
+    async def patch_spec(self, resource: CustomResource, members: Mapping[str, bool | str]) -> int:
         """Set members of its spec; returns the object's generation afterwards, 0 if the object is gone."""
         ...
 
-    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None: ...
+    async def set_status(self, resource: CustomResource, status: dict[str, Any]) -> None: ...
 
 
-class AppliedObjects(AppliedObjectReader, AppliedObjectWriter, Protocol):
-    """Both halves, as the reconciler of applied workloads needs them."""
+class CustomResources(CustomResourceReader, CustomResourceWriter, Protocol):
+    """Both halves, as the sync of custom resources needs them."""
 
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):

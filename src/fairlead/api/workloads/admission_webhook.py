@@ -2,7 +2,7 @@
 
 Served if the engine is a cluster. The API server calls without a token of ours; the answer contains only what is wrong
 with its object, and changes nothing but the user's name. Objects that bypass the webhook are checked again by
-`control/workloads/applied.py`.
+`control/workloads/custom_resources.py`.
 """
 
 import base64
@@ -13,8 +13,13 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, as_json
-from fairlead.control.workloads.applied import CALLER
-from fairlead.control.workloads.applied_reader import AppliedObject, check_applied, check_change, owned_by_system
+from fairlead.control.workloads.custom_resource_reader import (
+    CustomResource,
+    check_change,
+    check_resource,
+    owned_by_system,
+)
+from fairlead.control.workloads.custom_resources import CALLER
 from fairlead.kinds import KINDS
 from fairlead.model.errors import FairleadError, Invalid
 
@@ -102,7 +107,7 @@ async def _refusal(call: Call, question: _Question) -> str:
         if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, asked)):
             check_change(old.spec, asked.spec)
         elif question.operation in ("CREATE", "UPDATE"):
-            await check_applied(call.context, CALLER, _render(question, asked))
+            await check_resource(call.context, CALLER, _render(question, asked))
     except Invalid as error:
         return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
     except FairleadError as error:
@@ -110,11 +115,11 @@ async def _refusal(call: Call, question: _Question) -> str:
     return ""
 
 
-def _render(question: _Question, asked: _Object) -> AppliedObject:
+def _render(question: _Question, asked: _Object) -> CustomResource:
     name = asked.metadata.name or f"{asked.metadata.generate_name}new"
     metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
     text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
-    return AppliedObject(
+    return CustomResource(
         id=question.uid, namespace=question.namespace, name=name, text=msgspec.json.encode(text), generation=1
     )
 

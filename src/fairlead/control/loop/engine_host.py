@@ -18,8 +18,8 @@ from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.usage_history import Telemetry
-from fairlead.control.workloads.applied import AppliedWorkloads
-from fairlead.engines.base import AppliedObjects, LogStore, Sessions
+from fairlead.control.workloads.custom_resources import CustomResourceSync
+from fairlead.engines.base import CustomResources, LogStore, Sessions
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.model.resource_usage import MeasuredUsage
@@ -45,8 +45,8 @@ class EngineHost(Generic[OrderT]):
     observe_usage: Callable[[], Sequence[MeasuredUsage]] = tuple
     #: None if the engine's cluster keeps the logs itself.
     logs: LogStore | None = None
-    #: Workloads that people apply as objects; None if the engine has no such thing.
-    objects: AppliedObjects | None = None
+    #: The custom resources of workloads; None if the engine has no such thing.
+    objects: CustomResources | None = None
     #: Whether several servers may share the engine: those without the lease stand by.
     can_stand_by: bool = False
     #: The loop, while this server holds the lease.
@@ -113,7 +113,7 @@ class EngineHost(Generic[OrderT]):
         self._loop = loop
         loop.add_done_callback(partial(_on_loop_done, lost))
         if self.objects:
-            self._begin("applied", AppliedWorkloads(context, self.objects).run)
+            self._begin("custom resources", CustomResourceSync(context, self.objects).run)
         await begun()
 
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:

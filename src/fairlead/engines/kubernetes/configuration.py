@@ -55,7 +55,7 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     """The engine of a cluster; raises Refused if no cluster is configured, Invalid if an allowance is not valid."""
     allowed, ingress = parse_allowed(written.allow), read_ingress(written)
     api = Api(load_access(written.kubeconfig, os.environ))
-    return KubernetesEngine(api, cluster_id, custom_resources(), load_kept, allowed, ingress)
+    return KubernetesEngine(api, cluster_id, custom_resource_kinds(), load_kept, allowed, ingress)
 
 
 def read_ingress(written: KubernetesOptions) -> IngressSettings | None:
@@ -89,7 +89,7 @@ async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> d
         api.close()
 
 
-def custom_resources() -> list[Resource]:
+def custom_resource_kinds() -> list[Resource]:
     """The kinds of our custom resources."""
     named = [kind for kind in KINDS.values() if kind.letter]
     return [Resource(f"{GROUP}/{VERSION}", kind.resource, plural_of(kind)) for kind in named]

@@ -1,7 +1,7 @@
 """The Kubernetes engine: takes orders for whole workloads, and reports what the cluster has of them.
 
 Made by `app`, called by the loop of `control` through the seam. KAI places pods, controllers of the cluster create
-them. Here orders go to the reconciler, and what the watches brought becomes reports.
+them. Here orders go to the reconciler, and observed objects become reports.
 """
 
 import logging
@@ -32,6 +32,7 @@ from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message
 from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import has_kind
+from fairlead.engines.kubernetes.custom_resources import WatchedResources
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.observe.nodes import render_node
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
@@ -40,7 +41,6 @@ from fairlead.engines.kubernetes.plan.recreate import find_recreated_jobs
 from fairlead.engines.kubernetes.render import review as render_review
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
-from fairlead.engines.kubernetes.workload_objects import WorkloadObjects
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.errors import NotFound, Unavailable
 from fairlead.model.pods.podset import PodSet
@@ -58,7 +58,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self,
         api: Api,
         cluster_id: Callable[[], str],
-        custom_resources: Sequence[Resource] = (),
+        resource_kinds: Sequence[Resource] = (),
         load_kept: LoadKept = nothing_kept,
         allowed: Allowed = NOTHING_ALLOWED,
         ingress: IngressSettings | None = None,
@@ -66,17 +66,17 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._api = api
         api.notify_away = self._on_reachability_changed
         self._cluster_id = cluster_id
-        self._custom_resources = custom_resources
+        self._resource_kinds = resource_kinds
         self._allowed = allowed
         self._tasks = BackgroundTasks()
-        #: Workloads that were applied to the cluster as objects.
-        self.workload_objects = WorkloadObjects(api, cluster_id)
+        #: The custom resources of workloads.
+        self.custom_resources = WatchedResources(api, cluster_id)
         self._cache = ClusterCache(api, self)
         self._unacknowledged = UnacknowledgedPods(api, self._tasks.spawn, self._on_report_changed)
-        self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.workload_objects.owner, load_kept)
+        self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.custom_resources.owner, load_kept)
         self._applier.level, self._applier.ingress = self._cache.enforced_pod_security, ingress
         self._organization = OrganizationSync(api, "", self._cache.nodes)
-        executor = Executor(self._applier, self._cache, self._organization, allowed)
+        executor = Executor(api, self._applier, self._cache, self._organization, allowed)
         self._reconciler = WorkloadReconciler(self._applier, executor, self._cache, self._on_report_changed)
         self._changed: dict[str, None] = {}
         self._have_nodes_changed = False
@@ -98,9 +98,9 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._applier.cluster = self._organization.cluster = cluster
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._applier.runners = runners
-        installed = [custom for custom in self._custom_resources if await has_kind(self._api, custom)]
-        missing = [custom for custom in self._custom_resources if custom not in installed]
-        await self.workload_objects.start(installed, missing)
+        installed = [kind for kind in self._resource_kinds if await has_kind(self._api, kind)]
+        missing = [kind for kind in self._resource_kinds if kind not in installed]
+        await self.custom_resources.start(installed, missing)
         self._applier.groups = (POD_GROUP,) if await has_kind(self._api, POD_GROUP) else ()
         self._organization.shards = (SHARD,) if await has_kind(self._api, SHARD) else ()
         await self._cache.start(f"{CLUSTER_LABEL}={cluster}", runners, has_groups=bool(self._applier.groups))
@@ -178,11 +178,11 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         return self._api.unreachable_reason
 
     async def close(self) -> None:
-        for part in (self._reconciler, self._organization, self._tasks, self._cache, self.workload_objects):
+        for part in (self._reconciler, self._organization, self._tasks, self._cache, self.custom_resources):
             await part.close()
         self._api.close()
 
-    # What the watches bring: `CacheListener`
+    # Changes in the cache: `CacheListener`
 
     def on_changed(self, workload_id: str) -> None:
         self._reconciler.on_changed(workload_id)

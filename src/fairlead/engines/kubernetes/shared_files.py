@@ -31,12 +31,12 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
         raise Refused(f"--keys-secret {secret} is not a valid Secret; write NAMESPACE/NAME")
     try:
         for _ in range(_TRIES):
-            found = await _load(api, namespace, name)
-            kept = {} if found is None else {file: base64.b64decode(text) for file, text in found.data.items()}
+            stored = await _load(api, namespace, name)
+            kept = {} if stored is None else {file: base64.b64decode(text) for file, text in stored.data.items()}
             more = {file: content for file, content in mine.items() if file not in kept}
-            if found is not None and not more:
+            if stored is not None and not more:
                 return kept
-            if await _write(api, SECRET.path(namespace), name, found, more):
+            if await _write(api, SECRET.path(namespace), name, stored, more):
                 return {**kept, **more}
     except (ApiError, OSError) as error:
         raise Refused(f"The keys in the Secret {secret} cannot be shared: {error}") from error
@@ -44,19 +44,19 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
 
 
 async def _load(api: Api, namespace: str, name: str) -> _Secret | None:
-    found = await api.find(SECRET.path(namespace, name))
-    return None if found is None else msgspec.json.decode(found, type=_Secret)
+    content = await api.find(SECRET.path(namespace, name))
+    return None if content is None else msgspec.json.decode(content, type=_Secret)
 
 
-async def _write(api: Api, folder: str, name: str, found: _Secret | None, files: Mapping[str, bytes]) -> bool:
+async def _write(api: Api, folder: str, name: str, stored: _Secret | None, files: Mapping[str, bytes]) -> bool:
     """Create the Secret, or add to it as it was read; False if it has changed since."""
     body: Manifest = {"data": _encoded(files)}
     try:
-        if found is None:
+        if stored is None:
             whole = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": _LABELS}, **body}
             await api.request("POST", folder, whole)
         else:
-            body["metadata"] = {"resourceVersion": found.metadata.resource_version}
+            body["metadata"] = {"resourceVersion": stored.metadata.resource_version}
             await api.request("PATCH", f"{folder}/{name}", body, content=MERGE)
     except ApiError as error:
         if error.status != 409:

@@ -1,4 +1,4 @@
-"""The requests that create, change and delete a workload's objects, one workload or object at a time.
+"""The requests that create and change a workload's objects, one workload or object at a time.
 
 The executor and the engine call it. Objects that are not ours are never touched; every request may be sent twice.
 """
@@ -8,21 +8,17 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from fairlead.engines.base import DeleteWorkload, DesiredWorkload
+from fairlead.engines.base import DesiredWorkload
+from fairlead.engines.kubernetes.apply.deleter import ObjectDeleter
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import (
-    CLAIM,
     CONFIG_MAP,
     DEPLOYMENT,
-    INGRESS,
     JOB,
     KNATIVE,
-    MPI,
     POD,
     POD_GROUP,
-    SECRET,
-    SERVICE,
     Manifest,
     Resource,
     path_of,
@@ -32,17 +28,13 @@ from fairlead.engines.kubernetes.client.writer import (
     MANAGER,
     BlockedForNow,
     ListedObjects,
-    ObjectWriter,
     StoredObject,
-    has_kind,
 )
 from fairlead.engines.kubernetes.observe.bucket_uploads import has_buckets
 from fairlead.engines.kubernetes.observe.events import is_checked, templates_of
 from fairlead.engines.kubernetes.observe.operator_jobs import RecreationNote, read_note
-from fairlead.engines.kubernetes.plan.applied_state import (
+from fairlead.engines.kubernetes.plan.existing_objects import (
     ExistingObjects,
-    Survey,
-    data_hash,
     digest_of,
     is_up_to_date,
     with_digest,
@@ -58,9 +50,7 @@ from fairlead.engines.kubernetes.render.context import (
 from fairlead.engines.kubernetes.render.copies import copies_of, render_copies
 from fairlead.engines.kubernetes.render.kubeflow import note_name, render_note
 from fairlead.engines.kubernetes.render.labels import (
-    CLAIM_LABEL,
     CLUSTER_LABEL,
-    EPHEMERAL_LABEL,
     ID_LABEL,
     RUN_LABEL,
 )
@@ -72,7 +62,6 @@ from fairlead.engines.kubernetes.render.workload import RenderedObjects, render_
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import KeptObjects, LoadKept, nothing_kept
-from fairlead.model.pods.urls import IngressSettings
 
 #: A version that no object has: an object that is applied with it is created, and never changed.
 _NEVER = "1"
@@ -81,18 +70,6 @@ _MERGE_QUERY = {"fieldManager": MANAGER}
 
 class _Pods(msgspec.Struct):
     items: tuple[objects.Pod, ...] = ()
-
-
-class _Features(msgspec.Struct):
-    data: dict[str, str] = {}
-
-
-class OwnedObjects(msgspec.Struct, frozen=True):
-    """Our objects that are not watched."""
-
-    survey: Survey
-    #: (id, namespace) of the workloads to which they belong.
-    workloads: frozenset[tuple[str, str]]
 
 
 def _no_owner(workload_id: str) -> Owner | None:
@@ -104,7 +81,7 @@ def _none_enforced(namespace: str) -> str:
     return ""
 
 
-class ObjectApplier(ObjectWriter):
+class ObjectApplier(ObjectDeleter):
     def __init__(
         self,
         api: Api,
@@ -113,23 +90,11 @@ class ObjectApplier(ObjectWriter):
         owner: Callable[[str], Owner | None] = _no_owner,
         load_kept: LoadKept = nothing_kept,
     ) -> None:
-        super().__init__(api)
-        #: The id by which the server knows this cluster.
-        self.cluster = cluster
+        super().__init__(api, cluster, runners)
         self._owner = owner
         self._load_kept = load_kept
-        #: Kinds of controllers that are installed, and pod groups if they are.
-        self.runners = runners
-        self.groups: tuple[Resource, ...] = ()
         #: The Pod Security level that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
-        #: How URLs are reached from outside; None if no Ingress objects are wanted.
-        self.ingress: IngressSettings | None = None
-
-    @property
-    def _ingresses(self) -> tuple[Resource, ...]:
-        """Listed only if we create them: our account may not read them otherwise."""
-        return (INGRESS,) if self.ingress else ()
 
     # Rendering
 
@@ -165,11 +130,11 @@ class ObjectApplier(ObjectWriter):
     # Applying
 
     async def apply_workload(
-        self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES, applied: ExistingObjects | None = None
+        self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES, existing: ExistingObjects | None = None
     ) -> None:
         """Create or change all objects of a workload; raises Refused if the cluster does not accept one.
 
-        `applied` is what may have been there before the server started: if nothing would change, nothing is sent.
+        `existing` is what may have been there before the server started: if nothing would change, nothing is sent.
         """
         if message := refusal_of(run.podsets, launch.kinds):
             raise Refused(message)
@@ -180,7 +145,7 @@ class ObjectApplier(ObjectWriter):
         claims = (*(render_kept_claim(one, context) for one in kept.claims.values()), *rendered.claims)
         digest = digest_of(rendered)
         runners = [with_digest(runner, digest) for runner in rendered.runners]
-        if applied and is_up_to_date(applied, digest, (*copies, *claims, *runners, *rendered.services)):
+        if existing and is_up_to_date(existing, digest, (*copies, *claims, *runners, *rendered.services)):
             return
         for copy in copies:
             await self._apply_ours(copy, run)
@@ -301,57 +266,6 @@ class ObjectApplier(ObjectWriter):
         """Delete this Job; the workload's next order creates it again."""
         await self.delete(JOB.path(job.namespace, job.name), job.uid)
 
-    # Deletion
-
-    async def delete_workload(self, order: DeleteWorkload) -> int:
-        """Ask for the deletion of a workload's objects and pods; how many the API server still has."""
-        label = f"{ID_LABEL}={order.workload_id}"
-        claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
-        left = 0
-        for resource in (*self.runners, *self.groups, *self._ingresses, SERVICE, POD, SECRET, CONFIG_MAP):
-            left += await self._delete_all(resource, order.namespace, label)
-        return left + await self._delete_all(CLAIM, order.namespace, claims)
-
-    async def _delete_all(self, resource: Resource, namespace: str, label: str) -> int:
-        """Ask for the deletion of every object with the label; how many there still are."""
-        try:
-            listed = await self._api.get(resource.path(namespace), labelSelector=label)
-        except ApiError as error:
-            # The kind was uninstalled, and its objects with it.
-            if error.status == 404:
-                return 0
-            raise
-        found = msgspec.json.decode(listed, type=ListedObjects)
-        for item in found.items:
-            if item.metadata.deletion_timestamp is None:
-                # The MPI operator's objects carry no label of ours, and would keep the next job of that name from
-                # starting: so the job goes after them.
-                propagation = "Foreground" if resource is MPI else "Background"
-                await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid, propagation)
-        return len(found.items)
-
-    async def delete_claims(self, is_deleted: Callable[[str], bool]) -> None:
-        """Delete claims of the server by the ids of their records; a pod that mounts one keeps it to its end."""
-        label = f"{CLUSTER_LABEL}={self.cluster},{CLAIM_LABEL}"
-        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=ListedObjects)
-        for item in listed.items:
-            if is_deleted(item.metadata.labels[CLAIM_LABEL]):
-                await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name), item.metadata.uid)
-
-    async def list_owned_objects(self) -> OwnedObjects:
-        survey: dict[str, int] = {}
-        workloads: set[tuple[str, str]] = set()
-        for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
-            label = f"{CLUSTER_LABEL}={self.cluster}"
-            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
-            for item in listed.items:
-                metadata = item.metadata
-                if metadata.deletion_timestamp is None:
-                    survey[resource.path(metadata.namespace, metadata.name)] = data_hash(item.data)
-                if id := metadata.labels.get(ID_LABEL):
-                    workloads.add((id, metadata.namespace))
-        return OwnedObjects(survey, frozenset(workloads))
-
     # Questions
 
     async def is_accepted_by_cluster(self, run: DesiredWorkload, launch: LaunchChoices) -> bool:
@@ -384,20 +298,6 @@ class ObjectApplier(ObjectWriter):
                 if error.status == 422:
                     return f"The cluster does not accept pods of {runners[0]['kind']} {run.name}: {error}"
         return ""
-
-    async def has_kind(self, resource: Resource) -> bool:
-        return await has_kind(self._api, resource)
-
-    async def has_features(self, names: Collection[str]) -> bool:
-        """Whether Knative was configured to accept these fields of pods."""
-        try:
-            config = await self._api.get(CONFIG_MAP.path("knative-serving", "config-features"))
-        except ApiError as error:
-            if error.status in (403, 404):
-                return False
-            raise
-        features = msgspec.json.decode(config, type=_Features).data
-        return all(features.get(name) == "enabled" for name in names)
 
 
 def _programs(context: RenderContext, podsets: Iterable[PodSet]) -> list[Manifest]:

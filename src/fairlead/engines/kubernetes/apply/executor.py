@@ -9,14 +9,15 @@ import asyncio
 import msgspec
 
 from fairlead.engines.base import DeleteWorkload, DesiredWorkload
-from fairlead.engines.kubernetes.apply.applier import ObjectApplier, OwnedObjects
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier
+from fairlead.engines.kubernetes.apply.deleter import OwnedObjects
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
-from fairlead.engines.kubernetes.client.api import ApiError
+from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import KNATIVE, POD, Resource
-from fairlead.engines.kubernetes.client.writer import BlockedForNow
+from fairlead.engines.kubernetes.client.writer import BlockedForNow, has_kind, has_knative_features
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.plan import planner
-from fairlead.engines.kubernetes.plan.applied_state import ExistingObjects, find_digests
+from fairlead.engines.kubernetes.plan.existing_objects import ExistingObjects, find_digests
 from fairlead.engines.kubernetes.plan.launch import find_launch_choices
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.render import review
@@ -37,8 +38,9 @@ _AT_ONCE = 32
 
 class Executor:
     def __init__(
-        self, applier: ObjectApplier, cache: ClusterCache, organization: OrganizationSync, allowed: Allowed
+        self, api: Api, applier: ObjectApplier, cache: ClusterCache, organization: OrganizationSync, allowed: Allowed
     ) -> None:
+        self._api = api
         self._applier = applier
         self._cache = cache
         self._organization = organization
@@ -90,9 +92,9 @@ class Executor:
 
     async def _has_kind(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; a kind that was installed after our start is watched from now on."""
-        if not await self._applier.has_kind(resource):
+        if not await has_kind(self._api, resource):
             return False
-        if resource is KNATIVE and not await self._applier.has_features(FEATURES):
+        if resource is KNATIVE and not await has_knative_features(self._api, FEATURES):
             return False
         if resource not in self._applier.runners:
             await self._cache.add(resource)
@@ -101,16 +103,16 @@ class Executor:
 
     async def apply(self, workload: DesiredWorkload, launch: LaunchChoices, *, may_predate_server: bool) -> None:
         """Create or update all objects of a workload."""
-        applied = await self._find_applied(workload) if may_predate_server else None
+        existing = await self._find_existing(workload) if may_predate_server else None
         try:
             async with self._at_once:
-                await self._applier.apply_workload(workload, launch, applied)
+                await self._applier.apply_workload(workload, launch, existing)
         except ApiError as error:
             if error.status == 404:
                 await self._organization.recheck_namespace(workload)
             raise
 
-    async def _find_applied(self, workload: DesiredWorkload) -> ExistingObjects:
+    async def _find_existing(self, workload: DesiredWorkload) -> ExistingObjects:
         digests = find_digests(self._cache.controllers_of(workload.workload_id), workload.run)
         if self.listing is None:
             return ExistingObjects(digests, {})

@@ -1,7 +1,7 @@
 """Brings each workload to its desired state: plan, execute, and again when something has changed.
 
-The engine gives it orders and tells it what the watches brought. It holds the state of every workload, and one task for
-each that has something to do. Decisions are the planner's, requests the executor's.
+The engine gives it orders and tells it what changed in the cache. It holds the state of every workload, and one task
+for each that has something to do. Decisions are the planner's, requests the executor's.
 """
 
 import asyncio
@@ -13,7 +13,8 @@ from functools import partial
 import msgspec
 
 from fairlead.engines.base import DeleteWorkload, DesiredWorkload, WorkloadReport
-from fairlead.engines.kubernetes.apply.applier import ObjectApplier, OwnedObjects
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier
+from fairlead.engines.kubernetes.apply.deleter import OwnedObjects
 from fairlead.engines.kubernetes.apply.executor import Changed, Executor
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError, retry_forever
@@ -112,8 +113,8 @@ class WorkloadReconciler:
 
     async def _delete_unknown(self, workload_ids: Set[str], listing: "asyncio.Task[OwnedObjects]") -> None:
         await asyncio.wait((listing,))
-        found = listing.result().workloads | self._cache.workloads(self._applier.cluster)
-        for id, namespace in sorted(found):
+        existing = listing.result().workloads | self._cache.workloads(self._applier.cluster)
+        for id, namespace in sorted(existing):
             # A workload that was submitted meanwhile has a state already.
             if id not in workload_ids and id not in self._states:
                 log.warning("Deleting the objects of workload %s, which has no record", id)
@@ -131,7 +132,7 @@ class WorkloadReconciler:
         except (ApiError, OSError) as error:
             log.info("Cannot recreate a preempted Job, which waits for its backoff: %s", error)
 
-    # What the watches brought
+    # Changes in the cache
 
     def on_changed(self, workload_id: str) -> None:
         if workload_id in self._changed:
@@ -192,7 +193,7 @@ class WorkloadReconciler:
     async def _observe(self, workload_id: str) -> ObservedWorkload:
         seen, state = self._cache.objects_of(workload_id), self._states[workload_id]
         if state.state is State.APPLYING and state.workload is not None and state.lost:
-            # The watch on pods may be behind the watch that brought the loss.
+            # The watch on pods may be behind the watch that showed the loss.
             seen = msgspec.structs.replace(seen, pods=await self._applier.load_pods(state.workload))
         return seen
 

@@ -121,21 +121,21 @@ class ObjectWatch(Generic[Item]):
 
     async def list(self) -> None:
         """Read everything, and report the differences."""
-        found: dict[tuple[str, str], Item] = {}
+        listed: dict[tuple[str, str], Item] = {}
         query = {**self._query, "limit": _PAGE}
         while True:
             page = self._list.decode(await self._api.request("GET", self._path, query=query))
             for item in page.items:
-                found[_key(item)] = item
+                listed[_key(item)] = item
             if not page.metadata.next_page:
                 break
             query = {**query, "continue": page.metadata.next_page}
-        before, self.objects = self.objects, found
+        before, self.objects = self.objects, listed
         self._version = page.metadata.resource_version
         for key, item in before.items():
-            if key not in found:
+            if key not in listed:
                 self._report(item, None)
-        for key, item in found.items():
+        for key, item in listed.items():
             known = before.get(key)
             if known is None or known.metadata.resource_version != item.metadata.resource_version:
                 self._report(known, item)

@@ -1,10 +1,12 @@
 """Reads, applies and deletes one object at a time, for all that write to the cluster. Every request may be repeated."""
 
+from collections.abc import Collection
+
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
-from fairlead.engines.kubernetes.client.resources import Manifest, Resource, path_of
+from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, Manifest, Resource, path_of
 from fairlead.model.errors import Refused
 
 MANAGER = "fairlead"
@@ -31,9 +33,25 @@ class _Kinds(msgspec.Struct):
 
 async def has_kind(api: Api, resource: Resource) -> bool:
     """Whether the cluster has this kind of object."""
-    found = await api.find(resource.base)
-    kinds = msgspec.json.decode(found, type=_Kinds).resources if found is not None else []
+    content = await api.find(resource.base)
+    kinds = msgspec.json.decode(content, type=_Kinds).resources if content is not None else []
     return any(kind.name == resource.plural for kind in kinds)
+
+
+class _Features(msgspec.Struct):
+    data: dict[str, str] = {}
+
+
+async def has_knative_features(api: Api, names: Collection[str]) -> bool:
+    """Whether Knative was configured to accept these fields of pods."""
+    try:
+        config = await api.get(CONFIG_MAP.path("knative-serving", "config-features"))
+    except ApiError as error:
+        if error.status in (403, 404):
+            return False
+        raise
+    features = msgspec.json.decode(config, type=_Features).data
+    return all(features.get(name) == "enabled" for name in names)
 
 
 class BlockedForNow(Exception):
@@ -58,8 +76,8 @@ class ObjectWriter:
         return msgspec.json.decode(answer, type=StoredObject)
 
     async def _find(self, path: str) -> StoredObject | None:
-        found = await self._api.find(path)
-        return None if found is None else msgspec.json.decode(found, type=StoredObject)
+        content = await self._api.find(path)
+        return None if content is None else msgspec.json.decode(content, type=StoredObject)
 
     async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
         """Delete this object, and no later one of its name if the request is carried out late."""

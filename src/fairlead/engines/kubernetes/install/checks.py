@@ -68,14 +68,14 @@ def judge_schedulers(arguments: Sequence[str], pools: Collection[str]) -> list[F
         message = f"unknown, because KAI does not run in namespace {KAI_NAMESPACE}"
         return [Finding(_PREEMPTIONS, "note", message, advice)]
     pairs = set(pairwise((*arguments, "")))
-    found = [_eviction_condition(pairs)]
+    findings = [_eviction_condition(pairs)]
     lacking = sorted(pool for pool in pools if (_PARTITION_FLAG, pool) not in pairs)
     if lacking:
         advice = f"Start a KAI scheduler for each, with {_PARTITION_FLAG}=<pool>, or let KAI's operator do it"
-        found.append(Finding("Schedulers of pools", "missing", f"none for {', '.join(lacking)}", advice))
+        findings.append(Finding("Schedulers of pools", "missing", f"none for {', '.join(lacking)}", advice))
     elif pools:
-        found.append(Finding("Schedulers of pools", "ok", f"one for each of {', '.join(sorted(pools))}"))
-    return found
+        findings.append(Finding("Schedulers of pools", "ok", f"one for each of {', '.join(sorted(pools))}"))
+    return findings
 
 
 def _eviction_condition(pairs: Collection[tuple[str, str]]) -> Finding:
@@ -89,15 +89,15 @@ def _eviction_condition(pairs: Collection[tuple[str, str]]) -> Finding:
 def judge_waiting(silent: Sequence[tuple[str, str]], waiting: int) -> list[Finding]:
     """From (part of KAI, pod) where a part has not reacted to a pod, out of so many pods that have waited for long."""
     advice = f"Check that it runs (kubectl get pods -n {SCHEDULER}, if KAI is installed there), and read its log"
-    found = []
+    findings = []
     for part, message in _SILENT.items():
         names = [pod for silent_part, pod in silent if silent_part == part]
         if names:
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             text = f"{message.format(names[0] + more)}, for {PATIENCE:g} s or longer"
-            found.append(Finding(f"KAI's {part}", "missing", text, advice))
-    if found:
-        return found
+            findings.append(Finding(f"KAI's {part}", "missing", text, advice))
+    if findings:
+        return findings
     text = (
         f"it has reacted to all waiting pods: {waiting}"
         if waiting
@@ -169,15 +169,15 @@ def judge_nodes(nodes: Sequence[objects.Node]) -> list[Finding]:
         return [Finding("Nodes", "missing", "the cluster has none", "Add a node")]
     with_gpus = [node for node in nodes if int(node.status.allocatable.get(GPU, 0)) > 0]
     gpus = sum(int(node.status.allocatable[GPU]) for node in with_gpus)
-    found = [Finding("Nodes", "ok", f"{len(nodes)}; {len(with_gpus)} of them have {gpus} GPUs")]
+    findings = [Finding("Nodes", "ok", f"{len(nodes)}; {len(with_gpus)} of them have {gpus} GPUs")]
     if not with_gpus:
         advice = "Install the NVIDIA GPU operator, or a device plugin, on the nodes that have GPUs"
-        return [*found, Finding("GPUs", "note", f"no node offers {GPU}", advice)]
+        return [*findings, Finding("GPUs", "note", f"no node offers {GPU}", advice)]
     unlabelled = [node.metadata.name for node in with_gpus if "nvidia.com/gpu.memory" not in node.metadata.labels]
     if unlabelled:
         advice = "Install GPU feature discovery: requests for GPU memory need the label nvidia.com/gpu.memory"
-        found.append(Finding("GPU labels", "note", f"missing on {', '.join(unlabelled[:5])}", advice))
-    return found
+        findings.append(Finding("GPU labels", "note", f"missing on {', '.join(unlabelled[:5])}", advice))
+    return findings
 
 
 def judge_gpu_sharing(*, has_webhook: bool, has_runtime_class: bool) -> Finding:

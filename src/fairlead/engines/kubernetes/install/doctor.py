@@ -10,7 +10,6 @@ from functools import partial
 
 import msgspec
 
-from fairlead.engines.kubernetes.apply.applier import ObjectApplier
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
@@ -26,8 +25,8 @@ from fairlead.engines.kubernetes.client.resources import (
     QUEUE,
     Manifest,
 )
-from fairlead.engines.kubernetes.client.writer import ListedObjects, has_kind
-from fairlead.engines.kubernetes.configuration import custom_resources
+from fairlead.engines.kubernetes.client.writer import ListedObjects, has_kind, has_knative_features
+from fairlead.engines.kubernetes.configuration import custom_resource_kinds
 from fairlead.engines.kubernetes.install.checks import (
     AT_WORK,
     KAI_NAMESPACE,
@@ -77,10 +76,10 @@ async def _examine(kubeconfig: str, own_cluster: str) -> list[Finding]:
         advice = "Check the address, the certificate and the token in the kubeconfig, and that the cluster runs"
         return [Finding("API server", "missing", str(error) or type(error).__name__, advice)]
     try:
-        found = [judge_version(version, f"{access.host}:{access.port}")]
+        findings = [judge_version(version, f"{access.host}:{access.port}")]
         for what, check in _checks(own_cluster):
-            found += await run_check(what, check, api)
-        return found
+            findings += await run_check(what, check, api)
+        return findings
     finally:
         api.close()
 
@@ -124,8 +123,8 @@ async def _check_scheduler(api: Api) -> list[Finding]:
     nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
     pools = {labelled_pool(node.metadata.labels) for node in nodes} - {DEFAULT_POOL}
     programs = await _list(api, DEPLOYMENT.path(KAI_NAMESPACE))
-    found = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are installed"), *judge_programs(programs)]
-    return found + judge_schedulers(_arguments_of(programs), pools)
+    findings = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are installed"), *judge_programs(programs)]
+    return findings + judge_schedulers(_arguments_of(programs), pools)
 
 
 def _arguments_of(deployments: Sequence[Manifest]) -> list[str]:
@@ -141,9 +140,10 @@ def _arguments_of(deployments: Sequence[Manifest]) -> list[str]:
 
 async def _check_operators(api: Api) -> list[Finding]:
     kinds = {one.kind for one in (LEADER_WORKER_SET, *TRAINING_KINDS, MPI) if await has_kind(api, one)}
-    applier = ObjectApplier(api, "", ())
     disabled = (
-        [name for name in FEATURES if not await applier.has_features((name,))] if await has_kind(api, KNATIVE) else None
+        [name for name in FEATURES if not await has_knative_features(api, (name,))]
+        if await has_kind(api, KNATIVE)
+        else None
     )
     return judge_operators(kinds, disabled)
 
@@ -162,21 +162,21 @@ async def _check_gpu_sharing(api: Api) -> list[Finding]:
 
 async def _check_definitions(api: Api) -> list[Finding]:
     """Our custom resources: optional, and not to be confused with those of a real Run:ai."""
-    found: list[Finding] = []
-    for resource in custom_resources():
+    findings: list[Finding] = []
+    for resource in custom_resource_kinds():
         name = f"{resource.plural}.{resource.api.partition('/')[0]}"
         # Listed, because the server's own account may do only that.
         listed = await api.get(DEFINITION.path(), fieldSelector=f"metadata.name={name}")
         installed = msgspec.json.decode(listed, type=ListedObjects).items
         if not installed:
             advice = "kubectl apply -f deploy/crds, to submit workloads with kubectl"
-            found.append(Finding(resource.kind, "note", "not installed", advice))
+            findings.append(Finding(resource.kind, "note", "not installed", advice))
         elif installed[0].metadata.labels.get(_SYSTEM) == "fairlead":
-            found.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
+            findings.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
         else:
             advice = "This may be a cluster of NVIDIA Run:ai; use another cluster, or remove Run:ai first"
-            found.append(Finding(resource.kind, "missing", f"{name} was not installed by Fairlead", advice))
-    return found
+            findings.append(Finding(resource.kind, "missing", f"{name} was not installed by Fairlead", advice))
+    return findings
 
 
 async def _check_namespaces(api: Api, own_cluster: str) -> list[Finding]:

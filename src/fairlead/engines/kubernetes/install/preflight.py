@@ -71,12 +71,12 @@ async def _refuse_foreign(wanted: Installation, kubeconfig: str) -> None:
 
 async def _is_foreign(api: Api, path: str) -> bool:
     try:
-        found = msgspec.json.decode(await api.get(path), type=_Labelled)
+        known = msgspec.json.decode(await api.get(path), type=_Labelled)
     except ApiError as error:
         if error.status == 404:
             return False
         raise
-    return found.metadata.labels.get(_MANAGED) != NAME
+    return known.metadata.labels.get(_MANAGED) != NAME
 
 
 def make_certificate(namespace: str) -> Certificate:

@@ -36,7 +36,7 @@ _Index = dict[str, dict[str, _Kind]]
 
 
 class CacheListener(Protocol):
-    """Told what the watches brought, by the workload's id."""
+    """Told of changes in the cache, by the workload's id."""
 
     def on_changed(self, workload_id: str) -> None: ...
 
@@ -232,8 +232,8 @@ class ClusterCache:
 
     def enforced_pod_security(self, namespace: str) -> str:
         """The Pod Security level that a namespace enforces; empty for none."""
-        found = None if self._namespaces is None else self._namespaces.objects.get(("", namespace))
-        return "" if found is None else found.metadata.labels[LABEL]
+        known = None if self._namespaces is None else self._namespaces.objects.get(("", namespace))
+        return "" if known is None else known.metadata.labels[LABEL]
 
     def nodes(self) -> list[objects.Node]:
         return [] if self._nodes is None else list(self._nodes.values())

@@ -1,6 +1,6 @@
 """From the objects of one workload to its report: pods, counts, the end, what blocks it. Pure.
 
-The engine calls it with what the watches brought. Reasons and messages stay as the cluster has them.
+The engine calls it with the objects in the cache. Reasons and messages stay as the cluster has them.
 """
 
 from collections import Counter

@@ -95,11 +95,11 @@ async def load_last_scheduler_event(api: Api, pod: UnacknowledgedPod) -> objects
 
 async def _load_bind_request(api: Api, pod: UnacknowledgedPod) -> objects.Event | None:
     try:
-        found = await api.find(_BIND_REQUEST.path(pod.namespace, pod.pod))
+        content = await api.find(_BIND_REQUEST.path(pod.namespace, pod.pod))
     except ApiError:
         # For example, this account may not read it.
         return None
-    asked = msgspec.json.decode(found, type=_BindRequest) if found is not None else _BindRequest()
+    asked = msgspec.json.decode(content, type=_BindRequest) if content is not None else _BindRequest()
     if not asked.spec.selected_node:
         return None
     if asked.status.phase == "Failed":

@@ -1,4 +1,4 @@
-"""The objects that the cluster has of one workload, as the watches brought them. Pure.
+"""The objects that the cluster has of one workload, as the watches show them. Pure.
 
 Made by the cache, read by reports and plans.
 """

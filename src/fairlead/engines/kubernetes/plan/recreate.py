@@ -36,7 +36,7 @@ def find_fully_preempted_jobs(seen: ObservedWorkload) -> list[objects.Metadata]:
     """The Jobs of a workload whose pods were all preempted, and which have counted no success or failure yet."""
     jobs = []
     for runner in seen.runners:
-        # An active pod may be the Job's next one, which the watch on pods has not brought yet.
+        # An active pod may be the Job's next one, which the watch on pods has not shown yet.
         counted = runner.status.succeeded + runner.status.failed + runner.status.active
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue

@@ -58,11 +58,11 @@ def _environment(context: RenderContext, item: dict[str, Any]) -> list[Manifest]
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:ssh",
     }
-    found: list[Manifest] = [{"name": name, "value": value} for name, value in given.items() if value]
+    variables: list[Manifest] = [{"name": name, "value": value} for name, value in given.items() if value]
     reference = item.get("secretRef") or {}
     secret = reference.get("name") or item.get("passwordSecret")
     if not secret:
-        return found
+        return variables
     keys = reference if reference.get("name") else item
     user, password = keys.get("secretKeyOfUser") or "User", keys.get("secretKeyOfPassword") or "Password"
     wanted = {"GIT_USER": user, "GIT_PASSWORD": password}
@@ -73,5 +73,5 @@ def _environment(context: RenderContext, item: dict[str, Any]) -> list[Manifest]
     for name, key in wanted.items():
         # The secret has its key under one of these names.
         source = {"name": named, "key": key} | ({"optional": True} if is_key else {})
-        found.append({"name": name, "valueFrom": {"secretKeyRef": source}})
-    return found
+        variables.append({"name": name, "valueFrom": {"secretKeyRef": source}})
+    return variables

@@ -84,7 +84,7 @@ def _share(quota: Quota, unit: int) -> dict[str, float]:
 
 def render_shards(pools: Iterable[NodePool], cluster: str) -> list[Manifest]:
     """A scheduler per node pool, which KAI's operator runs; the default pool has the operator's own."""
-    found = []
+    shards = []
     for pool in pools:
         if pool.name == DEFAULT_POOL:
             continue
@@ -98,8 +98,8 @@ def render_shards(pools: Iterable[NodePool], cluster: str) -> list[Manifest]:
             least = f"{pool.min_guaranteed_runtime_seconds}s"
             spec["minRuntime"] = {"preemptMinRuntime": least, "reclaimMinRuntime": least}
         metadata = {"name": pool.name, "labels": {**_OWN, CLUSTER_LABEL: cluster}}
-        found.append({"apiVersion": SHARD.api, "kind": SHARD.kind, "metadata": metadata, "spec": spec})
-    return found
+        shards.append({"apiVersion": SHARD.api, "kind": SHARD.kind, "metadata": metadata, "spec": spec})
+    return shards
 
 
 def render_namespaces(projects: Iterable[Project], cluster: str) -> list[Manifest]:

@@ -72,30 +72,30 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
 
 
 def _taken_pairs(source: Source, path: str) -> dict[str, str]:
-    found = {}
+    variables = {}
     for number, item in source.items(path):
-        found[item["name"]] = item.get("value") or ""
+        variables[item["name"]] = item.get("value") or ""
         for member in ("name", "value"):
             source.take(f"{path}[{number}].{member}")
-    return found
+    return variables
 
 
 def _gpu_annotations(request: Request) -> dict[str, str]:
     """A part of a GPU is requested by annotations; such pods request no whole GPU."""
-    found: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     if request.gpu_memory_bytes:
-        found["gpu-memory"] = str(math.ceil(request.gpu_memory_bytes / _MEBIBYTE))
+        annotations["gpu-memory"] = str(math.ceil(request.gpu_memory_bytes / _MEBIBYTE))
     elif request.gpu_portion < 1000:
-        found["gpu-fraction"] = f"{request.gpu_portion / 1000:g}"
-    if found and request.gpu_devices > 1:
-        found["gpu-fraction-num-devices"] = str(request.gpu_devices)
-    return found
+        annotations["gpu-fraction"] = f"{request.gpu_portion / 1000:g}"
+    if annotations and request.gpu_devices > 1:
+        annotations["gpu-fraction-num-devices"] = str(request.gpu_devices)
+    return annotations
 
 
 def _container(
     context: RenderContext, container: PodContainer, request: Request, source: Source, mounts: list[Manifest]
 ) -> Manifest:
-    found: Manifest = {"name": MAIN, "image": container.image}
+    rendered: Manifest = {"name": MAIN, "image": container.image}
     plain = {
         "command": _words(container.command, container),
         "args": _words(container.args, container),
@@ -112,7 +112,7 @@ def _container(
     policy = source.take("imagePullPolicy")
     if policy is not UNSET:
         plain["imagePullPolicy"] = policy
-    return found | {name: value for name, value in plain.items() if value}
+    return rendered | {name: value for name, value in plain.items() if value}
 
 
 def _with_identity(container: PodContainer, context: RenderContext) -> PodContainer:
@@ -190,49 +190,49 @@ def _probe(source: Source) -> Manifest:
 
 
 def _placement(context: RenderContext, source: Source, container: PodContainer) -> Manifest:
-    found: Manifest = {}
+    members: Manifest = {}
     secrets = source.items("imagePullSecrets")
     if secrets:
         uses = (use for use in pod_references(container) if use.path.startswith("imagePullSecrets"))
         names = [name_of(context, use.reference, use.name) for use in uses]
-        found["imagePullSecrets"] = [{"name": name} for name in names]
+        members["imagePullSecrets"] = [{"name": name} for name in names]
         for number, _ in secrets:
             for member in ("name", "userCredential"):
                 source.take(f"imagePullSecrets[{number}].{member}")
     node_type = source.take("nodeType")
     if node_type is not UNSET:
-        found["nodeSelector"] = {NODE_TYPE_LABEL: node_type}
+        members["nodeSelector"] = {NODE_TYPE_LABEL: node_type}
     affinity = _affinity(context, source)
     if affinity:
-        found["affinity"] = affinity
+        members["affinity"] = affinity
     tolerations = [_toleration(source, number, item) for number, item in source.items("tolerations")]
     if tolerations:
-        found["tolerations"] = tolerations
-    return found
+        members["tolerations"] = tolerations
+    return members
 
 
 def _toleration(source: Source, number: int, item: dict[str, Any]) -> Manifest:
     source.take_below(f"tolerations[{number}].")
-    found = {name: item[name] for name in ("key", "operator", "value") if item.get(name)}
+    toleration = {name: item[name] for name in ("key", "operator", "value") if item.get(name)}
     if item.get("effect") not in (None, "Any"):
-        found["effect"] = item["effect"]
+        toleration["effect"] = item["effect"]
     if item.get("seconds") is not None:
-        found["tolerationSeconds"] = item["seconds"]
-    return found
+        toleration["tolerationSeconds"] = item["seconds"]
+    return toleration
 
 
 def _affinity(context: RenderContext, source: Source) -> Manifest:
-    found: Manifest = {}
+    affinity: Manifest = {}
     terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms")
     if terms:
-        found["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
         source.take_below("nodeAffinityRequired.")
     kind, key = source.take("podAffinity.type"), source.take("podAffinity.key")
     if key is not UNSET:
         term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: context.name}}, "topologyKey": key}
         if kind == "Required":
-            found["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+            affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
         else:
             weighted = [{"weight": 100, "podAffinityTerm": term}]
-            found["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
-    return found
+            affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
+    return affinity

@@ -38,9 +38,9 @@ def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -
         return [(field, f"{what}; start the server with {flags} to permit it") for field, what, flags in flagged]
     strict = level == RESTRICTED
     harmless = _BIND if strict else _HARMLESS
-    found = [*_of_node(container, NOTHING_ALLOWED), *_of_process(container, NOTHING_ALLOWED, harmless)]
+    weaknesses = [*_of_node(container, NOTHING_ALLOWED), *_of_process(container, NOTHING_ALLOWED, harmless)]
     words = f"and its project's namespace enforces the level {level} of Pod Security ({LABEL})"
-    return [(field, f"{what}, {words}") for field, what, *_ in (*found, *(_weakened(container) if strict else ()))]
+    return [(field, f"{what}, {words}") for field, what, *_ in (*weaknesses, *(_weakened(container) if strict else ()))]
 
 
 def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:

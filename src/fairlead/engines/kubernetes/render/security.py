@@ -17,11 +17,11 @@ _NOBODY = 65534
 
 
 def render_container_security(source: Source) -> Manifest:
-    found: Manifest = {}
+    security: Manifest = {}
     for name in ("runAsNonRoot", "readOnlyRootFilesystem", "allowPrivilegeEscalation"):
         value = source.take(f"security.{name}")
         if value is not UNSET:
-            found[name] = value
+            security[name] = value
     added, dropped = source.take("security.capabilities"), source.take("security.dropAllCapabilities")
     capabilities: Manifest = {}
     if added is not UNSET and added:
@@ -29,15 +29,15 @@ def render_container_security(source: Source) -> Manifest:
     if dropped is True:
         capabilities["drop"] = ["ALL"]
     if capabilities:
-        found["capabilities"] = capabilities
+        security["capabilities"] = capabilities
     profile = source.take("security.seccompProfileType")
     if profile is not UNSET:
-        found["seccompProfile"] = {"type": profile}
-    return found
+        security["seccompProfile"] = {"type": profile}
+    return security
 
 
 def render_pod_security(source: Source) -> Manifest:
-    found: Manifest = {}
+    members: Manifest = {}
     context: Manifest = {}
     if source.peek("security.uidGidSource") in ("custom", "fromTheImage"):
         is_custom = source.take("security.uidGidSource") == "custom"
@@ -49,11 +49,11 @@ def render_pod_security(source: Source) -> Manifest:
     if groups is not UNSET and groups:
         context["supplementalGroups"] = [int(group) for group in groups.replace(";", ",").split(",")]
     if context:
-        found["securityContext"] = context
+        members["securityContext"] = context
     for name, member in (("hostIPC", "hostIpc"), ("hostNetwork", "hostNetwork")):
         if source.take(f"security.{member}") is True:
-            found[name] = True
-    return found
+            members[name] = True
+    return members
 
 
 def restrict(context: RenderContext, pod: Manifest) -> Manifest:

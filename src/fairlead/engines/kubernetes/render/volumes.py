@@ -30,7 +30,7 @@ def _claim_name(workload: str, number: int, item: dict[str, Any]) -> str:
 
 def render_claims(context: RenderContext, source: Source) -> list[Manifest]:
     """The claims that are created with the workload."""
-    found = []
+    claims = []
     for number, item in source.items("storage.pvc"):
         if item.get("existingPvc"):
             continue
@@ -51,8 +51,8 @@ def render_claims(context: RenderContext, source: Source) -> list[Manifest]:
             metadata = metadata_of(context, metadata["name"], labels)
         if annotations:
             metadata["annotations"] = annotations
-        found.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
-    return found
+        claims.append({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": spec})
+    return claims
 
 
 def render_kept_claim(claim: KeptClaim, context: RenderContext) -> Manifest:

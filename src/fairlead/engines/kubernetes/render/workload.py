@@ -122,24 +122,24 @@ def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
 def _with_ports_once(services: list[Manifest]) -> list[Manifest]:
     """A node has each port once: the first role that asks for a port gets it, the cluster chooses for the others."""
     taken: set[int] = set()
-    found = []
+    changed = []
     for body in services:
         ports = []
         for port in body["spec"]["ports"]:
             number = port.get("nodePort")
             ports.append({name: value for name, value in port.items() if name != "nodePort" or number not in taken})
             taken |= {number} if number is not None else set()
-        found.append({**body, "spec": {**body["spec"], "ports": ports}})
-    return found
+        changed.append({**body, "spec": {**body["spec"], "ports": ports}})
+    return changed
 
 
 def _without_port(services: list[Manifest], port: int) -> list[Manifest]:
     """The Services without this port, which something else serves already."""
-    found = []
+    changed = []
     for body in services:
         ports = [one for one in body["spec"]["ports"] if one["targetPort"] != port]
-        found += [{**body, "spec": {**body["spec"], "ports": ports}}] if ports else []
-    return found
+        changed += [{**body, "spec": {**body["spec"], "ports": ports}}] if ports else []
+    return changed
 
 
 def _once(claims: list[Manifest]) -> list[Manifest]:

@@ -1,4 +1,4 @@
-"""Workloads that were applied to a cluster as objects: submits them, and writes their state back to the objects.
+"""The custom resources of workloads: submits those that users apply, and writes the state of workloads back.
 
 A loop of its own next to the reconciler, on the server that holds the lease. The workload has the id of its object, so
 that no object is submitted twice. `kubectl delete` ends the workload before the object is deleted.
@@ -14,19 +14,19 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.control.serving.urls import UrlSettings, first_url
 from fairlead.control.workloads import lifecycle
-from fairlead.control.workloads.applied_reader import (
+from fairlead.control.workloads.custom_resource_reader import (
     DIALECT,
-    drop_applied,
+    drop_resource,
     drop_template,
     is_active,
     is_template,
     owned_by_system,
-    read_applied,
+    read_resource,
     rejected_changes,
     was_active_changed,
 )
 from fairlead.control.workloads.submit import submit
-from fairlead.engines.base import AppliedObject, AppliedObjects
+from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Invalid, NotFound
@@ -59,8 +59,8 @@ class _SyncedGeneration(msgspec.Struct, frozen=True):
     is_active: bool
 
 
-class AppliedWorkloads:
-    def __init__(self, context: Context, objects: AppliedObjects) -> None:
+class CustomResourceSync:
+    def __init__(self, context: Context, objects: CustomResources) -> None:
         self._context = context
         self._objects = objects
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
@@ -127,7 +127,7 @@ class AppliedWorkloads:
             self._mark(id)
 
     async def _recheck_all(self) -> None:
-        """Reconcile all applied workloads: objects may have been deleted while no server ran."""
+        """Reconcile all workloads with a custom resource: objects may have been deleted while no server ran."""
         alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
         workloads = await self._context.store.find(alive)
         self._waiting |= dict.fromkeys(workload.id for workload in workloads if workload.dialect == DIALECT)
@@ -137,31 +137,33 @@ class AppliedWorkloads:
             await self._reconcile(id)
         except Exception as error:
             is_expected = isinstance(error, OSError | FairleadError)
-            log.warning("cannot reconcile applied workload %s, retrying: %s", id, error, exc_info=not is_expected)
+            log.warning(
+                "cannot reconcile the custom resource of workload %s, retrying: %s", id, error, exc_info=not is_expected
+            )
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._mark, id)
         finally:
             self._busy.discard(id)
             self._wakeup.set()
 
     async def _reconcile(self, id: str) -> None:
-        applied = self._objects.get(id)
+        resource = self._objects.get(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
-        if applied is None or applied.is_leaving:
+        if resource is None or resource.is_leaving:
             self._waiting_for_template.discard(id)
             self._templates.pop(id, None)
             self._synced.pop(id, None)
-        if applied is None:
+        if resource is None:
             await self._on_object_missing(workload)
-        elif workload is None and await self._objects.belongs_to_other_installation(applied):
+        elif workload is None and await self._objects.belongs_to_other_installation(resource):
             return
-        elif applied.is_leaving:
-            await self._release(applied, workload)
+        elif resource.is_leaving:
+            await self._release(resource, workload)
         elif workload is None:
-            await self._submit(applied)
+            await self._submit(resource)
         elif workload.deleted_at is not None:
-            await self._objects.delete(applied)
+            await self._objects.delete(resource)
         else:
-            await self._sync(applied, workload)
+            await self._sync(resource, workload)
 
     async def _on_object_missing(self, workload: Workload | None) -> None:
         """End a workload without an object, once all objects of its kind have been seen."""
@@ -180,110 +182,110 @@ class AppliedWorkloads:
             except NotFound:
                 return
 
-    async def _release(self, applied: AppliedObject, workload: Workload | None) -> None:
+    async def _release(self, resource: CustomResource, workload: Workload | None) -> None:
         """The object is being deleted: end the workload first, then release the object."""
         await self._end(workload)
         if workload is None or workload.gone:
-            if applied.is_held:
-                drop = drop_template if workload is None and is_template(applied) else drop_applied
-                await drop(self._context, CALLER, applied)
+            if resource.is_held:
+                drop = drop_template if workload is None and is_template(resource) else drop_resource
+                await drop(self._context, CALLER, resource)
                 # A newer object of the same name may be a template too; it is stored again.
                 for id, stands in self._templates.items():
-                    if stands == (applied.namespace, applied.name):
+                    if stands == (resource.namespace, resource.name):
                         self._mark(id)
-                await self._objects.release(applied)
+                await self._objects.release(resource)
         else:
-            await self._record_status(applied, _status(workload, applied.generation))
+            await self._record_status(resource, _status(workload, resource.generation))
 
-    async def _submit(self, applied: AppliedObject) -> None:
-        is_known = applied.status.get("observedGeneration") == applied.generation and applied.status.get("phase")
-        if is_template(applied):
-            self._templates[applied.id] = (applied.namespace, applied.name)
-        elif is_known and not _waits_for_template(applied):
+    async def _submit(self, resource: CustomResource) -> None:
+        is_known = resource.status.get("observedGeneration") == resource.generation and resource.status.get("phase")
+        if is_template(resource):
+            self._templates[resource.id] = (resource.namespace, resource.name)
+        elif is_known and not _waits_for_template(resource):
             # It was refused before; only another spec can help.
             return
-        elif applied.status.get("phase") == _TEMPLATE:
+        elif resource.status.get("phase") == _TEMPLATE:
             # It was edited from a template to a workload.
-            await drop_template(self._context, CALLER, applied)
+            await drop_template(self._context, CALLER, resource)
         # Added before it is read, because a template may be created at any time after that.
-        self._waiting_for_template.add(applied.id)
+        self._waiting_for_template.add(resource.id)
         try:
-            submission = await read_applied(self._context, CALLER, applied)
+            submission = await read_resource(self._context, CALLER, resource)
         except Invalid as error:
-            await self._refuse(applied, error)
+            await self._refuse(resource, error)
             return
-        self._waiting_for_template.discard(applied.id)
-        if not applied.is_held:
-            await self._objects.hold(applied)
+        self._waiting_for_template.discard(resource.id)
+        if not resource.is_held:
+            await self._objects.hold(resource)
         if submission is None:
-            status = {"phase": _TEMPLATE, "message": "", "observedGeneration": applied.generation, "conditions": None}
-            await self._record_status(applied, status)
+            status = {"phase": _TEMPLATE, "message": "", "observedGeneration": resource.generation, "conditions": None}
+            await self._record_status(resource, status)
             return
         try:
             workload = await submit(self._context, CALLER, submission)
         except Invalid as error:
-            await self._refuse(applied, error)
+            await self._refuse(resource, error)
             return
-        self._synced[applied.id] = _SyncedGeneration(applied.generation, is_active(applied))
-        await self._record_status(applied, _status(workload, applied.generation))
+        self._synced[resource.id] = _SyncedGeneration(resource.generation, is_active(resource))
+        await self._record_status(resource, _status(workload, resource.generation))
 
-    async def _refuse(self, applied: AppliedObject, error: Invalid) -> None:
+    async def _refuse(self, resource: CustomResource, error: Invalid) -> None:
         message = "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
         conditions = None
         if any(issue.field == _BASE for issue in error.issues):
             condition = {"type": _TEMPLATE_NOT_USABLE, "status": "True", "reason": "WillRetry", "message": message}
-            conditions = [_since(applied, condition, self._context.clock())]
+            conditions = [_since(resource, condition, self._context.clock())]
         else:
-            self._waiting_for_template.discard(applied.id)
-        status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": applied.generation}
-        await self._record_status(applied, {**status, "conditions": conditions})
+            self._waiting_for_template.discard(resource.id)
+        status = {"phase": Phase.FAILED.value, "message": message, "observedGeneration": resource.generation}
+        await self._record_status(resource, {**status, "conditions": conditions})
 
-    async def _sync(self, applied: AppliedObject, workload: Workload) -> None:
+    async def _sync(self, resource: CustomResource, workload: Workload) -> None:
         """Sync `active` in both directions: an edited object changes the workload, and the other way round."""
-        agreed = self._synced.get(applied.id)
-        if agreed is not None and applied.generation < agreed.generation:
+        agreed = self._synced.get(resource.id)
+        if agreed is not None and resource.generation < agreed.generation:
             return  # the watch lags behind; it will be reconciled when the newer generation arrives
-        workload, generation = await self._switch(applied, workload, agreed)
-        owned = _system_fields_to_write(applied, workload, self._context.url_registry.settings)
+        workload, generation = await self._switch(resource, workload, agreed)
+        owned = _system_fields_to_write(resource, workload, self._context.url_registry.settings)
         if owned:
-            written = await self._objects.patch_spec(applied, owned)
+            written = await self._objects.patch_spec(resource, owned)
             if written == generation + 1:
                 # Otherwise somebody else edited it too, and the watch has not shown that yet.
                 generation = written
-                self._synced[applied.id] = _SyncedGeneration(generation, self._synced[applied.id].is_active)
-        message = rejected_changes(applied, workload.applied) if workload.applied else ""
+                self._synced[resource.id] = _SyncedGeneration(generation, self._synced[resource.id].is_active)
+        message = rejected_changes(resource, workload.applied) if workload.applied else ""
         await self._record_status(
-            applied, _with_refusal(applied, _status(workload, generation), message, self._context.clock())
+            resource, _with_refusal(resource, _status(workload, generation), message, self._context.clock())
         )
 
     async def _switch(
-        self, applied: AppliedObject, workload: Workload, agreed: _SyncedGeneration | None
+        self, resource: CustomResource, workload: Workload, agreed: _SyncedGeneration | None
     ) -> tuple[Workload, int]:
         """Let both the workload and its object be active, or neither; returns the workload and the generation."""
-        generation, is_on = applied.generation, is_active(applied)
+        generation, is_on = resource.generation, is_active(resource)
         is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
         # Something was written without a response, so it may or may not have been applied.
         is_doubtful = agreed is not None and agreed.generation == generation and agreed.is_active != is_on
         if not workload.is_terminal and (is_on != is_wanted or is_doubtful):
-            if _is_edited(applied, agreed, workload):
+            if _is_edited(resource, agreed, workload):
                 act = lifecycle.resume if is_on else lifecycle.suspend
                 workload = await act(self._context, CALLER, workload.kind, workload.id)
             else:
-                self._synced[applied.id] = _SyncedGeneration(generation, is_wanted)
-                generation = await self._objects.patch_spec(applied, {"active": is_wanted}) or generation
+                self._synced[resource.id] = _SyncedGeneration(generation, is_wanted)
+                generation = await self._objects.patch_spec(resource, {"active": is_wanted}) or generation
                 is_on = is_wanted
-        self._synced[applied.id] = _SyncedGeneration(generation, is_on)
+        self._synced[resource.id] = _SyncedGeneration(generation, is_on)
         return workload, generation
 
-    async def _record_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
-        if any(applied.status.get(name) != value for name, value in status.items()):
-            await self._objects.set_status(applied, status)
+    async def _record_status(self, resource: CustomResource, status: dict[str, Any]) -> None:
+        if any(resource.status.get(name) != value for name, value in status.items()):
+            await self._objects.set_status(resource, status)
 
 
-def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings: UrlSettings) -> dict[str, str]:
+def _system_fields_to_write(resource: CustomResource, workload: Workload, settings: UrlSettings) -> dict[str, str]:
     """The system's members of the spec that have to be changed. `userId` is set at admission and then stays."""
     wanted = {"userId": workload.created_by, "ingressUrl": first_url(workload, settings)}
-    spec = msgspec.json.decode(applied.text).get("spec", {})
+    spec = msgspec.json.decode(resource.text).get("spec", {})
     given = {name: (spec.get(name) or {}).get("value", "") for name in wanted}
     if given["userId"]:
         del wanted["userId"]
@@ -291,18 +293,18 @@ def _system_fields_to_write(applied: AppliedObject, workload: Workload, settings
     return {name: value for name, value in wanted.items() if name in names and given[name] != value}
 
 
-def _is_edited(applied: AppliedObject, agreed: _SyncedGeneration | None, workload: Workload) -> bool:
+def _is_edited(resource: CustomResource, agreed: _SyncedGeneration | None, workload: Workload) -> bool:
     """Whether the object's `active` was edited since both agreed (otherwise the workload was changed)."""
-    observed = applied.status.get("observedGeneration")
+    observed = resource.status.get("observedGeneration")
     if agreed is not None:
-        return applied.generation > agreed.generation and is_active(applied) != agreed.is_active
+        return resource.generation > agreed.generation and is_active(resource) != agreed.is_active
     if observed is not None:
-        return bool(observed != applied.generation)
+        return bool(observed != resource.generation)
     # A server submitted it and stopped before it wrote the status.
-    return was_active_changed(applied, workload.applied)
+    return was_active_changed(resource, workload.applied)
 
 
-def _with_refusal(applied: AppliedObject, status: dict[str, Any], message: str, now: Millis) -> dict[str, Any]:
+def _with_refusal(resource: CustomResource, status: dict[str, Any], message: str, now: Millis) -> dict[str, Any]:
     """The status with the edits that were rejected."""
     if not message:
         return status
@@ -310,23 +312,23 @@ def _with_refusal(applied: AppliedObject, status: dict[str, Any], message: str, 
     return {
         **status,
         "message": ". ".join(text for text in (message, status["message"]) if text),
-        "conditions": [*status["conditions"], _since(applied, condition, now)],
+        "conditions": [*status["conditions"], _since(resource, condition, now)],
     }
 
 
-def _since(applied: AppliedObject, condition: dict[str, str], now: Millis) -> dict[str, str]:
+def _since(resource: CustomResource, condition: dict[str, str], now: Millis) -> dict[str, str]:
     """The condition with the time at which it was first reported."""
     types = (condition["type"], _FORMER_EDIT_REJECTED if condition["type"] == _EDIT_REJECTED else "")
     earlier = [
         one
-        for one in applied.status.get("conditions") or ()
+        for one in resource.status.get("conditions") or ()
         if one.get("type") in types and one.get("message") == condition["message"]
     ]
     return {**condition, "lastTransitionTime": (earlier[0].get("lastTransitionTime") if earlier else None) or iso(now)}
 
 
-def _waits_for_template(applied: AppliedObject) -> bool:
-    return any(one.get("type") == _TEMPLATE_NOT_USABLE for one in applied.status.get("conditions") or ())
+def _waits_for_template(resource: CustomResource) -> bool:
+    return any(one.get("type") == _TEMPLATE_NOT_USABLE for one in resource.status.get("conditions") or ())
 
 
 def _status(workload: Workload, generation: int) -> dict[str, Any]:

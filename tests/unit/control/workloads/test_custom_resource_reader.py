@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.workloads.applied_reader import check_change
+from fairlead.control.workloads.custom_resource_reader import check_change
 from fairlead.model.errors import Invalid
 
 BEFORE = {"image": {"value": "a"}, "userId": {"value": "ann"}, "ingressUrl": {"value": "http://a"}}

@@ -52,13 +52,13 @@ def with_digest(controller: Manifest, digest: str) -> Manifest:
     return {**controller, "metadata": {**metadata, "annotations": annotations}}
 
 
-def is_up_to_date(applied: ExistingObjects, digest: str, manifests: Iterable[Manifest]) -> bool:
+def is_up_to_date(existing: ExistingObjects, digest: str, manifests: Iterable[Manifest]) -> bool:
     """Whether applying all of them would change nothing."""
     watched: dict[str, str] = {}
     for manifest in manifests:
         path = path_of(manifest)
         if resource_of(manifest) in _BY_KIND.values():
             watched[path] = digest
-        elif applied.survey.get(path) != data_hash(manifest.get("data")):
+        elif existing.survey.get(path) != data_hash(manifest.get("data")):
             return False
-    return watched == applied.digests
+    return watched == existing.digests

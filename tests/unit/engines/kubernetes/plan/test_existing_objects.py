@@ -7,7 +7,7 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import path_of
-from fairlead.engines.kubernetes.plan.applied_state import (
+from fairlead.engines.kubernetes.plan.existing_objects import (
     ExistingObjects,
     data_hash,
     digest_of,

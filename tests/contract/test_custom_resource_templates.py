@@ -12,9 +12,9 @@ from starlette.requests import Request
 from fairlead.api.http.operation import Call
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS, admit
 from fairlead.control.context import Context
-from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
+from fairlead.control.workloads.custom_resources import CALLER, CustomResourceSync
 from fairlead.control.workloads.template_yaml import store_manifest
-from fairlead.engines.base import AppliedObject, AppliedObjects
+from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Put, Query
 from fairlead.store.collections import TEMPLATES, WORKLOADS
@@ -27,7 +27,7 @@ class Objects:
     """A cluster's objects, whose changes are told and whose statuses are kept."""
 
     def __init__(self) -> None:
-        self.found: dict[str, AppliedObject] = {}
+        self.found: dict[str, CustomResource] = {}
         self.changed: set[str] = set()
         self.written: list[str] = []
         self.notify: Callable[[], None] = lambda: None
@@ -36,9 +36,9 @@ class Objects:
         body = {"apiVersion": "run.ai/v2alpha1", "kind": "TrainingWorkload", "spec": spec}
         body["metadata"] = {"name": name, "namespace": "runai-default"}
         text = msgspec.json.encode(body)
-        self._keep(AppliedObject(id=id, namespace="runai-default", name=name, text=text, generation=1, **members))
+        self._keep(CustomResource(id=id, namespace="runai-default", name=name, text=text, generation=1, **members))
 
-    def _keep(self, applied: AppliedObject) -> None:
+    def _keep(self, applied: CustomResource) -> None:
         self.found[applied.id] = applied
         self.changed.add(applied.id)
         self.notify()
@@ -50,27 +50,27 @@ class Objects:
         changed, self.changed = self.changed, set()
         return changed
 
-    def get(self, id: str) -> AppliedObject | None:
+    def get(self, id: str) -> CustomResource | None:
         return self.found.get(id)
 
     def has_synced(self, kind: str) -> bool:
         return True
 
-    async def belongs_to_other_installation(self, applied: AppliedObject) -> bool:
+    async def belongs_to_other_installation(self, applied: CustomResource) -> bool:
         return False
 
-    async def hold(self, applied: AppliedObject) -> None:
+    async def hold(self, applied: CustomResource) -> None:
         self._keep(msgspec.structs.replace(self.found[applied.id], is_held=True))
 
-    async def release(self, applied: AppliedObject) -> None:
+    async def release(self, applied: CustomResource) -> None:
         self.found.pop(applied.id, None)
         self.changed.add(applied.id)
         self.notify()
 
-    async def patch_spec(self, applied: AppliedObject, owned: dict[str, str]) -> int:
+    async def patch_spec(self, applied: CustomResource, owned: dict[str, str]) -> int:
         return 0
 
-    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def set_status(self, applied: CustomResource, status: dict[str, Any]) -> None:
         self.written.append(applied.id)
         before = self.found[applied.id]
         merged = {name: value for name, value in (before.status | status).items() if value is not None}
@@ -81,7 +81,7 @@ class Harness:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.objects = Objects()
-        self.loop = AppliedWorkloads(context, cast(AppliedObjects, self.objects))
+        self.loop = CustomResourceSync(context, cast(CustomResources, self.objects))
 
     def phase(self, id: str) -> str:
         return str(self.objects.found[id].status.get("phase", ""))

@@ -14,11 +14,11 @@ import pytest
 
 from fairlead.control.context import Context
 from fairlead.control.workloads import lifecycle
-from fairlead.control.workloads.applied import CALLER, AppliedWorkloads
+from fairlead.control.workloads.custom_resources import CALLER, CustomResourceSync
 from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource
-from fairlead.engines.kubernetes.workload_objects import WorkloadObjects
+from fairlead.engines.kubernetes.custom_resources import WatchedResources
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
@@ -163,8 +163,8 @@ class Harness:
     def __init__(self, context: Context, cluster: Cluster) -> None:
         self.context = context
         self.cluster = cluster
-        self.customs = WorkloadObjects(cast(Api, cluster), lambda: "c")
-        self.loop = AppliedWorkloads(context, self.customs)
+        self.customs = WatchedResources(cast(Api, cluster), lambda: "c")
+        self.loop = CustomResourceSync(context, self.customs)
         self._news = asyncio.Event()
 
     async def start(self) -> None:

@@ -1,6 +1,6 @@
-"""Turns an object that was applied to a cluster into a submission, with the same reader and checks as for files.
+"""Turns a custom resource into a submission, with the same reader and checks as for files.
 
-Called by `applied.py` and by the admission webhook.
+Called by `custom_resources.py` and by the admission webhook.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from fairlead.control.assets import secrets
 from fairlead.control.context import Context
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.template_yaml import drop_manifest, merge_bases, store_manifest
-from fairlead.engines.base import AppliedObject as AppliedObject
+from fairlead.engines.base import CustomResource as CustomResource
 from fairlead.formats.intermediate import PlainSecret
 from fairlead.formats.yaml.documents import YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml.fields import kinds_with
@@ -48,14 +48,14 @@ class _Object(msgspec.Struct, frozen=True):
     spec: _Spec = _Spec()
 
 
-async def read_applied(
-    context: Context, caller: Caller, applied: AppliedObject, *, is_trial: bool = False
+async def read_resource(
+    context: Context, caller: Caller, resource: CustomResource, *, is_trial: bool = False
 ) -> Submission | None:
     """The submission; None for a template, which is stored as one. Raises Invalid.
 
     Credentials in plain text are stored as secrets, and the spec of the submission names those.
     """
-    text = _without(applied.text, *OWNED).decode()
+    text = _without(resource.text, *OWNED).decode()
     manifests, issues = read_manifests(text)
     _refuse(issues)
     [manifest] = manifests
@@ -63,7 +63,7 @@ async def read_applied(
         if not is_trial:
             await store_manifest(context, caller, text)
         return None
-    project = _project(context, applied.namespace)
+    project = _project(context, resource.namespace)
     merged, template = await merge_bases(context, project.id, manifest)
     workload, issues = read_workload(merged)
     _refuse(issues)
@@ -74,29 +74,29 @@ async def read_applied(
             await _store_secret(context, caller, project, secret)
     return msgspec.structs.replace(
         workload.submission(project.id, project.cluster_id),
-        id=applied.id,
+        id=resource.id,
         dialect=DIALECT,
         template_id=template.id if template else None,
         spec=_without_auto_deletion(workload),
-        applied=digests_of(applied),
+        applied=digests_of(resource),
         is_active=workload.is_active,
     )
 
 
-async def drop_template(context: Context, caller: Caller, applied: AppliedObject) -> None:
+async def drop_template(context: Context, caller: Caller, resource: CustomResource) -> None:
     """Delete the template that an object was, whatever its spec says now."""
-    body = msgspec.json.decode(applied.text) | {"spec": {}}
+    body = msgspec.json.decode(resource.text) | {"spec": {}}
     with contextlib.suppress(Invalid):
         await drop_manifest(context, caller, msgspec.json.encode(body).decode())
 
 
-async def drop_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
+async def drop_resource(context: Context, caller: Caller, resource: CustomResource) -> None:
     """Delete the secrets that were created for a workload's object."""
     # An edit of `usage` was rejected, so it is still a workload.
-    text = _without(applied.text, *OWNED, "usage").decode()
+    text = _without(resource.text, *OWNED, "usage").decode()
     try:
         manifests, _ = read_manifests(text)
-        project = _project(context, applied.namespace)
+        project = _project(context, resource.namespace)
         workload, _ = read_workload((await merge_bases(context, project.id, manifests[0]))[0])
     except Invalid:
         return  # it was never submitted and left nothing
@@ -108,8 +108,8 @@ async def drop_applied(context: Context, caller: Caller, applied: AppliedObject)
                 await secrets.delete(context, caller, secrets.SECRET, known.id)
 
 
-def is_template(applied: AppliedObject) -> bool:
-    return bool(msgspec.json.decode(applied.text).get("spec", {}).get("usage") == "Template")
+def is_template(resource: CustomResource) -> bool:
+    return bool(msgspec.json.decode(resource.text).get("spec", {}).get("usage") == "Template")
 
 
 def _was_created_for_object(caller: Caller, secret: Secret) -> bool:
@@ -122,9 +122,9 @@ async def _find_secret(context: Context, project: Project, name: str) -> Secret 
     return next(iter(await context.store.find(Query(collection=SECRETS, where=own))), None)
 
 
-async def check_applied(context: Context, caller: Caller, applied: AppliedObject) -> None:
+async def check_resource(context: Context, caller: Caller, resource: CustomResource) -> None:
     """Raise Invalid if it would be refused now, with the same messages as a submission."""
-    submission = await read_applied(context, caller, applied, is_trial=True)
+    submission = await read_resource(context, caller, resource, is_trial=True)
     if submission is not None:
         await submit(context, caller, submission, is_trial=True)
 
@@ -140,33 +140,33 @@ def check_change(before: Mapping[str, object], after: Mapping[str, object]) -> N
         raise Invalid(MALFORMED, tuple(ComplianceIssue(f"spec.{name}", details) for name in others))
 
 
-def digests_of(applied: AppliedObject) -> dict[str, str]:
+def digests_of(resource: CustomResource) -> dict[str, str]:
     """The digest of each member of its spec; the values themselves may be secret."""
-    spec = msgspec.json.decode(applied.text).get("spec", {})
+    spec = msgspec.json.decode(resource.text).get("spec", {})
     return {
         name: hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:16]
         for name, value in spec.items()
     }
 
 
-def rejected_changes(applied: AppliedObject, accepted: dict[str, str]) -> str:
+def rejected_changes(resource: CustomResource, accepted: dict[str, str]) -> str:
     """A message about edits that are not allowed and were not refused by the admission webhook; empty for none."""
     try:
-        check_change(accepted, digests_of(applied))
+        check_change(accepted, digests_of(resource))
     except Invalid as error:
         names, details = ", ".join(issue.field for issue in error.issues), error.issues[0].details
         return f"Edit rejected: {names} {details}"
     return ""
 
 
-def is_active(applied: AppliedObject) -> bool:
+def is_active(resource: CustomResource) -> bool:
     """Whether it should run, as its object says."""
-    value = msgspec.json.decode(applied.text, type=_Object).spec.active.value
+    value = msgspec.json.decode(resource.text, type=_Object).spec.active.value
     return str(value).lower() != "false"
 
 
-def was_active_changed(applied: AppliedObject, accepted: dict[str, str]) -> bool:
-    return digests_of(applied).get("active") != accepted.get("active")
+def was_active_changed(resource: CustomResource, accepted: dict[str, str]) -> bool:
+    return digests_of(resource).get("active") != accepted.get("active")
 
 
 def owned_by_system(kind: str) -> tuple[str, ...]:

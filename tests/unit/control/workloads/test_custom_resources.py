@@ -10,9 +10,9 @@ import pytest
 
 from fairlead.control.context import Context
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.control.workloads.applied import AppliedWorkloads
-from fairlead.control.workloads.applied_reader import digests_of
-from fairlead.engines.base import AppliedObject, AppliedObjects
+from fairlead.control.workloads.custom_resource_reader import digests_of
+from fairlead.control.workloads.custom_resources import CustomResourceSync
+from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.workload import Workload
 from tests import builders
 
@@ -59,10 +59,10 @@ class Objects:
         new, self._new = self._new, set()
         return new
 
-    def get(self, id: str) -> AppliedObject:
-        return AppliedObject(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
+    def get(self, id: str) -> CustomResource:
+        return CustomResource(id=id, namespace="runai-a", name=id, text=b"{}", generation=1)
 
-    async def delete(self, applied: AppliedObject) -> None:
+    async def delete(self, applied: CustomResource) -> None:
         self.tried.append(applied.id)
         self.under_way += 1
         self.most = max(self.most, self.under_way)
@@ -84,7 +84,7 @@ class Objects:
 
 def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def both() -> None:
-        loop = AppliedWorkloads(cast(Context, Store()), cast(AppliedObjects, objects))
+        loop = CustomResourceSync(cast(Context, Store()), cast(CustomResources, objects))
         task = asyncio.create_task(loop.run())
         try:
             await act()
@@ -168,24 +168,24 @@ class Edited:
     def take_changed(self) -> set[str]:
         return {"w"}
 
-    def get(self, id: str) -> AppliedObject:
+    def get(self, id: str) -> CustomResource:
         return self.object
 
-    async def patch_spec(self, applied: AppliedObject, owned: dict[str, str]) -> int:
+    async def patch_spec(self, applied: CustomResource, owned: dict[str, str]) -> int:
         return 0
 
-    async def set_status(self, applied: AppliedObject, status: dict[str, Any]) -> None:
+    async def set_status(self, applied: CustomResource, status: dict[str, Any]) -> None:
         self.written += 1
         self.object = msgspec.structs.replace(self.object, status=status)
 
 
-def _applied(spec: dict[str, Any]) -> AppliedObject:
+def _applied(spec: dict[str, Any]) -> CustomResource:
     text = msgspec.json.encode({"kind": "TrainingWorkload", "spec": spec})
-    return AppliedObject(id="w", namespace="runai-a", name="w", text=text, generation=2)
+    return CustomResource(id="w", namespace="runai-a", name="w", text=text, generation=2)
 
 
 async def _look(edited: Edited, times: int = 1) -> None:
-    loop = AppliedWorkloads(cast(Context, edited), cast(AppliedObjects, edited))
+    loop = CustomResourceSync(cast(Context, edited), cast(CustomResources, edited))
     for _ in range(times):
         await loop._reconcile("w")
 
