@@ -11,7 +11,7 @@ from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import PhaseInputs, decide
 from fairlead.control.decide.pods.orders import pod_orders
 from fairlead.control.decide.pods.reports import apply_pod_reports
-from fairlead.control.decide.pods.stopping import Backoff
+from fairlead.control.decide.pods.restarting import Backoff
 from fairlead.engines.base import PodOrder, PodReport, Review
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis

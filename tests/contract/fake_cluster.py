@@ -14,8 +14,8 @@ import msgspec
 from fairlead.engines.base import (
     ApplyWorkload,
     DeleteWorkload,
+    DesiredOrganization,
     DesiredWorkload,
-    SyncOrganization,
     WorkloadOrder,
     WorkloadReport,
 )
@@ -260,10 +260,10 @@ class ClusterHarness:
             await self.engine.close()
 
 
-def told() -> SyncOrganization:
+def told() -> DesiredOrganization:
     members: dict[str, Any] = {"version": 1, "cluster_id": "c", "created_at": 0, "updated_at": 0}
     owner = members | {"created_by": "", "updated_by": ""}
-    return SyncOrganization(
+    return DesiredOrganization(
         departments=(Department(id="1", name="science", **owner),),
         projects=(Project(id="7", name="team-a", department_id="1", department_name="science", **owner),),
         node_pools=tuple(NodePool(id=name, name=name, **members) for name in ("default", "h100")),

@@ -8,13 +8,13 @@ from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
+    DesiredOrganization,
     Engine,
     PodEngine,
     PodOrder,
     PodReport,
     Retained,
     Review,
-    SyncOrganization,
     WorkloadEngine,
     WorkloadOrder,
     WorkloadReport,
@@ -55,7 +55,7 @@ class QuietCluster(QuietEngine, WorkloadEngine):
 
     async def apply(self, orders: Sequence[WorkloadOrder]) -> None: ...
 
-    async def sync_organization(self, organization: SyncOrganization) -> None: ...
+    async def sync_organization(self, organization: DesiredOrganization) -> None: ...
 
 
 def pod_loop(context: Context, engine: PodEngine) -> Reconciler[PodOrder]:

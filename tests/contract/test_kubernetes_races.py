@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import DeleteWorkload, SyncOrganization
+from fairlead.engines.base import DeleteWorkload, DesiredOrganization
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
@@ -322,10 +322,10 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
         cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
     estate = OrganizationSync(cluster, "c")
     nodes = [msgspec.convert(body, objects.Node) for body in cluster.all(NODE)]
-    await estate.label_nodes(nodes, SyncOrganization(departments=(), projects=(), node_pools=tuple(pools)))
+    await estate.label_nodes(nodes, DesiredOrganization(departments=(), projects=(), node_pools=tuple(pools)))
     found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}
     assert found == {"n1": "a100", "n2": "h100"}
-    gone = SyncOrganization(departments=(), projects=(), node_pools=(pools[0],))
+    gone = DesiredOrganization(departments=(), projects=(), node_pools=(pools[0],))
     await estate.label_nodes([msgspec.convert(body, objects.Node) for body in cluster.all(NODE)], gone)
     left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
     assert left == {"n1": "a100", "n2": None}

@@ -49,9 +49,9 @@ def test_a_template_and_what_it_would_make(fairlead: Caller, tmp_path: Path) -> 
     fairlead.ok("template", "create", "greeting", "-f", str(file))
     assert "greeting" in fairlead.ok("template", "list")
     words = ("training", "submit", "--template", "greeting", "-e", "A=hello")
-    trial = json.loads(fairlead.ok(*words, "tried", "--dry-run", "--json"))
-    assert trial["spec"]["command"] == "sh"
-    assert trial["spec"]["environmentVariables"] == [{"name": "A", "value": "hello"}]
+    preview = json.loads(fairlead.ok(*words, "tried", "--dry-run", "--json"))
+    assert preview["spec"]["command"] == "sh"
+    assert preview["spec"]["environmentVariables"] == [{"name": "A", "value": "hello"}]
     assert "tried" not in fairlead.ok("list", "-o", "name")
     fairlead.ok(*words, "made")
     assert fairlead("wait", "made", "--for", "Completed", "--timeout", "120s").code == exit_codes.OK

@@ -16,6 +16,7 @@ from fairlead.engines.base import (
     ApplyWorkload,
     ClusterPod,
     DeleteWorkload,
+    DesiredOrganization,
     DesiredWorkload,
     Engine,
     ExecRequest,
@@ -25,7 +26,6 @@ from fairlead.engines.base import (
     Sessions,
     Start,
     Stop,
-    SyncOrganization,
     WorkloadReport,
 )
 from fairlead.engines.kubernetes.client.api import Api
@@ -208,7 +208,7 @@ class ClusterSeam(Seam[KubernetesEngine]):
         department = Department(id="1", name=f"d-{self._cluster}", **made)
         project = Project(id="1", name=self.project, department_id="1", department_name="d", **made)
         pool = NodePool(id="1", name="default", **made)
-        await self.engine.sync_organization(SyncOrganization((department,), (project,), (pool,)))
+        await self.engine.sync_organization(DesiredOrganization((department,), (project,), (pool,)))
 
     async def start(self, script: str, grace: int = 30) -> str:
         id = str(uuid.uuid4())
@@ -276,7 +276,7 @@ class ClusterSeam(Seam[KubernetesEngine]):
                 await self.stop(run, 0)
         for run in self._runs:
             await self.removed(run)
-        await self.engine.sync_organization(SyncOrganization((), (), ()))
+        await self.engine.sync_organization(DesiredOrganization((), (), ()))
         await self.engine.close()
         # Connections that were closed last are let go in the loop's next round.
         await asyncio.sleep(0)

@@ -311,7 +311,7 @@ class KindClient:
         workload: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
         return workload
 
-    def try_out(self, body: Mapping[str, Any]) -> Json:
+    def dry_run(self, body: Mapping[str, Any]) -> Json:
         """What a creation request would create, with its template applied; nothing is created."""
         workload: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return workload

@@ -104,7 +104,7 @@ class DeleteWorkload(msgspec.Struct, frozen=True):
 WorkloadOrder = ApplyWorkload | DeleteWorkload
 
 
-class SyncOrganization(msgspec.Struct, frozen=True):
+class DesiredOrganization(msgspec.Struct, frozen=True):
     """All departments, projects and node pools. Others that Fairlead created in the cluster are deleted."""
 
     departments: tuple[Department, ...]
@@ -378,7 +378,7 @@ class WorkloadEngine(Engine, Protocol):
         """Begin to carry out the orders. Their effect is observed later."""
         ...
 
-    async def sync_organization(self, organization: SyncOrganization) -> None:
+    async def sync_organization(self, organization: DesiredOrganization) -> None:
         """Bring namespaces, queues, priority classes and node labels in line with the organization."""
         ...
 

@@ -15,6 +15,8 @@ FairleadError
 `api/http/errors.py` alone knows which HTTP status each becomes.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 #: The two messages of a refused request that scripts match on, as Run:ai words them; everything else is in the issues.
@@ -47,6 +49,12 @@ class Invalid(FairleadError):
     def __init__(self, message: str, issues: tuple[ComplianceIssue, ...] = ()) -> None:
         super().__init__(message)
         self.issues = issues
+
+
+def refuse_malformed(issues: Sequence[ComplianceIssue]) -> None:
+    """Raise Invalid if there are any issues."""
+    if issues:
+        raise Invalid(MALFORMED, tuple(issues))
 
 
 class Unauthenticated(FairleadError):

@@ -70,10 +70,10 @@ def test_the_request_wins_over_the_template(api: ApiServer) -> None:
         "environmentVariables": [{"name": "B", "value": "3"}, {"name": "C", "value": "4"}],
         "compute": {"cpuCoreRequest": 1},
     }
-    trial = api.call("POST", f"{CREATE}?dryRun=true", body)
-    assert trial.status == 200, trial
-    assert trial.json["spec"] == want
-    assert api.call("GET", f"{CREATE}/{trial.json['workloadId']}").status == 404
+    preview = api.call("POST", f"{CREATE}?dryRun=true", body)
+    assert preview.status == 200, preview
+    assert preview.json["spec"] == want
+    assert api.call("GET", f"{CREATE}/{preview.json['workloadId']}").status == 404
     made = api.call("POST", CREATE, body)
     assert made.status == 202, made
     assert made.json["spec"] == want

@@ -120,12 +120,12 @@ def _creator(kind: Kind) -> Handler:
         if not body:
             raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
         submission = read_submission(kind, body)
-        is_trial = False
+        is_dry_run = False
         if call.request.scope["query_string"]:
-            is_trial = bool(query_boolean(call, DRY_RUN.name))
+            is_dry_run = bool(query_boolean(call, DRY_RUN.name))
             submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
-        workload = await submit(call.context, call.caller, submission, call.request_id, is_trial=is_trial)
-        return JsonAnswer(render_workload(kind, workload), 200 if is_trial else 202)
+        workload = await submit(call.context, call.caller, submission, call.request_id, is_dry_run=is_dry_run)
+        return JsonAnswer(render_workload(kind, workload), 200 if is_dry_run else 202)
 
     return create
 

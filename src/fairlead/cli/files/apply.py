@@ -183,7 +183,7 @@ def _wanted_spec(session: ServerSession, content: Json, workload: IntermediateWo
         return workload.spec
     # As a prefix, because the existing workload has the name already.
     body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
-    return _whole_spec(session, session.client.kind(workload.kind.key).try_out(body), workload)
+    return _whole_spec(session, session.client.kind(workload.kind.key).dry_run(body), workload)
 
 
 def _request(session: ServerSession, workload: IntermediateWorkload, place: Json) -> Json:

@@ -24,7 +24,7 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
-        preview = session.client.kind(kind.key).try_out(body)
+        preview = session.client.kind(kind.key).dry_run(body)
         session.console.data(render(session.console, form, body | {"spec": preview["spec"]}))
         session.close()
         return OK

@@ -17,7 +17,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.claims import Pvc
@@ -110,8 +110,7 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, input: Asset
         id = value_or(getattr(input.spec, field.attribute), "")
         if id and not await _is_credential(context, caller, id.lower()):
             issues.append(ComplianceIssue(f"spec.{field.rest}", f"there is no credential with the id {id}"))
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
 
 
 async def _exists(context: Context, collection: Collection[NamedRecord], scope: Scope, name: str) -> bool:
@@ -185,8 +184,7 @@ async def _claim_steps(
     project_id = asset.scope.id if asset.scope.type == "project" else ""
     input = claim_input_of(name, project_id, claim_spec)
     issues = claim_issues(input.name, input.size, input.storage_class, "spec.claimInfo.")
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     claim = msgspec.structs.replace(make_claim(context, caller, input, asset.id), scope_key=asset.scope_key)
     return [RecordChange(CLAIMS, claim.id, claim, "Created", message)]
 
@@ -288,8 +286,7 @@ async def _secret_steps(
     values = context.vault.open(secret.sealed, secret.id) | kind.values(spec)
     name = f"{kind.prefix}{asset.name}"
     issues = object_issues(name, values, "spec")
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     if name != secret.name:
         await refuse_in_use(context, Reference.SECRET, secret)
     after = msgspec.structs.replace(

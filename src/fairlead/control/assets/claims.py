@@ -14,7 +14,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_scope_key
 from fairlead.model.records.organization import Caller, Project
@@ -101,8 +101,7 @@ def make_claim(context: Context, caller: Caller, input: ClaimInput, asset_id: st
 async def create_claim(context: Context, caller: Caller, input: ClaimInput, request_id: str = "") -> Claim:
     project = scopes.load_project(context, caller, "claims:create", input.project_id)
     issues = claim_issues(input.name, input.size, input.storage_class)
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     claim = make_claim(context, caller, input)
     message = f"Claim {input.name} of {input.size} was created by {caller.name} in project {project.name}"
     try:

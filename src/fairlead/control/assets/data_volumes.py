@@ -17,7 +17,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import DataVolume, Reference, Scope, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Comparison, Query, Where
@@ -72,8 +72,7 @@ async def create_volume(context: Context, caller: Caller, input: DataVolume, req
         issues.append(ComplianceIssue("originPvcName", details))
     if not await is_name_free(context, caller, input.name):
         issues.append(ComplianceIssue("name", f"a data volume named {input.name[:63]} already exists"))
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     now = context.clock()
     volume: DataVolume = msgspec.structs.replace(
         input,

@@ -16,7 +16,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_scope_key, user_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Collection, Comparison, Where
@@ -87,8 +87,7 @@ async def create(
 ) -> NamedRecord:
     scope_key = _scope_key(context, caller, kind, input)
     issues = object_issues(input.name, input.data)
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     record = _record(context, caller, kind, input, scope_key)
     message = f"{kind.title.capitalize()} {input.name} was created by {caller.name}"
     step = RecordChange(kind.collection, record.id, record, "Created", message)
@@ -137,8 +136,7 @@ async def update(
     async def attempt() -> NamedRecord:
         before = await load(context, caller, kind, id, "update")
         issues = object_issues(before.name, input.data)
-        if issues:
-            raise Invalid(MALFORMED, tuple(issues))
+        refuse_malformed(issues)
         members: dict[str, Any] = {
             "version": before.version + 1,
             "updated_at": context.clock(),

@@ -13,14 +13,13 @@ from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.cluster.blockers import explain_blockers
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
-from fairlead.control.decide.pods.control import (
-    restart_due,
+from fairlead.control.decide.pods.restarting import forget_successes, restart_due
+from fairlead.control.decide.pods.stopping import (
     stop_all,
     stop_leftovers,
     stop_on_lost_nodes,
     stop_surplus,
 )
-from fairlead.control.decide.pods.stopping import forget_successes
 from fairlead.control.decide.review import Expose, decide_review, expose_nothing, is_to_be_reviewed
 from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.set_states import count_running, failure_in, set_states

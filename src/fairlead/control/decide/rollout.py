@@ -14,6 +14,7 @@ from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.expand import base_role, expand_spec, podsets_of, podsets_of_revision
 from fairlead.control.decide.pods.reports import START_ERROR
 from fairlead.engines.base import Review
+from fairlead.kinds import runs
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.scaling import INITIALIZATION, Scaling
@@ -109,7 +110,10 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
         _adopt(draft, revision)
         return
     draft.add_event(
-        "RevisionCreated", f"Revision {number} created with {_pods(replicas)}", source="control", revision=revision.id
+        "RevisionCreated",
+        f"Revision {number} created with {runs.pods(replicas)}",
+        source="control",
+        revision=revision.id,
     )
     refused = [note for podset in podsets for note in review(podset).refused]
     if refused:
@@ -123,10 +127,6 @@ def _adopt(draft: Draft, revision: Revision) -> None:
     for pod in draft.active_pods():
         if pod.role in roles:
             draft.set_pod(pod, role=roles[pod.role], revision_id=revision.id)
-
-
-def _pods(number: int) -> str:
-    return "1 pod" if number == 1 else f"{number} pods"
 
 
 def _members(draft: Draft, revision: Revision) -> list[Pod]:
@@ -164,7 +164,7 @@ def _enforce_time_limit(draft: Draft, starting: Revision, pods: Sequence[Pod], r
         draft.wake(due)
         return
     last = next((f" Pod {pod.name}: {pod.message}." for pod in pods if pod.message), "")
-    _fail(draft, starting, f"{ready} of {_pods(starting.replicas)} were ready after {allowed // 1000} s.{last}")
+    _fail(draft, starting, f"{ready} of {runs.pods(starting.replicas)} were ready after {allowed // 1000} s.{last}")
 
 
 def _promote(draft: Draft, revision: Revision) -> None:
@@ -259,7 +259,7 @@ def _set_replicas(draft: Draft, serving: Revision, wanted: ScaleDecision) -> Non
         return
     draft.set_revision(changed)
     if wanted.replicas != serving.replicas:
-        message = f"From {_pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
+        message = f"From {runs.pods(serving.replicas)} to {wanted.replicas}: {wanted.reason or 'its bounds changed'}"
         draft.add_event("Scaled", message, source="control", revision=serving.id)
 
 
@@ -296,4 +296,4 @@ def _phase(draft: Draft, revision: Revision) -> tuple[Phase, str]:
         phase = Phase.INITIALIZING if pods else Phase.PENDING
     else:
         phase = Phase.RUNNING if ready or not revision.replicas else Phase.DEGRADED
-    return phase, f"{ready} of {_pods(revision.replicas)} ready"
+    return phase, f"{ready} of {runs.pods(revision.replicas)} ready"

@@ -18,8 +18,8 @@ from fairlead.control.loop.driver import DirectoryReaction, make_inputs
 from fairlead.control.serving.urls import render_routes
 from fairlead.engines.base import (
     CapacityChanged,
+    DesiredOrganization,
     DesiredWorkload,
-    SyncOrganization,
     WorkloadEngine,
     WorkloadOrder,
     WorkloadReport,
@@ -80,11 +80,8 @@ class ClusterDriver:
             if pod.has_ended:
                 self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
-    async def adopt(self) -> None:
-        """Nothing: the cluster creates and keeps its pods itself."""
-
-    def resume(self) -> list[WorkloadOrder]:
-        """Every decision gives the desired state again."""
+    async def resume(self) -> list[WorkloadOrder]:
+        """Nothing: the cluster keeps its pods itself, and every decision gives the desired state again."""
         return []
 
     async def observe(self) -> bool:
@@ -132,9 +129,6 @@ class ClusterDriver:
     def orders(self, draft: Draft) -> list[WorkloadOrder]:
         return workload_orders(draft, self._report(draft.workload.id), self._render)
 
-    async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
-        await self.engine.apply(orders)
-
     def _find_nodes(self, entry: WorkloadEntry, report: WorkloadReport) -> dict[str, Node]:
         """The nodes of its pods, if a pod's share of a GPU depends on the GPU's memory."""
         if not any(podset.request.gpu_memory_bytes for podset in entry.podsets):
@@ -163,9 +157,9 @@ class ClusterDriver:
         """Workloads that may have another pool to wait in after one was created or deleted."""
         return {id for id, entry in self.board.entries.items() if len(entry.workload.node_pools) > 1}
 
-    def _organization(self) -> SyncOrganization:
+    def _organization(self) -> DesiredOrganization:
         directory = self._context.directory
-        return SyncOrganization(
+        return DesiredOrganization(
             departments=tuple(directory.departments.values()),
             projects=tuple(directory.projects.values()),
             node_pools=tuple(directory.node_pools.values()),

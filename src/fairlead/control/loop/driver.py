@@ -18,6 +18,7 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Pod, Workload
 
 OrderT = TypeVar("OrderT")
+TakenT = TypeVar("TakenT", contravariant=True)
 
 
 class DirectoryReaction(NamedTuple, Generic[OrderT]):
@@ -28,11 +29,17 @@ class DirectoryReaction(NamedTuple, Generic[OrderT]):
     workload_ids: set[str]
 
 
+class OrderedEngine(Engine, Protocol[TakenT]):
+    """An engine by the orders that it takes."""
+
+    async def apply(self, orders: Sequence[TakenT]) -> None: ...
+
+
 class Driver(Protocol[OrderT]):
     """Between the loop and its engine. Nothing here records; orders are applied after the record that asks for them."""
 
     @property
-    def engine(self) -> Engine: ...
+    def engine(self) -> OrderedEngine[OrderT]: ...
 
     @property
     def board(self) -> Board: ...
@@ -46,12 +53,9 @@ class Driver(Protocol[OrderT]):
         """After a start, with everything on the board: tell the engine what still exists."""
         ...
 
-    async def adopt(self) -> None:
-        """After a start and the first observation: take over what runs and is not on record."""
-        ...
-
-    def resume(self) -> list[OrderT]:
-        """After a start and the first observation: orders that were recorded and perhaps never given."""
+    async def resume(self) -> list[OrderT]:
+        """After a start and the first observation: take over what runs and is not on record; returns the orders that
+        were recorded and perhaps never given."""
         ...
 
     async def observe(self) -> bool:
@@ -73,8 +77,6 @@ class Driver(Protocol[OrderT]):
         ...
 
     def orders(self, draft: Draft) -> list[OrderT]: ...
-
-    async def apply(self, orders: Sequence[OrderT]) -> None: ...
 
     def on_recorded(self, draft: Draft, workload: Workload) -> None: ...
 

@@ -15,11 +15,11 @@ from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pods.orders import pod_orders, start_order
 from fairlead.control.decide.pods.reports import apply_pod_reports, is_lost, report_lost
+from fairlead.control.decide.pods.restarting import Backoff
 from fairlead.control.decide.pods.specs import render_pod
-from fairlead.control.decide.pods.stopping import Backoff
-from fairlead.control.loop.adoption import PodAdopter
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs
+from fairlead.control.loop.pod_adopter import PodAdopter
 from fairlead.control.loop.refresh import find_changed, find_mounting
 from fairlead.control.loop.schedule import Scheduler
 from fairlead.engines.base import CapacityChanged, PodEngine, PodOrder, PodReport, Start, Stop
@@ -49,11 +49,9 @@ class PodDriver:
         running = (workload.id for workload in workloads if workload.phase is not Phase.STOPPED)
         await self.engine.retain(await load_retained(self._context, running))
 
-    async def adopt(self) -> None:
-        self._unrecorded += await PodAdopter(self._context, self.engine, self.board).adopt(self._unrecorded)
-
-    def resume(self) -> list[PodOrder]:
+    async def resume(self) -> list[PodOrder]:
         """A pod of which the engine has no trace is taken as lost. Mounted objects may have changed meanwhile."""
+        self._unrecorded += await PodAdopter(self._context, self.engine, self.board).adopt(self._unrecorded)
         self._group_reports()
         orders: list[PodOrder] = []
         for id, entry in self.board.entries.items():
@@ -110,9 +108,6 @@ class PodDriver:
 
     def orders(self, draft: Draft) -> list[PodOrder]:
         return pod_orders(draft, self._pod_spec)
-
-    async def apply(self, orders: Sequence[PodOrder]) -> None:
-        await self.engine.apply(orders)
 
     def on_recorded(self, draft: Draft, workload: Workload) -> None:
         self.scheduler.note(workload)

@@ -17,8 +17,8 @@ import msgspec
 
 from fairlead.control.assets.pod_supplies import leave_claims
 from fairlead.control.context import Context
+from fairlead.control.decide.claims import makes_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.leaving import makes_claims
 from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.organization.removal import remove_emptied
 from fairlead.model.clock import Millis
@@ -264,7 +264,7 @@ class Reconciler(Generic[OrderT]):
     async def _apply(self) -> None:
         """Give the orders of recorded drafts to the engine. They stay until it has taken them."""
         if self._orders:
-            await self.driver.apply(tuple(self._orders))
+            await self.driver.engine.apply(tuple(self._orders))
             self._orders.clear()
 
     async def _record_one(self, draft: Draft, orders: Iterable[OrderT]) -> bool:
@@ -324,8 +324,7 @@ class Reconciler(Generic[OrderT]):
         await self._record_nodes()
         await self.driver.recover(workloads.values())
         await self._observe()
-        await self.driver.adopt()
-        self._orders += self.driver.resume()
+        self._orders += await self.driver.resume()
         await self._decide_and_record(list(self.board.entries), self.context.clock())
 
     async def _drop_claims(self, changed: Iterable[str]) -> None:

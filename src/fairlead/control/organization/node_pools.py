@@ -19,7 +19,7 @@ from fairlead.control.records import (
     record_steps,
     retry_on_conflict,
 )
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
 from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
@@ -34,7 +34,7 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}"))
         if any(pool.name == input.name for pool in context.directory.node_pools.values()):
             issues.append(ComplianceIssue("name", f"a node pool named {input.name} already exists"))
-        _refuse(issues)
+        refuse_malformed(issues)
         now = context.clock()
         id, numbers = await allocate_id(context, NODE_POOLS, context.directory.node_pools)
         pool = NodePool(
@@ -79,7 +79,7 @@ async def update_node_pool(
             issues.append(
                 ComplianceIssue("labelKey", "the default node pool has no label: it holds the nodes of no other pool")
             )
-        _refuse(issues)
+        refuse_malformed(issues)
         after: NodePool = msgspec.structs.replace(
             before,
             version=before.version + 1,
@@ -172,8 +172,3 @@ def _label_issues(context: Context, input: NodePoolInput, id: str) -> list[Compl
         if pool.id != id and pool.label_key and (pool.label_key, pool.label_value) == (key, value)
     ]
     return issues
-
-
-def _refuse(issues: list[ComplianceIssue]) -> None:
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))

@@ -21,7 +21,7 @@ from fairlead.control.records import (
     record_steps,
     retry_on_conflict,
 )
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, NotFound, refuse_malformed
 from fairlead.model.records.organization import (
     NAMESPACE_PREFIX,
     RANKS,
@@ -65,7 +65,7 @@ async def create_department(context: Context, caller: Caller, input: OwnerInput,
             **_creation_members(context, caller, input),
             **_resolve_settings(context, input, None, None, issues),
         )
-        _refuse(issues)
+        refuse_malformed(issues)
         id, numbers = await allocate_id(context, DEPARTMENTS, context.directory.departments)
         department = msgspec.structs.replace(department, id=id)
         step = RecordChange(
@@ -89,7 +89,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
         department = _parent(context, input, issues)
         issues += _namespace_issues(context, input)
         settings = _resolve_settings(context, input, None, department, issues)
-        _refuse(issues)
+        refuse_malformed(issues)
         id, numbers = await allocate_id(context, PROJECTS, context.directory.projects)
         project = Project(
             id=id,
@@ -126,7 +126,7 @@ async def update_department(
         issues: list[ComplianceIssue] = []
         settings = _resolve_settings(context, input, before, None, issues)
         issues += await _use_issues(context, f"/{id}", settings["resources"], input)
-        _refuse(issues)
+        refuse_malformed(issues)
         after: Department = msgspec.structs.replace(
             before, version=before.version + 1, **owner_members(input, caller.name, context.clock()), **settings
         )
@@ -149,7 +149,7 @@ async def update_project(context: Context, caller: Caller, id: str, input: Owner
         department = context.directory.departments.get(before.department_id)
         settings = _resolve_settings(context, input, before, department, issues)
         issues += await _use_issues(context, id, settings["resources"], input)
-        _refuse(issues)
+        refuse_malformed(issues)
         members = owner_members(input, caller.name, context.clock()) | settings
         if input.enforce_scheduler is not msgspec.UNSET:
             members["enforce_scheduler"] = input.enforce_scheduler
@@ -247,11 +247,6 @@ async def _use_issues(
                 )
                 issues.append(ComplianceIssue(f"resources.{name}.deserved", details))
     return issues
-
-
-def _refuse(issues: list[ComplianceIssue]) -> None:
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
 
 
 def _name_conflict(error: Conflict, message: str) -> Conflict:

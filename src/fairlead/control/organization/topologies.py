@@ -11,7 +11,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid, NotFound, Unavailable
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
 from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
 from fairlead.store.collections import CLUSTERS
 
@@ -53,8 +53,7 @@ async def create_topology(
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id[:60]}"))
         if any(known.name == input.name for known in cluster.network_topologies):
             issues.append(ComplianceIssue("name", f"a network topology named {input.name} already exists"))
-        if issues:
-            raise Invalid(MALFORMED, tuple(issues))
+        refuse_malformed(issues)
         made = NetworkTopology(
             id=context.new_id(),
             name=input.name,

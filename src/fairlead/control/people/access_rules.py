@@ -11,7 +11,7 @@ from fairlead.control.people.accounts import refuse_without_administrator
 from fairlead.control.people.callers import is_subject
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller, Cluster, Department, Project
@@ -161,8 +161,7 @@ def _resolve_scope(context: Context, input: RuleInput) -> Scope:
         issues += [
             ComplianceIssue("scopeId" if "Id" in issue.field else "scopeType", issue.details) for issue in error.issues
         ]
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     return scope
 
 

@@ -49,7 +49,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 async def read_resource(
-    context: Context, caller: Caller, resource: CustomResource, *, is_trial: bool = False
+    context: Context, caller: Caller, resource: CustomResource, *, is_dry_run: bool = False
 ) -> Submission | None:
     """The submission; None for a template, which is stored as one. Raises Invalid.
 
@@ -60,7 +60,7 @@ async def read_resource(
     _refuse(issues)
     [manifest] = manifests
     if manifest.is_template:
-        if not is_trial:
+        if not is_dry_run:
             await store_manifest(context, caller, text)
         return None
     project = _project(context, resource.namespace)
@@ -69,7 +69,7 @@ async def read_resource(
     _refuse(issues)
     if workload is None:
         raise Invalid(MALFORMED, (ComplianceIssue("spec", "is not a workload"),))
-    if not is_trial:
+    if not is_dry_run:
         for secret in workload.secrets:
             await _store_secret(context, caller, project, secret)
     return msgspec.structs.replace(
@@ -124,9 +124,9 @@ async def _find_secret(context: Context, project: Project, name: str) -> Secret 
 
 async def check_resource(context: Context, caller: Caller, resource: CustomResource) -> None:
     """Raise Invalid if it would be refused now, with the same messages as a submission."""
-    submission = await read_resource(context, caller, resource, is_trial=True)
+    submission = await read_resource(context, caller, resource, is_dry_run=True)
     if submission is not None:
-        await submit(context, caller, submission, is_trial=True)
+        await submit(context, caller, submission, is_dry_run=True)
 
 
 def check_change(before: Mapping[str, object], after: Mapping[str, object]) -> None:

@@ -31,9 +31,9 @@ _SUFFIX_TRIES = 8
 
 
 async def submit(
-    context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_trial: bool = False
+    context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_dry_run: bool = False
 ) -> Workload:
-    """The workload is committed on return, unless it is a trial. Raises Invalid, TooMuch or Unavailable."""
+    """The workload is committed on return, unless it is a dry run. Raises Invalid, TooMuch or Unavailable."""
     kind = KINDS[submission.kind]
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
@@ -55,7 +55,7 @@ async def submit(
         if conditions:
             workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, waits_for=missing)
         claims = await build_missing_claims(context, caller, project, workload, submission.spec)
-        if is_trial:
+        if is_dry_run:
             await _refuse_taken_name(context, workload)
             return workload
         if submission.is_active and (twin := context.pending_equivalents.get(scheduling_key(workload))):
@@ -173,7 +173,7 @@ def _creation(workload: Workload, caller: Caller, request_id: str, claims: Seque
 
 
 async def _refuse_taken_name(context: Context, workload: Workload) -> None:
-    """Raise Invalid if the name is taken, for a trial that writes nothing."""
+    """Raise Invalid if the name is taken, for a dry run."""
     where = (
         Where("project_id", Comparison.EQUAL, workload.project_id),
         Where("live_name", Comparison.EQUAL, workload.name),

@@ -8,7 +8,7 @@ import msgspec
 from fairlead.admission.assets import DATA_SOURCES, HeldAsset, credentials_of, render_assets
 from fairlead.control.assets.assets import load_claim_of, load_secret_of
 from fairlead.control.context import Context
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid, refuse_malformed
 from fairlead.model.records.assets import Asset
 from fairlead.store.collections import ASSETS
 
@@ -45,8 +45,7 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
         spec: Plain = msgspec.json.decode(bytes(asset.spec))
         name = claim.name if claim is not None else spec.get("claimName") or ""
         held.append(HeldAsset(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
-    if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+    refuse_malformed(issues)
     return render_assets(held, {id: await _secret_name(context, id) for id in credentials_of(held)})
 
 

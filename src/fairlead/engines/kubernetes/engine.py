@@ -13,12 +13,12 @@ from fairlead.engines.base import (
     ApplyWorkload,
     CapacityChanged,
     DeleteWorkload,
+    DesiredOrganization,
     ExecRequest,
     LogRequest,
     Retained,
     Review,
     Sessions,
-    SyncOrganization,
     WorkloadEngine,
     WorkloadOrder,
     WorkloadReport,
@@ -120,7 +120,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
                 case DeleteWorkload():
                     self._reconciler.set_desired(order.workload_id, order)
 
-    async def sync_organization(self, organization: SyncOrganization) -> None:
+    async def sync_organization(self, organization: DesiredOrganization) -> None:
         self._organization.set_desired(organization)
 
     async def retain(self, retained: Retained) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from fairlead.control.decide.claims import releases_ephemeral_claims
 from fairlead.control.decide.draft import Draft, podset_of
-from fairlead.control.decide.leaving import releases_ephemeral_claims
 from fairlead.engines.base import DropEphemeralClaims, Forget, PodOrder, Start, Stop
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.records.phase import PodPhase

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.control.decide.observation import Observation
-from fairlead.control.decide.pods.stopping import Backoff, break_group
+from fairlead.control.decide.pods.restarting import Backoff, break_group
 from fairlead.engines.base import PodReport, PodState
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope

@@ -1,32 +1,19 @@
-"""Stopping pods: one pod, or what is left of a group that is to be recreated. Pure.
+"""Stopping pods: one pod, all, or those that are not needed any more. Pure.
 
-Called by the phase machine and when the scheduler evicts. The engine's orders follow from the changed pods.
+Called by the phase machine and when the scheduler evicts, with pods that we control; a cluster controls its own. The
+engine's orders follow from the changes to the pods (`pods/orders.py`).
 """
 
-from collections.abc import Iterable
-
-import msgspec
+from collections.abc import Callable, Iterable, Sequence
 
 from fairlead.control.decide.autoscale import Load
 from fairlead.control.decide.draft import Draft, podset_of
-from fairlead.model.clock import SECOND, Millis
-from fairlead.model.pods.podset import PodSet, RestartScope
+from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.scaling import REQUEST_TIMEOUT
-from fairlead.model.records.phase import PodPhase
-from fairlead.model.records.workload import GroupTally, Pod
+from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.workload import Pod
 
-#: A pod that ran for so long was healthy: its group starts to count recreations from one again.
-HEALTHY: Millis = 600 * SECOND
-
-
-class Backoff(msgspec.Struct, frozen=True):
-    """The growing delay before a retry: the first one, doubled with every further failure up to the longest."""
-
-    first: Millis
-    longest: Millis
-
-    def after(self, failures: int) -> Millis:
-        return min(self.longest, self.first << min(max(failures - 1, 0), 40))
+_HAS_RUN = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
 
 def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
@@ -39,6 +26,50 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
     draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
     draft.add_event("Stopping", f"Stopping pod {pod.name} ({cause}), grace period {grace} s", pod=pod)
+
+
+def stop_all(draft: Draft, pods: Iterable[Pod], cause: str) -> None:
+    for pod in pods:
+        stop_pod(draft, pod, cause)
+
+
+def stop_leftovers(draft: Draft, pods: Iterable[Pod]) -> None:
+    """What still runs when the workload has ended, except sets that keep running."""
+    kept = {podset.role for podset in draft.entry.podsets if podset.keeps_running}
+    stop_all(draft, [pod for pod in pods if pod.role not in kept], "surplus")
+
+
+def stop_on_lost_nodes(draft: Draft, pods: Iterable[Pod], has_node: Callable[[str], bool]) -> None:
+    """Pods that were to restart on a node that no longer exists: the scheduler finds them another."""
+    lost = [pod for pod in pods if pod.restart_at is not None and not has_node(pod.node)]
+    for pod in lost:
+        message = f"Pod {pod.name} cannot restart: node {pod.node} is no longer declared"
+        draft.add_event("NodeGone", message, pod=pod, warning=True)
+        stop_pod(draft, pod, "evict")
+    if lost and not draft.active_pods() and draft.workload.phase in _HAS_RUN:
+        draft.set_phase(Phase.TERMINATING, "Its node is no longer declared")
+        draft.set_phase(Phase.PENDING, "Waiting to be scheduled again: its node is no longer declared")
+
+
+def stop_surplus(draft: Draft, pods: Sequence[Pod], load: Load) -> None:
+    """Pods of groups beyond the wanted number, and of indices beyond the wanted count."""
+    podsets = {podset.role: podset for podset in draft.entry.podsets}
+    surplus = []
+    for pod in pods:
+        podset = podsets[pod.role]
+        if pod.group >= podset.groups or (podset.has_fixed_indices and pod.index >= podset.count):
+            surplus.append(pod)
+        elif pod.drain_until is not None and pod.phase is PodPhase.RUNNING:
+            # It is wanted again before it has ended.
+            draft.set_pod(pod, drain_until=None, stopping_for="")
+    stop_when_answered(draft, surplus, load)
+    _forget_surplus_groups(draft)
+
+
+def _forget_surplus_groups(draft: Draft) -> None:
+    wanted = max((podset.groups for podset in draft.entry.podsets), default=0)
+    if any(group >= wanted for group in draft.workload.groups):
+        draft.set(groups={group: tally for group, tally in draft.workload.groups.items() if group < wanted})
 
 
 def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
@@ -73,32 +104,3 @@ def _has_answered(draft: Draft, pod: Pod, podset: PodSet, load: Load) -> bool:
         draft.wake(pod.drain_until)
         return False
     return True
-
-
-def break_group(draft: Draft, pod: Pod, backoff: Backoff) -> None:
-    """Stop what is left of a pod's group, which is recreated when all of it has ended.
-
-    The first time at once, then after a growing delay, until a pod has run for long again.
-    """
-    before = draft.workload.groups.get(pod.group, GroupTally())
-    was_healthy = pod.started_at is not None and draft.now - pod.started_at >= HEALTHY
-    recreated = 1 if was_healthy else before.recreated + 1
-    wait = backoff.after(recreated - 1) if recreated > 1 else 0
-    draft.set_group(pod.group, GroupTally(recreated=recreated, retry_at=draft.now + wait))
-    draft.set(restarts=draft.workload.restarts + 1)
-    delay = f" in {wait / 1000:g} s" if wait else ""
-    message = f"Recreating group {pod.group}{delay} because of pod {pod.name} (recreation {recreated})"
-    draft.add_event("GroupRecreated", message, pod=pod, warning=True)
-    shared = {podset.role for podset in draft.entry.podsets if podset.restart_scope is RestartScope.GROUP}
-    for other in draft.active_pods():
-        if other.group == pod.group and other.role in shared:
-            stop_pod(draft, other, "group")
-    forget_successes(draft)
-
-
-def forget_successes(draft: Draft) -> None:
-    """Pods that succeeded in a group that starts again have to run again with the others."""
-    for podset in draft.entry.podsets:
-        tally = draft.workload.tally(podset.role)
-        if podset.restart_scope is RestartScope.GROUP and tally.succeeded:
-            draft.set_tally(podset.role, msgspec.structs.replace(tally, succeeded=0, done=()))

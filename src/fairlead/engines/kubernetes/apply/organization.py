@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from fairlead.engines.base import DesiredWorkload, SyncOrganization
+from fairlead.engines.base import DesiredOrganization, DesiredWorkload
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message, retry_forever
 from fairlead.engines.kubernetes.client.resources import (
@@ -56,7 +56,7 @@ class OrganizationSync(ObjectWriter):
         self._nodes = nodes
         #: How KAI's operator learns of node pools, if it is installed.
         self.shards: tuple[Resource, ...] = ()
-        self._desired: SyncOrganization | None = None
+        self._desired: DesiredOrganization | None = None
         #: Namespaces and queues that there should be, by path; those that a project asked for by name, those that can
         #: be used, and those that cannot because they belong to somebody else.
         self._wanted: dict[str, Manifest] = {}
@@ -73,7 +73,7 @@ class OrganizationSync(ObjectWriter):
     async def close(self) -> None:
         await self._tasks.close()
 
-    def set_desired(self, desired: SyncOrganization) -> None:
+    def set_desired(self, desired: DesiredOrganization) -> None:
         """Known at once, so that workloads that come before anything is applied can ask for it."""
         self._desired = desired
         names = {project.requested_namespace for project in desired.projects}
@@ -82,7 +82,7 @@ class OrganizationSync(ObjectWriter):
         self._wanted = {path_of(manifest): manifest for manifest in wanted}
         self._tasks.spawn(self._sync_until_applied(desired))
 
-    async def _sync_until_applied(self, desired: SyncOrganization) -> None:
+    async def _sync_until_applied(self, desired: DesiredOrganization) -> None:
         pause = _FIRST_PAUSE
         while desired is self._desired:
             try:
@@ -99,7 +99,7 @@ class OrganizationSync(ObjectWriter):
                 await asyncio.sleep(pause)
                 pause = min(_LONGEST_PAUSE, pause * 2)
 
-    async def _sync(self, desired: SyncOrganization) -> None:
+    async def _sync(self, desired: DesiredOrganization) -> None:
         """Apply namespaces, priority classes and queues; delete queues of ours that are not desired."""
         # An older round would delete what a newer one created.
         async with self._one_at_a_time:
@@ -193,7 +193,7 @@ class OrganizationSync(ObjectWriter):
                 self._has_unlabelled = True
                 raise
 
-    async def label_nodes(self, nodes: Iterable[objects.Node], desired: SyncOrganization) -> None:
+    async def label_nodes(self, nodes: Iterable[objects.Node], desired: DesiredOrganization) -> None:
         """Nodes with a pool's own label get our labels of that pool; other nodes lose them, if the pool was ours."""
         names = {pool.name for pool in desired.node_pools}
         given = {(pool.label_key, pool.label_value) for pool in desired.node_pools}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from fairlead.engines.base import SyncOrganization
+from fairlead.engines.base import DesiredOrganization
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD, Manifest
 from fairlead.engines.kubernetes.render.labels import (
@@ -36,7 +36,7 @@ def queue_pool(project: str, queue: str) -> str:
     return DEFAULT_POOL if queue == project else queue.removeprefix(f"{project}-")
 
 
-def render_queues(organization: SyncOrganization, cluster: str) -> list[Manifest]:
+def render_queues(organization: DesiredOrganization, cluster: str) -> list[Manifest]:
     """Queues of departments first: KAI ignores a queue whose parent does not exist."""
     names = [pool.name for pool in organization.node_pools]
     owners = [*organization.departments, *organization.projects]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import SyncOrganization
+from fairlead.engines.base import DesiredOrganization
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.organization import pool_of, render_namespaces, render_queues, render_shards
 from fairlead.model.records.organization import Department, NodePool, PoolQuota, Project, Quota
@@ -23,7 +23,7 @@ def pool(name: str, **members: Any) -> NodePool:
     return NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0, **members)
 
 
-TOLD = SyncOrganization(
+TOLD = DesiredOrganization(
     departments=(Department(id="1", name="science", **OWNER),),
     projects=(
         Project(

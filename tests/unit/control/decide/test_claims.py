@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fairlead.control.decide.claims import makes_claims, releases_ephemeral_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.decide.leaving import makes_claims, releases_ephemeral_claims
 from fairlead.model.pods.podset import PodContainer, PodSet
 from fairlead.model.records.phase import Phase, PodPhase
 from tests import builders
