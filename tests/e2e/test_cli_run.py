@@ -92,6 +92,9 @@ def test_a_restarted_server_keeps_its_flags_or_gets_others(fairlead: Caller) -> 
     assert nodes() == ["one"]
     fairlead.ok("server", "restart", "--", "--node", "two:cpu=2,memory=1Gi")
     assert nodes() == ["two"]
+    without = fairlead("server", "restart", "--")
+    assert "It has no flags now; before, they were --node two" in without.err
+    assert "two" not in nodes()
 
 
 def test_a_taken_port_is_no_problem(fairlead: Caller) -> None:
@@ -150,6 +153,24 @@ def test_name_and_resources(warm: Caller) -> None:
     assert found["podsRequestedResources"]["cpu"]["request"] == 0.2
     assert found["images"] == ["fairlead.local/host"]
     assert found["source"] in ("CLI", "Control-plane")
+
+
+def test_an_image_that_is_not_used_is_noted(warm: Caller) -> None:
+    called = warm("run", "--image", "python:3", "--", "echo", "hi")
+    assert (called.code, called.out) == (0, "hi\n")
+    assert "Note: image: recorded, not used" in called.err
+    assert "Note" not in warm("run", "--", "true").err
+    submitted = warm("training", "submit", "noted", "--image", "python:3", "-c", "--", "true")
+    assert "Note: image: recorded, not used" in submitted.err
+    assert "The container image. Required." not in warm.ok("run", "--help")
+
+
+def test_what_run_made_can_be_applied_as_yaml(warm: Caller) -> None:
+    warm.ok("run", "--name", "again", "--", "echo", "one")
+    as_yaml = warm.ok("describe", "again", "-o", "yaml")
+    assert warm.ok("apply", "--dry-run", "-f", "-", stdin=as_yaml) == "again: unchanged\n"
+    other = as_yaml.replace("value: one", "value: two")
+    assert "these members differ: args" in warm("apply", "--dry-run", "-f", "-", stdin=other).err
 
 
 def test_what_it_waits_for_is_told(warm: Caller) -> None:

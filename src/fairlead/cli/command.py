@@ -56,8 +56,3 @@ class Command(NamedTuple):
     is_raw: bool = False
     #: What its first argument names (`workload`, `project` …), for completion.
     completes: str = ""
-
-
-def with_article(noun: str) -> str:
-    """A noun with its article, for summaries."""
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"

@@ -117,6 +117,15 @@ def _format_never(cause: NodeCause) -> str:
     return f"it asks for {_quantity(cause.asked, cause.cause)}, {where} ({cause.largest_node}) has {largest}"
 
 
+def format_largest(reason: Reason) -> str:
+    """The largest requests that would fit, for a task that is too large for every node; empty if size is not the cause.
+
+    Each is for another node; one of them is enough.
+    """
+    sizes = [cause for cause in reason.causes if cause.never and cause.largest and cause.cause not in _CAUSES]
+    return " or ".join(f"{_quantity(size.largest, size.cause)} per pod, as {size.largest_node} has" for size in sizes)
+
+
 def _format_lack(cause: NodeCause) -> str:
     """How much of it is free, where there is too little."""
     unit = _PLURAL.get(cause.cause, cause.cause)

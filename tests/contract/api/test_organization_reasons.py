@@ -63,7 +63,7 @@ def test_who_holds_what_is_waited_for(filled: ApiServer) -> None:
     (holder,) = waiting["holders"]
     assert (holder["workload"], holder["nodes"], holder["holds"]["cpu"]) == ("holds", ["alpha"], 3500)
     assert holder["since"] == "2023-11-14T22:13:20.000Z"
-    assert waiting["remedies"] == ["It starts when enough of holds has finished."]
+    assert waiting["remedies"] == ["Wait for holds to finish."]
     owners = {(owner["type"], owner["name"]): owner for owner in waiting["owners"]}
     assert owners["PROJECT", "default"]["allocated"]["cpu"] == 3500
     assert owners["DEPARTMENT", "default"]["quota"]["cpu"] == -1
@@ -72,7 +72,8 @@ def test_who_holds_what_is_waited_for(filled: ApiServer) -> None:
 def test_what_can_never_fit_says_so(filled: ApiServer) -> None:
     waiting = filled.get(f"/api/v1/workloads/{HUGE}/explanation")["waiting"]
     assert waiting["reason"]["code"] == "NeverFits"
-    assert waiting["remedies"][0].startswith("Request less")
+    assert waiting["remedies"] == ["Request at most 4 CPU cores per pod, as alpha has; or add a larger node."]
+    assert waiting["holders"] == []
 
 
 def test_what_runs_waits_for_nothing(filled: ApiServer) -> None:
@@ -118,7 +119,7 @@ def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled:
     assert (holder["workload"], holder["project"]) == ("another project's workload", "another project")
     assert holder["workloadId"] is None
     assert holder["holds"]["cpu"] == 3500
-    assert told.json["waiting"]["remedies"] == ["It starts when enough of another project's workload has finished."]
+    assert told.json["waiting"]["remedies"] == ["Wait for another project's workload to finish."]
     assert b"holds-0-0" not in told.body
     assert HOLDS.encode() not in told.body
     (seen,) = filled.get(f"/api/v1/workloads/{APART}/explanation")["waiting"]["holders"]
@@ -137,7 +138,7 @@ def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Api
     )
     waiting = filled.get(f"/api/v1/workloads/{PARTLY}/explanation")["waiting"]
     assert {holder["workload"] for holder in waiting["holders"]} == {"holds", "partly"}
-    assert waiting["remedies"] == ["It starts when enough of holds has finished."]
+    assert waiting["remedies"] == ["Wait for holds to finish."]
 
 
 def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: ApiServer) -> None:
@@ -150,4 +151,4 @@ def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(fille
     filled.do(filled.context.directory.load())
     waiting = filled.get(f"/api/v1/workloads/{WIDE}/explanation")["waiting"]
     assert waiting["reason"]["code"] == "NeverFits"
-    assert waiting["remedies"][0].endswith("The largest GPU has 40000 MiB.")
+    assert waiting["remedies"][0].startswith("Request at most 40000 MiB of GPU memory")

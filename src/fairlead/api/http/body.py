@@ -93,7 +93,7 @@ def query_text(call: Call, name: str, default: str = "") -> str:
     values = call.request.query_params.getlist(name)
     text = ",".join(values) if values else default
     if "\x00" in text:
-        raise _wrong(name, "must not contain NUL characters")
+        raise wrong_parameter(name, "must not contain NUL characters")
     return text
 
 
@@ -104,7 +104,7 @@ def query_integer(call: Call, name: str, default: T, least: int = 0, most: int =
     is_whole = len(text) < 20 and text.isascii() and text.removeprefix("-").isdigit()
     value = int(text) if is_whole else None
     if value is None or not least <= value <= most:
-        raise _wrong(name, f"must be a whole number from {least} to {most}")
+        raise wrong_parameter(name, f"must be a whole number from {least} to {most}")
     return value
 
 
@@ -113,7 +113,7 @@ def query_boolean(call: Call, name: str, default: bool | None = False) -> bool |
     if not text:
         return default
     if text not in ("true", "false", "1", "0"):
-        raise _wrong(name, "must be true or false")
+        raise wrong_parameter(name, "must be true or false")
     return text in ("true", "1")
 
 
@@ -122,11 +122,12 @@ def query_choice(call: Call, name: str, options: tuple[str, ...], default: str =
     if not text:
         return default
     if text not in options:
-        raise _wrong(name, f"must be one of {', '.join(options)}")
+        raise wrong_parameter(name, f"must be one of {', '.join(options)}")
     return text
 
 
-def _wrong(name: str, details: str) -> Invalid:
+def wrong_parameter(name: str, details: str) -> Invalid:
+    """The error for an invalid query parameter; `details` continues a sentence that begins with its name."""
     return Invalid(f"The query parameter {name} {details}", (ComplianceIssue(name, details),))
 
 

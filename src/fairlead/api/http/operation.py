@@ -118,11 +118,6 @@ class JsonAnswer(Response):
         await send({"type": "http.response.body", "body": self.body})
 
 
-def with_article(noun: str) -> str:
-    """`a training`, `an inference`: for summaries."""
-    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
-
-
 def as_json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """A response with a struct or plain data as JSON."""
     return JsonAnswer(msgspec.json.encode(value), status, headers)

@@ -38,7 +38,6 @@ from fairlead.api.http.operation import (
     RequestBody,
     Schema,
     as_json,
-    with_article,
 )
 from fairlead.api.http.shapes import Count
 from fairlead.api.people.views import (
@@ -71,6 +70,7 @@ from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
 from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount
 from fairlead.control.people.authentication import ACCESS_KEY
+from fairlead.model.english import with_article
 from fairlead.model.records.organization import Caller, User
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")

@@ -9,9 +9,9 @@ from itertools import chain
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_choice, query_integer, query_text
+from fairlead.api.http.body import query_choice, query_integer, query_text, wrong_parameter
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json, with_article
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Instant, Shape
 from fairlead.api.telemetry.names import (
     NODE_GROUPS,
@@ -31,7 +31,8 @@ from fairlead.control.workloads import read as workloads_read
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import from_iso, iso
-from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
+from fairlead.model.english import with_article
+from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 
@@ -91,10 +92,6 @@ def read_names(
     if most and len(given) > most:
         raise wrong_parameter(name, f"can have at most {most} values")
     return given
-
-
-def wrong_parameter(name: str, details: str) -> Invalid:
-    return Invalid(f"The query parameter {name} {details}", (ComplianceIssue(name, details),))
 
 
 def read_span(call: Call) -> Span:

@@ -27,7 +27,7 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json, with_article
+from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
 from fairlead.control.workloads import templates
@@ -35,6 +35,7 @@ from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateInput
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import iso
+from fairlead.model.english import with_article
 from fairlead.model.errors import Conflict
 from fairlead.model.records.assets import SCOPES, Scope
 from fairlead.model.records.templates import Template

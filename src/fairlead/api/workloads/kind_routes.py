@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody, with_article
+from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
@@ -21,6 +21,7 @@ from fairlead.formats.yaml.documents import DIALECT as WORKLOAD_YAML
 from fairlead.formats.yaml.fields import resources
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
+from fairlead.model.english import with_article
 from fairlead.model.errors import Invalid
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 from starlette.responses import Response, StreamingResponse
 
-from fairlead.api.http.body import query_boolean, query_integer, query_text
+from fairlead.api.http.body import query_boolean, query_integer, query_text, wrong_parameter
 from fairlead.api.http.errors import Error
 from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter
@@ -12,7 +12,6 @@ from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads.sessions import LogRequest, load_session_workload, pod_logs
 from fairlead.model.clock import SECOND, Millis, from_iso
-from fairlead.model.errors import ComplianceIssue, Invalid
 
 
 def read_since(text: str, now: Millis) -> Millis | None:
@@ -22,8 +21,7 @@ def read_since(text: str, now: Millis) -> Millis | None:
     try:
         return now - round(float(text) * SECOND) if text.replace(".", "", 1).isdigit() else from_iso(text)
     except (ValueError, OverflowError) as error:
-        details = "must be an ISO-8601 date and time, or a number of seconds ago"
-        raise Invalid(f"The query parameter since {details}", (ComplianceIssue("since", details),)) from error
+        raise wrong_parameter("since", "must be an ISO-8601 date and time, or a number of seconds ago") from error
 
 
 async def _first(stream: AsyncIterator[bytes]) -> tuple[bytes, AsyncIterator[bytes]]:

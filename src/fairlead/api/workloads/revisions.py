@@ -6,7 +6,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, next_offset, read_list_request, sort_order
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json, with_article
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, HistoryList, Instant, Shape, Uuid
 from fairlead.api.workloads.reads import EventList, make_view_context
 from fairlead.api.workloads.resource_views import (
@@ -22,6 +22,7 @@ from fairlead.control.workloads import revisions
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import iso
+from fairlead.model.english import with_article
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.workload import Pod, Workload

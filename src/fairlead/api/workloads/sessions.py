@@ -14,7 +14,7 @@ import msgspec
 from starlette.responses import Response
 from starlette.types import Send
 
-from fairlead.api.http.body import query_boolean, query_integer, query_text
+from fairlead.api.http.body import query_boolean, query_integer, query_text, wrong_parameter
 from fairlead.api.http.crud import failing
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
@@ -80,8 +80,7 @@ def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
 async def execute(call: Call) -> Response:
     command = tuple(call.request.query_params.getlist("command"))
     if not command or not command[0] or any("\x00" in word for word in command):
-        details = "is required: the command to run, one parameter per word"
-        raise Invalid(f"The query parameter command {details}", (ComplianceIssue("command", details),))
+        raise wrong_parameter("command", "is required: the command to run, one parameter per word")
     request = ExecRequest(
         pod_id="",
         command=command,

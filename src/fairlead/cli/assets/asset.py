@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from fairlead.admission.assets import HeldAsset, credentials_of, render_assets
-from fairlead.cli.command import Command, Invocation, with_article
+from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_json_file
@@ -18,6 +18,7 @@ from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
 from fairlead.client.client import quote
 from fairlead.client.json_object import Json
+from fairlead.model.english import with_article
 
 _BASE = "/api/v1/asset"
 NOUNS = ("environment", "compute", "datasource")

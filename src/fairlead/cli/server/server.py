@@ -37,6 +37,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
             _restart,
             (_TIMEOUT,),
             trailing="SERVE-FLAG...",
+            details="A -- with nothing after it starts the server without its previous arguments.",
         ),
     )
 
@@ -69,7 +70,7 @@ def _status(invocation: Invocation) -> int:
 def _start(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
-    flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
+    flags, recorded = invocation.parsed.trailing, load_flags(folder)
     known = load_local(folder)
     server = find_or_start(folder, flags, console.say)
     console.data(server.url)
@@ -89,7 +90,7 @@ def _restart(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
     server = load_local(folder)
-    flags, recorded = invocation.parsed.trailing or [], load_flags(folder)
+    flags, recorded = invocation.parsed.trailing, load_flags(folder)
     if server is not None:
         if not is_in_background(server.pid):
             raise ClientError(
@@ -104,10 +105,11 @@ def _restart(invocation: Invocation) -> int:
     return OK
 
 
-def _compare(console: Console, flags: Sequence[str], recorded: Sequence[str]) -> None:
+def _compare(console: Console, flags: Sequence[str] | None, recorded: Sequence[str]) -> None:
     """Say with which flags the server was started, if the data folder remembers any."""
-    if flags and recorded and list(flags) != list(recorded):
-        console.say(f"Its flags are now {' '.join(flags)}; before, they were {' '.join(recorded)}.")
+    if flags is not None and recorded and list(flags) != list(recorded):
+        now = f"Its flags are now {' '.join(flags)}" if flags else "It has no flags now"
+        console.say(f"{now}; before, they were {' '.join(recorded)}.")
     elif recorded:
         console.say(f"Started with the same flags as before: {' '.join(recorded)}.")
 

@@ -33,8 +33,8 @@ def is_healthy(url: str, timeout: float = 10.0) -> bool:
         connection.close()
 
 
-def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None]) -> LocalServer:
-    """This machine's server. If none runs, one is started with the extra flags, or else with its previous flags.
+def find_or_start(folder: str, flags: Sequence[str] | None, say: Callable[[str], None]) -> LocalServer:
+    """This machine's server. If none runs, one is started with the flags; None stands for its previous flags.
 
     In a new data folder it is a personal server.
     """
@@ -48,7 +48,7 @@ def find_or_start(folder: str, extra: Sequence[str], say: Callable[[str], None])
             server = _wait_for_holder(folder, say)
             if server is None:
                 say("Starting a server in the background …")
-                server = _start(folder, extra or load_flags(folder))
+                server = _start(folder, load_flags(folder) if flags is None else flags)
         return server
 
 

@@ -30,6 +30,11 @@ class Console:
         self.clear()
         self._stdout.write(text + "\n")
 
+    def title(self, text: str) -> None:
+        """Print the heading of a part of the result."""
+        self.data("")
+        self.data(self.paint(text, "bold"))
+
     def raw(self, content: bytes) -> None:
         """Pass bytes on unchanged, without buffering."""
         self.clear()

@@ -104,15 +104,10 @@ def _facts(session: ServerSession, title: str, facts: Sequence[tuple[str, str]])
     if not shown:
         return
     if title:
-        _title(session, title)
+        session.console.title(title)
     left = max(len(name) for name, _ in shown) + 1
     for name, text in shown:
         session.console.data(f"{name + ':':<{left}}  {text}")
-
-
-def _title(session: ServerSession, title: str) -> None:
-    session.console.data("")
-    session.console.data(session.console.paint(title, "bold"))
 
 
 def _conditions(session: ServerSession, conditions: Sequence[Json]) -> None:
@@ -166,7 +161,7 @@ def _events(session: ServerSession, workload_id: str) -> None:
 def _rows(session: ServerSession, title: str, columns: Sequence[TableColumn], rows: Sequence[Json], count: int) -> None:
     if not rows:
         return
-    _title(session, title)
+    session.console.title(title)
     console = session.console
     headers = not session.invocation.get("no-headers")
     for line in render_table(columns, rows, width=console.width(), headers=headers, paint=console.paint):

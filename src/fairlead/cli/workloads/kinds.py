@@ -3,7 +3,7 @@
 The kinds and the flags of their specs come from generated tables; no kind is known by name here.
 """
 
-from fairlead.cli.command import Command, Invocation, with_article
+from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads import submit
@@ -13,6 +13,7 @@ from fairlead.cli.workloads.submit_flags import submit_flags
 from fairlead.cli.workloads.update import update_command
 from fairlead.cli.workloads.workload import (
     DESCRIBE_FLAGS,
+    LIST_DETAILS,
     LIST_FLAGS,
     LOGS_FLAGS,
     act_on_each,
@@ -22,6 +23,7 @@ from fairlead.cli.workloads.workload import (
 )
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
+from fairlead.model.english import with_article
 
 
 def commands(kind: KindEntry) -> tuple[Command, ...]:
@@ -35,6 +37,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
             lambda call: list_workloads(call, kind.title, kind.sets),
             LIST_FLAGS,
             aliases=("ls",),
+            details=LIST_DETAILS,
         ),
         Command(
             "describe",

@@ -15,18 +15,18 @@ from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads.follow import follow_to_end
+from fairlead.cli.workloads.notes import HOST_IMAGE, note_unenforced
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 
-#: The image that stands for this machine: nothing is pulled, the command sees the machine's own files.
-HOST_IMAGE = "fairlead.local/host"
 #: The kind that `run` submits is the first one: work that completes.
 _FLAGS = (
     PROJECT,
     Flag("name", "Name (default: made from the command)", short="n", placeholder="NAME"),
     Flag("detach", "Return at once; the command keeps running", "boolean"),
+    Flag("image", "Container image (default: the command uses this machine's own files)", short="i"),
     Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
     Flag(
         "env",
@@ -72,6 +72,8 @@ def _run(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     try:
         created = _submit(session, command)
+        if invocation.get("image"):
+            note_unenforced(session, created)
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}", "project")
@@ -90,7 +92,7 @@ def _run(invocation: Invocation) -> int:
 
 def _submit(session: ServerSession, command: list[str]) -> Json:
     if not _is_elsewhere(session):
-        find_or_start(data_folder(session.invocation), [], session.console.say)
+        find_or_start(data_folder(session.invocation), None, session.console.say)
     return session.client.kind(_kind().key).submit(make_request(session, command))
 
 

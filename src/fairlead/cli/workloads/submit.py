@@ -10,6 +10,7 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
+from fairlead.cli.workloads.notes import note_unenforced
 from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client import ServerError
 from fairlead.client.json_object import Json
@@ -30,6 +31,7 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
         return OK
     created = send(session, kind, body)
     show_created(session, kind, created)
+    note_unenforced(session, created)
     code = OK
     if invocation.get("attach"):
         code = follow.follow_to_end(session, created, invocation.get("pod-running-timeout"))

@@ -3,7 +3,7 @@
 Every kind that declares such members has this verb; no kind and no field is known by name here.
 """
 
-from fairlead.cli.command import Command, Invocation, with_article
+from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
@@ -12,6 +12,7 @@ from fairlead.cli.workloads.workload import act_on_each
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 from fairlead.formats.flags.entry import FlagEntry
+from fairlead.model.english import with_article
 
 _WORDS = Flag("command", "Use the arguments after -- as the command, replacing the image's entrypoint", "boolean", "c")
 

@@ -41,8 +41,7 @@ def _show(session: ServerSession, workload: Json, explanation: Json) -> None:
         console.data(f"Next attempt at {shown_time(explanation['retryAt'])}.")
     last = explanation.get("lastEviction")
     if last and explanation["phase"] not in _ENDED:
-        console.data("")
-        console.data(console.paint("Last eviction", "bold"))
+        console.title("Last eviction")
         console.data(f"{shown_time(last['at'])}: {last['message']}")
 
 
@@ -56,20 +55,20 @@ def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None
     if waiting.get("counted"):
         console.data(f"Counted: {waiting['counted']}")
     if len(waiting["pools"]) > 1:
-        _title(session, "Node pools, in the order in which they are tried")
+        session.console.title("Node pools, in the order in which they are tried")
         for pool in waiting["pools"]:
             console.data(f"{pool['nodePool']}: {pool['message']}")
     resource = "gpu" if _requested_gpus(workload) else "cpu"
     unit = {"gpu": "GPU", "cpu": "CPU"}[resource]
-    _title(session, f"{unit}s: quotas and shares")
+    session.console.title(f"{unit}s: quotas and shares")
     _table(session, _owner_columns(resource), waiting["owners"])
     if waiting["holders"]:
-        _title(session, "Workloads that use what it waits for")
+        session.console.title("Workloads that use what it waits for")
         _table(session, _holder_columns(resource), waiting["holders"])
         more = waiting["holderCount"] - len(waiting["holders"])
         if more > 0:
             console.data(f"… and {more} more.")
-    _title(session, "What would help")
+    session.console.title("What would help")
     for remedy in waiting["remedies"]:
         console.data(f"- {remedy}")
 
@@ -77,11 +76,6 @@ def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None
 def _requested_gpus(workload: Json) -> float:
     asked = (workload.get("podsRequestedResources") or {}).get("gpu") or {}
     return float(asked.get("request") or 0)
-
-
-def _title(session: ServerSession, title: str) -> None:
-    session.console.data("")
-    session.console.data(session.console.paint(title, "bold"))
 
 
 def _table(session: ServerSession, columns: tuple[TableColumn, ...], rows: list[Json]) -> None:

@@ -3,7 +3,6 @@
 The verbs of single kinds use the same functions with the type of the kind.
 """
 
-import time
 from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
@@ -11,11 +10,10 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.terminal.output import Listing, chosen_format, render
-from fairlead.cli.terminal.tables import TableColumn
-from fairlead.cli.terminal.times import age, span
+from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads.describe import describe
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
+from fairlead.cli.workloads.listing import workload_listing
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
@@ -30,6 +28,7 @@ LIST_FLAGS = (
     Flag("search", "Show only workloads that contain this text"),
     *OUTPUT,
 )
+LIST_DETAILS = "PODS and GPU show how many a workload has now and how many it requests."
 #: Formats of `describe` that can be submitted again.
 _DIALECTS = ("yaml", "rest", "command")
 DESCRIBE_FLAGS = (
@@ -67,14 +66,6 @@ LOGS_FLAGS = (
     Flag("timestamps", "Start each line with its time", "boolean"),
     Flag("wait-timeout", "Wait at most this long for a pod to start", "duration"),
 )
-_COLOURS = {
-    "Running": "green",
-    "Completed": "blue",
-    "Failed": "red",
-    "Degraded": "red",
-    "Unknown": "red",
-    "Pending": "yellow",
-}
 #: Other names of phases.
 PHASE_WORDS = {"suspended": "Stopped", "suspending": "Stopping", "succeeded": "Completed"}
 PHASES = (
@@ -102,7 +93,14 @@ _WITHOUT_EFFECT = {
 
 def commands(noun: str) -> tuple[Command, ...]:
     by_noun = {
-        "list": Command("list", "List workloads", _list_any, (*LIST_FLAGS, *_TYPE_FLAGS), aliases=("ls",)),
+        "list": Command(
+            "list",
+            "List workloads",
+            _list_any,
+            (*LIST_FLAGS, *_TYPE_FLAGS),
+            aliases=("ls",),
+            details=LIST_DETAILS,
+        ),
         "describe": Command(
             "describe", "Show a workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
         ),
@@ -158,7 +156,7 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
     page = session.client.workloads(**narrowed, sortBy="createdAt", sortOrder="desc", offset=offset, limit=limit)
     rows = page["workloads"]
     form = chosen_format(invocation, session.settings)
-    _listing().show(session.console, form, rows, not invocation.get("no-headers"))
+    workload_listing().show(session.console, form, rows, not invocation.get("no-headers"))
     if page.get("next") is not None:
         count = session.client.count_workloads(**narrowed)
         session.console.complain(
@@ -166,43 +164,6 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
         )
     session.close()
     return OK
-
-
-def _listing() -> Listing:
-    now = time.time()
-    columns = (
-        TableColumn("NAME", lambda row: row["name"], shrinks=True),
-        TableColumn("TYPE", lambda row: row["type"]),
-        TableColumn("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
-        TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True),
-        TableColumn("PODS", _pods),
-        TableColumn("GPU", lambda row: number((row.get("allocatedResources") or {}).get("gpu"))),
-        TableColumn("AGE", lambda row: age(row.get("createdAt"), now)),
-        TableColumn("RAN", lambda row: span(row.get("totalRunningTimeSeconds"))),
-        TableColumn("PRIORITY", lambda row: row.get("priorityClassName") or "", wide=True),
-        TableColumn(
-            "PREEMPTIBLE", lambda row: "" if row.get("preemptible") is None else yes(row["preemptible"]), wide=True
-        ),
-        TableColumn("NODE POOLS", lambda row: ",".join(row.get("currentNodePools") or ()), wide=True),
-        TableColumn("SUBMITTED BY", lambda row: row.get("submittedBy") or "", wide=True),
-        TableColumn("IMAGE", lambda row: ",".join(row.get("images") or ()), wide=True),
-        TableColumn("ID", lambda row: row["id"], wide=True),
-        TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
-    )
-    return Listing(columns, lambda row: str(row["name"]), "No workloads found.")
-
-
-def _pods(row: Json) -> str:
-    wanted = (row.get("requestedPods") or {}).get("number")
-    return f"{row.get('runningPods', 0)}/{wanted}" if wanted is not None else str(row.get("runningPods", 0))
-
-
-def number(value: object) -> str:
-    return "" if value is None else f"{value:g}"
-
-
-def yes(value: bool) -> str:
-    return "yes" if value else "no"
 
 
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:

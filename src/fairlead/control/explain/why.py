@@ -23,10 +23,12 @@ from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Depar
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling import format_reason
-from fairlead.scheduling.messages import format_amount
+from fairlead.scheduling.messages import format_amount, format_largest
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
 
 _SHOWN = 20
+#: How many workloads a sentence names.
+_NAMED = 4
 #: Shown instead of the name of a workload or project that the caller may not see.
 HIDDEN_WORKLOAD, HIDDEN_PROJECT = "another project's workload", "another project"
 #: What helps whatever the workload is, by the blocker's code.
@@ -147,7 +149,7 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
     figures = tuple(_figures(scene, owner, pool, shares) for owner in owners if owner for pool in pools)
-    holders = _holders(scene, entry, pools)
+    holders = [] if reason.code == "NeverFits" else _holders(scene, entry, pools)
     from_cluster = _cluster_message(workload)
     return WaitingReport(
         reason=reason,
@@ -164,7 +166,7 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
         owners=figures,
         holders=tuple(holders[:_SHOWN]),
         holder_count=len(holders),
-        remedies=tuple(_remedies(entry, reason, figures, holders, _largest(context, entry, pools))),
+        remedies=tuple(_remedies(entry, reason, figures, holders, _request_less(context, entry, reason, pools))),
     )
 
 
@@ -250,7 +252,7 @@ def _holder_order(holder: Holder) -> tuple[bool, bool, bool, float, str, str]:
 
 
 def _remedies(
-    entry: WorkloadEntry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], largest: str
+    entry: WorkloadEntry, reason: Reason, figures: Sequence[OwnerFigures], holders: Sequence[Holder], request_less: str
 ) -> list[str]:
     """What would let it start, most direct first."""
     others = [holder for holder in holders if holder.workload_id != entry.workload.id]
@@ -262,7 +264,7 @@ def _remedies(
     if reason.code == "OverLimit":
         return [_raise(reason, "limit"), "Or stop other workloads of the same project."]
     if reason.code == "NeverFits":
-        return [f"Request less: no node is large enough. {largest}"]
+        return [request_less]
     if reason.code == "WaitsForVictims":
         grace = max(podset.container.termination_grace_seconds for podset in entry.podsets)
         return [f"Nothing to do: it starts when these pods have stopped. Its own grace period is {grace} s."]
@@ -277,14 +279,15 @@ def _raise(reason: Reason, what: str) -> str:
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."
 
 
-def _largest(context: Context, entry: WorkloadEntry, pools: Sequence[str]) -> str:
-    """The size of the largest node in these pools, in the requested resource."""
+def _request_less(context: Context, entry: WorkloadEntry, reason: Reason, pools: Sequence[str]) -> str:
+    """What could start instead of a pod that is too large for every node in these pools."""
     known = context.directory.node_pools.values()
     nodes = [node for node in context.directory.nodes.values() if pool_of(node, known) in pools]
     memory = max((gpu.memory_mib for node in nodes for gpu in node.gpus), default=0)
     if memory and any(podset.request.gpu_memory_bytes for podset in entry.podsets):
-        return f"The largest GPU has {memory} MiB."
-    return f"The largest has {max((len(node.gpus) for node in nodes), default=0)} GPUs."
+        return f"Request at most {memory} MiB of GPU memory, which the largest GPU has, or add a larger node."
+    largest = format_largest(reason)
+    return f"Request at most {largest}; or add a larger node." if largest else "Request less, or add a node that fits."
 
 
 def _wait_for(holders: Sequence[Holder]) -> str:
@@ -293,8 +296,12 @@ def _wait_for(holders: Sequence[Holder]) -> str:
         return f"Wait: {', '.join(ending[:5])} {'is' if len(ending) == 1 else 'are'} stopping."
     if not holders:
         return "No other workload holds what it requests: add a node, or request less."
-    names = _names_of(holders)
-    return f"It starts when enough of {', '.join(names[:5])}{' and others' if len(names) > 5 else ''} has finished."
+    [*first, last] = _names_of(holders)
+    if not first:
+        return f"Wait for {last} to finish."
+    if len(first) >= _NAMED:
+        first, last = first[:_NAMED], f"{len(first) + 1 - _NAMED} others"
+    return f"Wait until enough of {', '.join(first)} and {last} have finished."
 
 
 def _names_of(holders: Iterable[Holder]) -> list[str]:

@@ -45,8 +45,16 @@ def render_objects(workload: IntermediateWorkload, objects: list[Plain], losses:
 
 
 def differences(kind: Kind, now: Plain, wanted: Plain) -> list[str]:
-    """Paths at which two specs differ in meaning: null and default values are the same as not given."""
+    """Paths at which the spec of a document (`wanted`) differs in meaning from a spec that was submitted.
+
+    Null and default values are the same as not given. Members that workload YAML does not have cannot differ, unless
+    the document got them from a template.
+    """
     first, second = _effective_leaves(kind, now), _effective_leaves(kind, wanted)
+    _, losses = render_document(kind, now, "")
+    for loss in losses:
+        if loss.is_gone and loss.path not in second:
+            first.pop(loss.path, None)
     return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
 
 
