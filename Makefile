@@ -13,7 +13,7 @@ ARGS ?=
 clusters = $(sort $(wildcard .tools/cluster) $(patsubst %/layout.json,%,$(wildcard .tools/*/layout.json .tools/*/*/layout.json)))
 
 .NOTPARALLEL:
-.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak docs format cluster-up cluster-status cluster-env cluster-down image system-packages setup clean
+.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak docs format cluster-up cluster-status cluster-env cluster-down release image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -68,6 +68,9 @@ cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
 
 cluster-down: $(ready) ## end it and remove all that it made
 	@$(python) -m deploy.cluster down $(ARGS)
+
+release: $(ready) ## wheel, source distribution, image, manifests and systemd unit in dist/, checked without the checkout
+	@$(python) -m scripts.release
 
 image: docs ## the server's image as an OCI archive in dist/, without Docker
 	@$(python) -m deploy.image $(ARGS)

@@ -63,8 +63,12 @@ class Layer:
         """As a tar, in one order, with every folder on the way to a file."""
         output = io.BytesIO()
         with tarfile.open(fileobj=output, mode="w", format=tarfile.PAX_FORMAT) as archive:
-            for name in sorted(self._parents() | self.folders.keys()):
-                archive.addfile(entry(name, tarfile.DIRTYPE, self.folders.get(name, 0o755)))
+            # podman refuses a layer that names a folder twice.
+            folders = dict.fromkeys(self._parents(), 0o755) | {
+                name.lstrip("/"): mode for name, mode in self.folders.items()
+            }
+            for name, mode in sorted(folders.items()):
+                archive.addfile(entry(name, tarfile.DIRTYPE, mode))
             for name, target in sorted(self.links.items()):
                 made = entry(name, tarfile.SYMTYPE, 0o777)
                 made.linkname = target

@@ -1,73 +1,81 @@
-"""`uv tool install .`, and pip with the source distribution, give a command that works anywhere with its documentation,
-and nothing of the checkout is left."""
+"""The wheel and the source distribution give a command that works anywhere, with its documentation, without anything of
+the checkout; and both are the same bytes wherever they are built."""
 
-import os
 import shutil
-import subprocess
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-UV = next((str(path) for path in (ROOT / ".tools/uv", ROOT / ".tools/bin/uv") if path.exists()), "uv")
-FOLDERS = ("src", "docs", "scripts", "examples", "deploy", "tests/field_proofs")
-FILES = ("*.toml", "*.md", "*.py", "LICENSE", "build/mermaid-*.js")
-#: What a clone does not have.
-MADE = ("__pycache__", "generated", "kinds.json")
+from fairlead import __version__
+from scripts import release
 
 pytestmark = pytest.mark.xdist_group("install")
+EPOCH = "1700000000"
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
-    """A copy as a clone would be, so that nothing of the checkout's environment can help."""
-    target = tmp_path / "source"
-    for name in FOLDERS:
-        shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns(*MADE))
-    for pattern in FILES:
-        for path in ROOT.glob(pattern):
-            copy = target / path.relative_to(ROOT)
-            copy.parent.mkdir(exist_ok=True)
-            shutil.copy(path, copy)
-    return target
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from what a clone has, so that nothing of the checkout's environment can help."""
+    folder = tmp_path_factory.mktemp("built")
+    release.copy_clone(folder / "clone")
+    release.build(folder / "clone", folder / "dist", EPOCH)
+    shutil.rmtree(folder / "clone")
+    return folder / "dist"
 
 
-def run(*command: str | Path, cwd: Path, **variables: str | Path) -> str:
-    environment = {key: value for key, value in os.environ.items() if key not in {"VIRTUAL_ENV", "PYTHONPATH"}}
-    environment |= {key: str(value) for key, value in variables.items()}
-    done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
-
-
-def install_with_uv(source: Path, folder: Path) -> Path:
+def install_with_uv(built: Path, folder: Path) -> tuple[Path | str, ...]:
     places = {"UV_TOOL_DIR": folder / "tools", "UV_TOOL_BIN_DIR": folder / "bin"}
-    run(UV, "tool", "install", "--quiet", ".", cwd=source, **places)
-    return folder / "bin" / "fairlead"
+    release.run(release.UV, "tool", "install", "--quiet", built / release.WHEEL, cwd=folder, **places)
+    return (folder / "bin" / "fairlead",)
 
 
-def install_with_pip(source: Path, folder: Path) -> Path:
-    run(UV, "venv", "--quiet", "--seed", folder / "venv", cwd=source)
-    run(UV, "build", "--quiet", "--sdist", "--out-dir", folder, cwd=source)
-    (archive,) = folder.glob("fairlead-*.tar.gz")
-    run(folder / "venv/bin/python", "-m", "pip", "install", "--quiet", archive, cwd=folder)
-    return folder / "venv" / "bin" / "fairlead"
+def run_with_uvx(built: Path, folder: Path) -> tuple[Path | str, ...]:
+    return (release.UV, "tool", "run", "--quiet", "--from", built / release.WHEEL, "fairlead")
 
 
-@pytest.mark.parametrize("install", [install_with_uv, install_with_pip], ids=["uv", "pip"])
-def test_installed_command_runs_a_training(install, source: Path, tmp_path: Path) -> None:
-    fairlead = install(source, tmp_path)
-    shutil.rmtree(source)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    variables = {"FAIRLEAD_DATA_DIR": tmp_path / "data", "HOME": elsewhere}
-    assert "usage" in run(fairlead, "--help", cwd=elsewhere, **variables).lower()
+def install_with_pipx(built: Path, folder: Path) -> tuple[Path | str, ...]:
+    return (release.install_with_pipx(built / release.WHEEL, folder),)
+
+
+def install_with_pip(built: Path, folder: Path) -> tuple[Path | str, ...]:
+    return (release.install_with_pip(built / release.SOURCE, folder),)
+
+
+@pytest.mark.parametrize(
+    "install",
+    [install_with_uv, run_with_uvx, install_with_pipx, install_with_pip],
+    ids=["uv", "uvx", "pipx", "pip"],
+)
+def test_installed_command_runs_a_training(
+    install: Callable[[Path, Path], tuple[Path | str, ...]], built: Path, tmp_path: Path
+) -> None:
+    command = install(built, tmp_path)
+    home = tmp_path / "home"
+    home.mkdir()
     try:
-        output = run(fairlead, "run", "--", "sh", "-c", "echo it runs in $PWD", cwd=elsewhere, **variables)
-        assert output == f"it runs in {elsewhere}\n"
-        url = run(fairlead, "server", "start", cwd=elsewhere, **variables).split()[0]
+        output = release.run(*command, "run", "--", "sh", "-c", "echo it runs in $PWD", cwd=home, HOME=home)
+        assert output == f"it runs in {home}\n"
+        url = release.run(*command, "server", "start", cwd=home, HOME=home).split()[0]
         with urllib.request.urlopen(f"{url}/docs/reference/cli/") as page:
             assert b"fairlead training submit" in page.read()
     finally:
-        run(fairlead, "server", "stop", cwd=elsewhere, **variables)
+        release.run(*command, "server", "stop", cwd=home, HOME=home)
+
+
+def test_two_builds_are_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    release.copy_clone(tmp_path / "elsewhere")
+    release.build(tmp_path / "elsewhere", tmp_path / "dist", EPOCH)
+    for name in (release.WHEEL, release.SOURCE):
+        assert (tmp_path / "dist" / name).read_bytes() == (built / name).read_bytes(), name
+
+
+def test_the_wheel_carries_the_unit_and_its_version(built: Path, tmp_path: Path) -> None:
+    [fairlead] = install_with_uv(built, tmp_path)
+    assert f"fairlead {__version__}" in release.run(fairlead, "version", cwd=tmp_path, HOME=tmp_path)
+    environment = tmp_path / "tools" / "fairlead-workloads"
+    unit = (environment / "share" / "fairlead" / "fairlead.service").read_text()
+    assert "KillMode=process" in unit
+    if shutil.which("systemd-analyze"):
+        release.verify_unit(environment, tmp_path)
