@@ -72,8 +72,8 @@ def test_every_issue_is_told_with_its_field(fairlead: Caller) -> None:
     called = fairlead("training", "submit", "bad", *HOST, "--parallelism", "3", "--run-as-uid", "-5", "--", "x")
     assert called.code == exit_codes.FAILED
     assert called.out == ""
-    assert "parallelism: " in called.err
-    assert "security.runAsUid: " in called.err
+    assert "--parallelism: " in called.err
+    assert "--run-as-uid: " in called.err
 
 
 def test_a_name_twice(fairlead: Caller) -> None:

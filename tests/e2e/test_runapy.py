@@ -144,7 +144,7 @@ def test_errors_are_the_clients_own_exceptions(client: RunaiClient, server: Serv
     body["projectId"] = "99"
     with pytest.raises(BadRequestException) as refused:
         client.workloads.trainings.create_training1(training_creation_request=body)
-    assert refused.value.data["message"] == "Required parameter is missing"
+    assert refused.value.data["message"] == "spec.imagePullPolice: is not a known property"
     issues = {issue["field"]: issue["details"] for issue in refused.value.data["complianceIssues"]}
     assert "imagePullPolicy" in issues["spec.imagePullPolice"]
     with pytest.raises(NotFoundException) as unknown:

@@ -12,7 +12,7 @@ from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.model.clock import Millis
-from fairlead.model.errors import AGAINST_POLICY, MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.records.workload import Condition, Workload
@@ -62,7 +62,7 @@ def admit(
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
         issues = [ComplianceIssue(violation.path, violation.details) for violation in broken]
-        raise Invalid(AGAINST_POLICY if against else MALFORMED, (*issues, *against))
+        raise Invalid(issues=(*issues, *against))
     placement = cast(PlacementFields, spec)
     priority_class = value_or(placement.priority_class, kind.priority)
     priority = PRIORITIES[priority_class]

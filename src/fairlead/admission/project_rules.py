@@ -13,7 +13,7 @@ from msgspec import UnsetType
 from fairlead.admission.admit import Admitted
 from fairlead.kinds.kind import Kind
 from fairlead.model.clock import SECOND
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.workload import Condition
 from fairlead.model.spec.fields import Spec, is_given
@@ -156,4 +156,4 @@ def _check_node_type(project: Project, department: Department | None, kind: Kind
     given: str | UnsetType | None = getattr(spec, "node_type", None)
     if allowed and is_given(given) and given not in allowed:
         details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
-        raise Invalid(MALFORMED, (ComplianceIssue("spec.nodeType", details),))
+        raise Invalid(issues=(ComplianceIssue("spec.nodeType", details),))

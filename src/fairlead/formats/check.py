@@ -11,6 +11,7 @@ from difflib import get_close_matches
 import msgspec
 from msgspec import inspect
 
+from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.spec.fields import Field, fields_of
 
 #: More would not be read; a request with a million mistakes is still answered quickly.
@@ -121,7 +122,7 @@ def _single(shape: object, field: Field, value: object, path: str, violations: l
             _mistyped(value, "a number", path, violations)
     elif isinstance(shape, inspect.StrType):
         if isinstance(value, str):
-            _text(shape, value, path, field.about.older, violations)
+            _text(shape, field, value, path, violations)
         else:
             _mistyped(value, "a text", path, violations)
 
@@ -149,7 +150,7 @@ def _bounds(
             violations.append(SchemaViolation(path, f"is {value}; it must be {comparison} {bound}"))
 
 
-def _text(shape: inspect.StrType, value: str, path: str, instead: str, violations: list[SchemaViolation]) -> None:
+def _text(shape: inspect.StrType, field: Field, value: str, path: str, violations: list[SchemaViolation]) -> None:
     if "\0" in value:
         violations.append(SchemaViolation(path, "contains a zero character, which is not allowed"))
     if shape.min_length is not None and len(value) < shape.min_length:
@@ -158,5 +159,14 @@ def _text(shape: inspect.StrType, value: str, path: str, instead: str, violation
     if shape.max_length is not None and len(value) > shape.max_length:
         violations.append(SchemaViolation(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
     elif shape.pattern is not None and re.search(shape.pattern, value) is None:
-        pattern = shape.pattern.replace(r"\Z", "$")
-        violations.append(SchemaViolation(path, f"is '{value[:80]}', which does not match {pattern}", instead))
+        violations.append(SchemaViolation(path, _unmatched(field, value), field.about.older))
+
+
+def _unmatched(field: Field, value: str) -> str:
+    """What a text should be that breaks its pattern, in words: nobody reads regular expressions in messages."""
+    if field.is_quantity:
+        try:
+            parse(value)
+        except BadQuantity as bad:
+            return str(bad)
+    return f"is '{value[:80]}'; {field.pattern_rule}"

@@ -19,8 +19,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-#: The two messages of a refused request that scripts match on, as Run:ai words them; everything else is in the issues.
-MALFORMED = "Required parameter is missing"
+#: The two messages of a refused request that scripts match on, as Run:ai words them.
+MISSING_PARAMETER = "Required parameter is missing"
 AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
 
 
@@ -31,6 +31,33 @@ class ComplianceIssue(msgspec.Struct, frozen=True, omit_defaults=True):
     details: str
     #: One of the nine policy rules (min, max, step, options, required, canEdit, canAdd, locked, blocked) or nothing.
     rule: str | None = None
+
+    @property
+    def is_of_missing(self) -> bool:
+        """Whether a member that must be given is missing."""
+        return self.details.startswith(("is missing", "is required"))
+
+
+#: How long a headline may be, and how many fields it names.
+_HEADLINE, _NAMED = 200, 3
+
+
+def headline(issues: Sequence[ComplianceIssue]) -> str:
+    """What happened in a refused request, in one line: its only violation, or how many there are and where."""
+    if any(issue.rule for issue in issues):
+        return AGAINST_POLICY
+    if all(issue.is_of_missing for issue in issues):
+        return MISSING_PARAMETER
+    if len(issues) == 1:
+        # What to do about it comes after the semicolon, and is in the details.
+        what = issues[0].details.partition("; ")[0]
+        what = f"the body {what}" if what.startswith("is ") and not issues[0].field else what
+        line = f"{issues[0].field}: {what}" if issues[0].field else f"{what[:1].upper()}{what[1:]}"
+    else:
+        fields = list(dict.fromkeys(issue.field or "the body" for issue in issues))
+        more = f" and {len(fields) - _NAMED} more" if len(fields) > _NAMED else ""
+        line = f"The request has {len(issues)} errors: {', '.join(fields[:_NAMED])}{more}"
+    return line if len(line) <= _HEADLINE else f"{line[: _HEADLINE - 1]}…"
 
 
 class FairleadError(Exception):
@@ -46,15 +73,16 @@ class FairleadError(Exception):
 class Invalid(FairleadError):
     code = "invalid"
 
-    def __init__(self, message: str, issues: tuple[ComplianceIssue, ...] = ()) -> None:
-        super().__init__(message)
-        self.issues = issues
+    def __init__(self, message: str = "", issues: Sequence[ComplianceIssue] = ()) -> None:
+        """Without a message, the issues say what happened."""
+        super().__init__(message or headline(issues))
+        self.issues = tuple(issues)
 
 
 def refuse_malformed(issues: Sequence[ComplianceIssue]) -> None:
     """Raise Invalid if there are any issues."""
     if issues:
-        raise Invalid(MALFORMED, tuple(issues))
+        raise Invalid(issues=tuple(issues))
 
 
 class Unauthenticated(FairleadError):

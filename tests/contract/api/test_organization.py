@@ -224,7 +224,7 @@ def test_a_pool_is_changed(make_api: Any, method: str) -> None:
         ({"name": "default"}, "a node pool named default already exists"),
         ({"labelValue": "silver"}, "tier=silver is the label of node pool silver"),
         ({"labelKey": ""}, "labelKey: is empty"),
-        ({"schedulingConfiguration": {"minGuaranteedRuntime": "soon"}}, "does not match"),
+        ({"schedulingConfiguration": {"minGuaranteedRuntime": "soon"}}, "such as 90s or 5d8h"),
         ({"networkTopologyId": "55555555-5555-4555-8555-555555555555"}, "there is no network topology"),
     ],
 )

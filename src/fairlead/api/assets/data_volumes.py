@@ -23,7 +23,7 @@ from fairlead.control.assets import data_volumes
 from fairlead.control.assets.data_volumes import VOLUME_FIELD_NAMES, VolumeInput
 from fairlead.control.people.access_rules import scope_name
 from fairlead.model.clock import iso
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.assets import DataVolume, Scope
 from fairlead.model.spec.fields import Given, Maybe, Spec, UpTo63, UpTo253, value_or
 
@@ -135,7 +135,7 @@ def _project(call: Call) -> str:
     kind = query_choice(call, "requestType", _REQUEST_TYPES, _REQUEST_TYPES[0])
     project = query_text(call, "usableInProjectId")
     if kind != _REQUEST_TYPES[0] and not project:
-        raise Invalid(MALFORMED, (ComplianceIssue("usableInProjectId", "is required with this requestType"),))
+        raise Invalid(issues=(ComplianceIssue("usableInProjectId", "is required with this requestType"),))
     return project if kind != _REQUEST_TYPES[0] else ""
 
 

@@ -10,13 +10,14 @@ from starlette.requests import Request
 from fairlead.api.http.errors import HttpError
 from fairlead.api.http.operation import Call, Inline
 from fairlead.formats.check import find_violations
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import ComplianceIssue, Invalid
 
 T = TypeVar("T")
 
 #: Offsets and limits are 32-bit in the contract.
 INT32_MOST = 2**31 - 1
 DURATION_PATTERN = r"^(0|[+]?((\d+(\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w))+)$"
+DURATION_RULE = "give a number and a unit (s, m, h, d or w), such as 90s or 5d8h"
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)")
 _SECONDS = {
     "ns": Fraction(1, 10**9),
@@ -76,10 +77,10 @@ def read_json(shape: type[T], body: bytes) -> T:
     try:
         plain = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Invalid(MALFORMED, (ComplianceIssue("", f"the body is not valid JSON: {first}"),)) from None
+        raise Invalid(issues=(ComplianceIssue("", f"the body is not valid JSON: {first}"),)) from None
     flaws = find_violations(shape, plain, "")
     issues = tuple(ComplianceIssue(flaw.path, flaw.details) for flaw in flaws) or (ComplianceIssue("", first),)
-    raise Invalid(MALFORMED, issues)
+    raise Invalid(issues=issues)
 
 
 async def receive_json(call: Call, shape: type[T] | Inline[T]) -> T:

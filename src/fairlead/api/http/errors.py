@@ -1,7 +1,7 @@
-"""Errors as HTTP responses: the only place that knows the status of each error, and the fixed messages of the wire.
+"""Errors as HTTP responses: the only place that knows the status of each error, and the messages of the wire.
 
-`application.py` calls `render_error` for everything a handler raises. The message is one of the short strings that
-clients match on; `details` says what happened. An unexpected error shows only the request id.
+`application.py` calls `render_error` for everything a handler raises. The message of a 400 says what happened; that of
+another status is one of the short strings that clients match on. An unexpected error shows only the request id.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ from fairlead.model.errors import (
     TooMuch,
     Unauthenticated,
     Unavailable,
+    headline,
 )
 
 ACCEPTED = "Request has been accepted."
 MESSAGES = {
-    400: "Required parameter is missing",
     401: "Issuer is not familiar.",
     403: "You do not have sufficient permissions.",
     404: "Resource id not found.",
@@ -40,7 +40,6 @@ MESSAGES = {
     500: "Something went wrong.",
     503: "Please try again in few minutes.",
 }
-AGAINST_POLICY = "The workload request does not comply with the policy set by the administrator"
 
 #: Statuses that every operation may answer in addition to its own, with the plain error body.
 ADDED_STATUSES = (400, 405, 413, 415, 429)
@@ -57,7 +56,10 @@ class HttpError(Exception):
 
 
 class Error(msgspec.Struct, omit_defaults=True):
-    """An error: its status, a fixed message, and what happened and what to do in `details`."""
+    """An error: its status, a headline in `message`, and what happened and what to do in `details`.
+
+    The headline of a 400 says what happened; that of another status is always the same.
+    """
 
     code: int
     message: str
@@ -142,11 +144,13 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
         headers = {"www-authenticate": "Bearer"}
     body: Error
     if isinstance(error, Invalid) and error.issues:
-        message = AGAINST_POLICY if any(issue.rule for issue in error.issues) else MESSAGES[status]
+        message = headline(error.issues)
         if answers.get(status) is SubmissionError:
             body = SubmissionError(status, message, _in_line(error.issues, 3), error.issues)
         else:
             body = Error(status, message, _in_line(error.issues, _MOST_ISSUES))
+    elif status == 400:
+        body = Error(status, headline((ComplianceIssue("", details),)), details)
     elif isinstance(error, Gone):
         body = RevisionGone(status, MESSAGES[status], details, error.revision)
     else:

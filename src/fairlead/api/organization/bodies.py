@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta
 
-from fairlead.api.http.body import DURATION_PATTERN, read_duration, read_json
+from fairlead.api.http.body import DURATION_PATTERN, DURATION_RULE, read_duration, read_json
 from fairlead.control.organization.inputs import NodePoolInput, OwnerInput, PoolQuotaInput, QuotaInput
 from fairlead.model.spec.fields import INT32_MAX, Given, Maybe, QuantityText, Spec, Text, UpTo63, UpTo250, UpTo253
 
@@ -112,7 +112,9 @@ class PlacementBody(Spec, frozen=True, kw_only=True):
 
 class SchedulingBody(Spec, frozen=True, kw_only=True):
     placement_strategy: Maybe[PlacementBody] = UNSET
-    min_guaranteed_runtime: Maybe[Annotated[str, Meta(max_length=63, pattern=DURATION_PATTERN)]] = UNSET
+    min_guaranteed_runtime: Maybe[
+        Annotated[str, Meta(max_length=63, pattern=DURATION_PATTERN, extra={"rule": DURATION_RULE})]
+    ] = UNSET
 
 
 class GpuOptimizationBody(Spec, frozen=True, kw_only=True):

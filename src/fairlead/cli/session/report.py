@@ -37,16 +37,18 @@ def report(error: Exception, invocation: Invocation) -> int:
 
 
 def render_error(error: ClientError) -> str:
-    """An error as text: one line for each issue, or the server's message if there are none."""
+    """An error as text: its only issue in one line, several in one line each, or the server's words without issues."""
     if not isinstance(error, ServerError):
         return str(error)
     if not error.issues:
         return error.details or error.message
-    lines = [f"The server refused the request ({error.status}, {error.message.rstrip('.')}):"]
+    lines = []
     for issue in error.issues:
         rule = f" [{issue.rule}]" if issue.rule else ""
-        lines.append(f"  {issue.field}: {issue.details}{rule}" if issue.field else f"  {issue.details}{rule}")
-    return "\n".join(lines)
+        lines.append(f"{issue.field}: {issue.details}{rule}" if issue.field else f"{issue.details}{rule}")
+    if any(issue.rule for issue in error.issues):
+        return "\n  ".join([f"{error.message}:", *lines])
+    return lines[0] if len(lines) == 1 else "\n  ".join([f"The request has {len(lines)} errors:", *lines])
 
 
 def exit_code(error: ClientError) -> int:

@@ -14,6 +14,7 @@ from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import HOST_IMAGE, note_unenforced
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
@@ -93,7 +94,9 @@ def _run(invocation: Invocation) -> int:
 def _submit(session: ServerSession, command: list[str]) -> Json:
     if not _is_elsewhere(session):
         find_or_start(data_folder(session.invocation), None, session.console.say)
-    return session.client.kind(_kind().key).submit(make_request(session, command))
+    request = make_request(session, command)
+    with flags_in_errors(_kind().key, session.invocation):
+        return session.client.kind(_kind().key).submit(request)
 
 
 def _is_elsewhere(session: ServerSession) -> bool:

@@ -10,6 +10,7 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
+from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.notes import note_unenforced
 from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client import ServerError
@@ -25,11 +26,13 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
     body = make_request(session, kind)
     if invocation.get("dry-run"):
         form = chosen_format(invocation, session.settings)
-        preview = session.client.kind(kind.key).dry_run(body)
+        with flags_in_errors(kind.key, invocation):
+            preview = session.client.kind(kind.key).dry_run(body)
         session.console.data(render(session.console, form, body | {"spec": preview["spec"]}))
         session.close()
         return OK
-    created = send(session, kind, body)
+    with flags_in_errors(kind.key, invocation):
+        created = send(session, kind, body)
     show_created(session, kind, created)
     note_unenforced(session, created)
     code = OK

@@ -6,6 +6,7 @@ Every kind that declares such members has this verb; no kind and no field is kno
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.cli.workloads.submit_flags import apply_arguments
 from fairlead.cli.workloads.workload import act_on_each
@@ -46,7 +47,8 @@ def _update(invocation: Invocation, kind: KindEntry, table: list[FlagEntry]) -> 
     def update(session: ServerSession, workload: Json) -> None:
         client = session.client.kind(kind.key)
         before = client.get(workload["id"])["spec"] or {}
-        client.update(workload["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})
+        with flags_in_errors(kind.key, invocation):
+            client.update(workload["id"], {name: _kept(before.get(name), value) for name, value in wanted.items()})
 
     return act_on_each(invocation, kind.title, "update", update)
 

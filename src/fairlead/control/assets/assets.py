@@ -17,7 +17,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.model.spec.claims import Pvc
@@ -175,9 +175,7 @@ async def _claim_steps(
     name = value_or(claim_spec.claim_name, "") or f"{asset.name}-{context.new_suffix()}"
     if value_or(claim_spec.existing_pvc, False):
         if not await _exists(context, CLAIMS, asset.scope, name):
-            raise Invalid(
-                MALFORMED, (ComplianceIssue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),)
-            )
+            raise Invalid(issues=(ComplianceIssue("spec.claimName", f"there is no claim '{name[:63]}' in this scope"),))
         return []
     if value_or(claim_spec.ephemeral, False):
         return []

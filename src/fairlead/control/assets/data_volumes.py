@@ -17,7 +17,7 @@ from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import DataVolume, Reference, Scope, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Comparison, Query, Where
@@ -91,9 +91,7 @@ async def create_volume(context: Context, caller: Caller, input: DataVolume, req
     except Conflict as error:
         if not error.columns:
             raise
-        raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"a data volume named {input.name} already exists"),)
-        ) from None
+        raise Invalid(issues=(ComplianceIssue("name", f"a data volume named {input.name} already exists"),)) from None
     await recheck_waiting_workloads(context)
     return volume
 

@@ -19,7 +19,7 @@ from fairlead.control.records import (
     record_steps,
     retry_on_conflict,
 )
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
 from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
@@ -56,7 +56,7 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
             if "name" in error.columns:
                 # Two requests at the same moment; the contract has no other response for a taken name here.
                 raise Invalid(
-                    MALFORMED, (ComplianceIssue("name", f"a node pool named {input.name} already exists"),)
+                    issues=(ComplianceIssue("name", f"a node pool named {input.name} already exists"),)
                 ) from None
             raise
         return pool

@@ -20,7 +20,7 @@ from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_se
 from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.people.passwords import find_weakness
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Secret, user_scope_key
 from fairlead.model.records.organization import Caller, User
@@ -72,7 +72,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
 async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> CreatedAccount:
     access.check(caller, "users:create")
     if len(mail) > _LONGEST or not _MAIL.match(mail):
-        raise Invalid(MALFORMED, (ComplianceIssue("email", f"is '{mail[:80]}', which is not a mail address"),))
+        raise Invalid(issues=(ComplianceIssue("email", f"is '{mail[:80]}', which is not a mail address"),))
     return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
 
 
@@ -91,7 +91,7 @@ async def create_access_key(context: Context, caller: Caller, name: str, request
     own = load_own_keys(context, caller)
     if len(own) >= MAX_KEYS:
         raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"you have {MAX_KEYS} access keys, the maximum; delete one first"),)
+            issues=(ComplianceIssue("name", f"you have {MAX_KEYS} access keys, the maximum; delete one first"),)
         )
     if any(key.label == name for key in own):
         raise Conflict(f"You already have an access key named {name}", ("name",))
@@ -110,7 +110,7 @@ def _check_client_name(name: str) -> None:
     if len(name) > _LONGEST or not _CLIENT.match(name):
         rule = "lower-case letters, digits, '-' and '_'; start with a letter, end with a letter or digit"
         raise Invalid(
-            MALFORMED, (ComplianceIssue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {rule}"),)
+            issues=(ComplianceIssue("name", f"is '{name[:80]}'; 2 to {_LONGEST} of these are allowed: {rule}"),)
         )
 
 
@@ -156,10 +156,10 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
     if user is None or user.type != "user":
         raise NotFound("Only users have a password; generate a new secret for a service account instead")
     if not await asyncio.to_thread(is_secret, current, user.secret_hash):
-        raise Invalid(MALFORMED, (ComplianceIssue("currentPassword", "is not the password of this account"),))
+        raise Invalid(issues=(ComplianceIssue("currentPassword", "is not the password of this account"),))
     weakness = find_weakness(new, user.name)
     if weakness:
-        raise Invalid(MALFORMED, (ComplianceIssue("newPassword", weakness),))
+        raise Invalid(issues=(ComplianceIssue("newPassword", weakness),))
     hashed = await asyncio.to_thread(hash_secret, new)
     request = AuditedRequest(caller, "change-password", request_id)
     await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)

@@ -12,7 +12,7 @@ from fairlead.control.references.resolve import load_existing
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.clock import Millis
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
 from fairlead.model.spec.fields import Spec
@@ -37,7 +37,7 @@ async def resolve_names(context: Context, project_id: str, creator: str, spec: S
     if not missing or context.may_cluster_have_names:
         return ()
     if dialect != LENIENT_DIALECT:
-        raise Invalid(MALFORMED, tuple(issue for _, issue in missing))
+        raise Invalid(issues=tuple(issue for _, issue in missing))
     return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
 
 

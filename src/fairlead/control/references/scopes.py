@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Forbidden, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound
 from fairlead.model.records.assets import (
     INSTALLATION_SCOPE_KEY,
     SCOPES,
@@ -78,9 +78,7 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
         "project": [id for id, one in directory.projects.items() if one.deleted_at is None],
     }
     if scope.type not in SCOPES[1:]:
-        raise Invalid(
-            MALFORMED, (ComplianceIssue(f"{path}.scope", f"is {scope.type}; known are {', '.join(SCOPES[1:])}"),)
-        )
+        raise Invalid(issues=(ComplianceIssue(f"{path}.scope", f"is {scope.type}; known are {', '.join(SCOPES[1:])}"),))
     if scope.type == "tenant":
         return Scope("tenant", str(directory.cluster.tenant_id))
     if scope.type == "cluster" and not scope.id:
@@ -88,7 +86,7 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
     if scope.id.lower() not in known[scope.type]:
         shown = scope.id[:60] or "nothing"
         raise Invalid(
-            MALFORMED, (ComplianceIssue(f"{path}.{scope.type}Id", f"is {shown}, but there is no such {scope.type}"),)
+            issues=(ComplianceIssue(f"{path}.{scope.type}Id", f"is {shown}, but there is no such {scope.type}"),)
         )
     return Scope(scope.type, scope.id.lower())
 
@@ -122,7 +120,7 @@ def load_project(context: Context, caller: Caller, operation: str, project_id: s
     if project is None or project.deleted_at is not None:
         known = ", ".join(f"{one.id} ({one.name})" for one in visible_projects(context, caller)[:10]) or "none"
         raise Invalid(
-            MALFORMED, (ComplianceIssue("projectId", f"there is no project {project_id[:60]!r}; known are {known}"),)
+            issues=(ComplianceIssue("projectId", f"there is no project {project_id[:60]!r}; known are {known}"),)
         )
     return project
 

@@ -20,7 +20,7 @@ from fairlead.formats.yaml.documents import YamlWorkload, read_manifests, read_w
 from fairlead.formats.yaml.fields import kinds_with
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, InUse, Invalid
+from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid
 from fairlead.model.records.assets import Secret, project_scope_key
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.spec.fields import is_given
@@ -68,7 +68,7 @@ async def read_resource(
     workload, issues = read_workload(merged)
     _refuse(issues)
     if workload is None:
-        raise Invalid(MALFORMED, (ComplianceIssue("spec", "is not a workload"),))
+        raise Invalid(issues=(ComplianceIssue("spec", "is not a workload"),))
     if not is_dry_run:
         for secret in workload.secrets:
             await _store_secret(context, caller, project, secret)
@@ -137,7 +137,7 @@ def check_change(before: Mapping[str, object], after: Mapping[str, object]) -> N
         others.remove("userId")  # the system writes it if no admission webhook did
     if others:
         details = "cannot be changed after submission (only active can); delete the workload and apply it again"
-        raise Invalid(MALFORMED, tuple(ComplianceIssue(f"spec.{name}", details) for name in others))
+        raise Invalid(issues=tuple(ComplianceIssue(f"spec.{name}", details) for name in others))
 
 
 def digests_of(resource: CustomResource) -> dict[str, str]:
@@ -193,7 +193,7 @@ async def _store_secret(context: Context, caller: Caller, project: Project, secr
             details = (
                 f"would be stored in the secret {secret.name}, which already exists in the project; use another name"
             )
-            raise Invalid(MALFORMED, tuple(ComplianceIssue(path, details) for path in secret.paths)) from None
+            raise Invalid(issues=tuple(ComplianceIssue(path, details) for path in secret.paths)) from None
         await secrets.update(context, caller, secrets.SECRET, known.id, input)
 
 
@@ -212,11 +212,11 @@ def _project(context: Context, namespace: str) -> Project:
     if project is None:
         known = ", ".join(sorted(one.namespace for one in projects)[:10])
         details = f"is {namespace}, which belongs to no project; namespaces of projects are {known}"
-        raise Invalid(MALFORMED, (ComplianceIssue("metadata.namespace", details),))
+        raise Invalid(issues=(ComplianceIssue("metadata.namespace", details),))
     return project
 
 
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
         unique = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "spec", issue.details) for issue in unique))
+        raise Invalid(issues=tuple(ComplianceIssue(issue.path or "spec", issue.details) for issue in unique))

@@ -17,7 +17,7 @@ from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
 from fairlead.model.records.assets import Claim
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.organization import Caller, Project
@@ -98,7 +98,7 @@ def _find_project(context: Context, submission: Submission) -> Project:
     elif project.deleted_at is not None:
         issues.append(ComplianceIssue("projectId", f"project {project.name} is being deleted"))
     if project is None or issues:
-        raise Invalid(MALFORMED, tuple(issues))
+        raise Invalid(issues=tuple(issues))
     return project
 
 
@@ -186,5 +186,5 @@ def _name_taken(name: str, project: str, dialect: str) -> Invalid:
     """The error for a taken name, with advice for the dialect."""
     advice = "choose another name or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another name"
     return Invalid(
-        MALFORMED, (ComplianceIssue("name", f"a workload named {name} already exists in project {project}; {advice}"),)
+        issues=(ComplianceIssue("name", f"a workload named {name} already exists in project {project}; {advice}"),)
     )

@@ -8,7 +8,7 @@ import msgspec
 from fairlead.admission.assets import DATA_SOURCES, HeldAsset, credentials_of, render_assets
 from fairlead.control.assets.assets import load_claim_of, load_secret_of
 from fairlead.control.context import Context
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Invalid, refuse_malformed
 from fairlead.model.records.assets import Asset
 from fairlead.store.collections import ASSETS
 
@@ -53,7 +53,7 @@ async def _secret_name(context: Context, credential_id: str) -> str:
     credential: Asset | None = await context.store.get(ASSETS, credential_id.lower())
     if credential is None:
         raise Invalid(
-            MALFORMED, (ComplianceIssue("assets", f"names a credential that does not exist: {credential_id[:60]}"),)
+            issues=(ComplianceIssue("assets", f"names a credential that does not exist: {credential_id[:60]}"),)
         )
     secret = await load_secret_of(context, credential)
     spec: Plain = msgspec.json.decode(bytes(credential.spec))

@@ -15,7 +15,7 @@ from fairlead.formats.yaml.inherit import Find, ServerTemplate, base_of, merge
 from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.assets import Scope, project_scope_key
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.templates import Template
@@ -150,11 +150,11 @@ def _read_workload(manifest: Manifest) -> YamlWorkload:
 def _refuse(issues: list[YamlIssue]) -> None:
     if issues:
         unique = sorted(set(issues))
-        raise Invalid(MALFORMED, tuple(ComplianceIssue(issue.path or "manifest", issue.details) for issue in unique))
+        raise Invalid(issues=tuple(ComplianceIssue(issue.path or "manifest", issue.details) for issue in unique))
 
 
 def _refused(field: str, details: str) -> Invalid:
-    return Invalid(MALFORMED, (ComplianceIssue(field, details),))
+    return Invalid(issues=(ComplianceIssue(field, details),))
 
 
 def _scope(context: Context, manifest: Manifest) -> tuple[Scope, str]:

@@ -13,7 +13,7 @@ from fairlead.control.workloads.template_assets import load_members
 from fairlead.control.workloads.template_yaml import resolve_spec
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Conflict, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.templates import Template
@@ -100,7 +100,7 @@ async def load_combined(context: Context, template: Template) -> dict[str, objec
 
 
 def _name_taken(name: str) -> Invalid:
-    return Invalid(MALFORMED, (ComplianceIssue("meta.name", f"a template named {name} already exists in this scope"),))
+    return Invalid(issues=(ComplianceIssue("meta.name", f"a template named {name} already exists in this scope"),))
 
 
 def _raw(spec: msgspec.Struct | None) -> msgspec.Raw:
@@ -201,7 +201,7 @@ async def apply_named_template(context: Context, kind: Kind, submission: Submiss
     usable = scopes.scope_keys_of_project(context, submission.project_id)
     if template is None or template.kind != kind.key or template.scope_key not in usable:
         details = f"there is no template {submission.template_id} for this kind of workload in the project"
-        raise Invalid(MALFORMED, (ComplianceIssue("templateId", details),))
+        raise Invalid(issues=(ComplianceIssue("templateId", details),))
     sent = msgspec.to_builtins(submission.spec)
     stored = await resolve_spec(context, template, submission.project_id)
     if template.assets:

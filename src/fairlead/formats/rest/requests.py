@@ -17,7 +17,7 @@ from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, outside_spec_names, spec_violations
 from fairlead.model.clock import iso
-from fairlead.model.errors import MALFORMED, ComplianceIssue, Invalid
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import INT32_MAX, FieldInfo, Given, Maybe, Uuid, build, fields_of
@@ -233,7 +233,7 @@ def _joined(kind: Kind, plain: Plain) -> Plain:
 
 
 def _malformed(issues: list[ComplianceIssue]) -> Invalid:
-    return Invalid(MALFORMED, tuple(issues))
+    return Invalid(issues=issues)
 
 
 def render_workload(kind: Kind, workload: Workload) -> bytes:

@@ -55,7 +55,16 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     metric: Annotated[
-        Maybe[Annotated[str, Meta(pattern=_METRIC + r"\Z", extra_json_schema={"pattern": _METRIC + "$"})]],
+        Maybe[
+            Annotated[
+                str,
+                Meta(
+                    pattern=_METRIC + r"\Z",
+                    extra_json_schema={"pattern": _METRIC + "$"},
+                    extra={"rule": f"supported metrics are {', '.join(Measure)}"},
+                ),
+            ]
+        ],
         FieldInfo(
             text="The metric by which the number of pods changes: concurrency, throughput or latency.",
             yaml="metric",

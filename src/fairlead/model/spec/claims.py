@@ -69,6 +69,10 @@ class AddedAttribute(Spec, frozen=True, kw_only=True):
                 max_length=63,
                 pattern=r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z",
                 extra_json_schema={"pattern": "^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"},
+                extra={
+                    "rule": "use letters, digits, hyphens, underscores and dots, beginning and ending with a letter "
+                    "or digit, such as tier"
+                },
             ),
         ],
         FieldInfo(text="The annotation's key.", mandatory=True),

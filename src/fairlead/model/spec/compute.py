@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
+    QUANTITY_RULE,
     Count32,
     ExcludeItemUnset,
     FieldInfo,
@@ -24,7 +25,7 @@ _EXTENDED_QUANTITY = Annotated[
         max_length=63,
         pattern=r"^([+]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)\Z",
         extra_json_schema={"pattern": "^([+]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"},
-        extra={"quantity": 1},
+        extra={"quantity": 1, "rule": QUANTITY_RULE},
     ),
 ]
 

@@ -6,6 +6,7 @@ from msgspec import UNSET, Meta
 
 from fairlead.model.records.assets import Reference
 from fairlead.model.spec.fields import (
+    NAME_RULE,
     NO_SUCH_NAME,
     ExcludeItem,
     ExcludeItemUnset,
@@ -88,6 +89,7 @@ class ImagePullSecret(Spec, frozen=True, kw_only=True):
                     max_length=253,
                     pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?\Z",
                     extra_json_schema={"pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"},
+                    extra={"rule": NAME_RULE},
                 ),
             ]
         ],

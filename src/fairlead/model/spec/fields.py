@@ -58,21 +58,28 @@ UpTo253 = Annotated[str, Meta(max_length=253)]
 UpTo2048 = Annotated[str, Meta(max_length=2048)]
 UpTo4096 = Annotated[str, Meta(max_length=4096)]
 UpTo10000 = Annotated[str, Meta(max_length=10000)]
-ObjectName = Annotated[str, Meta(min_length=1, pattern=_NAME, extra_json_schema={"pattern": NAME_PATTERN})]
-ObjectName63 = Annotated[
-    str, Meta(min_length=1, max_length=63, pattern=_NAME, extra_json_schema={"pattern": NAME_PATTERN})
-]
-ObjectName253 = Annotated[
-    str, Meta(min_length=1, max_length=253, pattern=_NAME, extra_json_schema={"pattern": NAME_PATTERN})
-]
+#: Beside a pattern stands its rule in words, with an example: messages never show a pattern.
+NAME_RULE = "use lower-case letters, digits and hyphens, beginning and ending with a letter or digit, such as my-data"
+_NAMED = {"pattern": _NAME, "extra_json_schema": {"pattern": NAME_PATTERN}, "extra": {"rule": NAME_RULE}}
+ObjectName = Annotated[str, Meta(min_length=1, **_NAMED)]
+ObjectName63 = Annotated[str, Meta(min_length=1, max_length=63, **_NAMED)]
+ObjectName253 = Annotated[str, Meta(min_length=1, max_length=253, **_NAMED)]
+QUANTITY_RULE = "give a number with an optional suffix, such as 500M, 10Gi or 1e9"
 QuantityText = Annotated[
-    str, Meta(max_length=63, pattern=_QUANTITY, extra_json_schema={"pattern": QUANTITY_PATTERN}, extra={"quantity": 1})
+    str,
+    Meta(
+        max_length=63,
+        pattern=_QUANTITY,
+        extra_json_schema={"pattern": QUANTITY_PATTERN},
+        extra={"quantity": 1, "rule": QUANTITY_RULE},
+    ),
 ]
 Uuid = Annotated[
     str,
     Meta(
         pattern=r"^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z",
         extra_json_schema={"format": "uuid", "pattern": None},
+        extra={"rule": "give an id such as 3f2504e0-4f89-41d3-9a0c-0305e82c3301"},
     ),
 ]
 
@@ -161,6 +168,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     #: Further keywords of its schema (format, pattern as the contract writes it).
     schema: dict[str, Json] = {}
     is_quantity: bool = False
+    #: The rule of its pattern in words.
+    pattern_rule: str = ""
     #: The struct, for a struct or a list of structs.
     struct: Struct | None = None
     is_list: bool = False
@@ -182,26 +191,27 @@ _TYPE_WORDS: dict[type, str] = {
 }
 
 
-def _bare(hint: Hint) -> tuple[msgspec.inspect.Type, bool, dict[str, Json], bool]:
-    """The type without null and metadata: (type, nullable, schema keywords, is a quantity)."""
+def _bare(hint: Hint) -> tuple[msgspec.inspect.Type, bool, dict[str, Json], dict[str, Json]]:
+    """The type without null and metadata: (type, nullable, schema keywords, what else is declared of it)."""
     origin = get_origin(hint)
     if origin is Annotated:
         annotated, *metadata = get_args(hint)
-        shape, nullable, keywords, quantity = _bare(annotated)
+        shape, nullable, keywords, extra = _bare(annotated)
         for meta in metadata:
             if isinstance(meta, Meta):
                 shape = _bounded(shape, meta)
                 keywords = {**keywords, **(meta.extra_json_schema or {})}
-                quantity = quantity or bool((meta.extra or {}).get("quantity"))
-        return shape, nullable, keywords, quantity
+                extra = {**extra, **(meta.extra or {})}
+        return shape, nullable, keywords, extra
     if origin is Union or origin is UnionType:
         given = [member for member in get_args(hint) if member not in (NoneType, UnsetType)]
         members = [_bare(member) for member in given]
         # The only union in the declarations is int | float.
         chosen = next((m for m in members if isinstance(m[0], msgspec.inspect.FloatType)), members[0])
         keywords = {key: value for member in members for key, value in member[2].items()}
-        return chosen[0], NoneType in get_args(hint), keywords, any(member[3] for member in members)
-    return _shape(hint, origin), False, {}, False
+        extra = {key: value for member in members for key, value in member[3].items()}
+        return chosen[0], NoneType in get_args(hint), keywords, extra
+    return _shape(hint, origin), False, {}, {}
 
 
 _SIMPLE: dict[Hint, Callable[[], msgspec.inspect.Type]] = {
@@ -276,11 +286,12 @@ def fields_of(struct: Struct) -> tuple[Field, ...]:
 
 
 def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
-    kind, nullable, keywords, quantity = _bare(hint)
+    kind, nullable, keywords, extra = _bare(hint)
     item: msgspec.inspect.Type | None = None
     item_nullable = False
     if isinstance(kind, msgspec.inspect.VarTupleType):
-        item, item_nullable, item_keywords, _ = _bare(_item_of(hint))
+        item, item_nullable, item_keywords, item_extra = _bare(_item_of(hint))
+        extra = {**extra, **item_extra}
         keywords = {**keywords, "items": item_keywords} if item_keywords else keywords
     inner = item or kind
     return Field(
@@ -291,7 +302,8 @@ def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
         nullable=nullable,
         shape=kind,
         schema=keywords,
-        is_quantity=quantity,
+        is_quantity=bool(extra.get("quantity")) and item is None,
+        pattern_rule=str(extra.get("rule", "")),
         struct=inner.cls if isinstance(inner, msgspec.inspect.StructType) else None,
         is_list=item is not None,
         item=item,

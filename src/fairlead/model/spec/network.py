@@ -112,6 +112,10 @@ class HttpGet(Spec, frozen=True, kw_only=True):
                     max_length=2048,
                     pattern=r"^(/[a-zA-Z0-9\-_./]*)?\Z",
                     extra_json_schema={"pattern": r"^(\x2F[a-zA-Z0-9\-_.\x2F]*)?$"},
+                    extra={
+                        "rule": "begin with a slash, then use letters, digits, slashes, dots, hyphens and underscores, "
+                        "such as /healthz"
+                    },
                 ),
             ]
         ],
@@ -130,6 +134,7 @@ class HttpGet(Spec, frozen=True, kw_only=True):
                     max_length=253,
                     pattern=r"^[A-Za-z0-9._:\[\]-]*\Z",
                     extra_json_schema={"format": "hostname", "pattern": None},
+                    extra={"rule": "give the name of a host, such as my-service.example.com"},
                 ),
             ]
         ],

@@ -37,8 +37,14 @@ MountPath = Annotated[
     Maybe[Text4096],
     FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="mountPath", part="path"),
 ]
+_FILE_MODE = Meta(
+    min_length=4,
+    max_length=4,
+    pattern="0[0-7]{3}",
+    extra={"rule": "give four octal digits that begin with 0, such as 0644"},
+)
 FileMode = Annotated[
-    Maybe[Annotated[str, Meta(min_length=4, max_length=4, pattern="0[0-7]{3}")]],
+    Maybe[Annotated[str, _FILE_MODE]],
     FieldInfo(
         text="The permissions of the files, four octal digits.",
         default="0644",

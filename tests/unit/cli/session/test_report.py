@@ -12,9 +12,19 @@ from fairlead.client import ClientError, Issue, NotLoggedIn, ServerError, TimedO
     ("error", "want"),
     [
         pytest.param(
-            ServerError(400, "Not so.", "a and b", (Issue("spec.a", "is x", "min"), Issue("", "is y"))),
-            "The server refused the request (400, Not so):\n  spec.a: is x [min]\n  is y",
+            ServerError(400, "Not by policy", "a and b", (Issue("spec.a", "is x", "min"), Issue("", "is y"))),
+            "Not by policy:\n  spec.a: is x [min]\n  is y",
+            id="a policy",
+        ),
+        pytest.param(
+            ServerError(400, "Not so", "a and b", (Issue("spec.a", "is x"), Issue("", "is y"))),
+            "The request has 2 errors:\n  spec.a: is x\n  is y",
             id="every issue",
+        ),
+        pytest.param(
+            ServerError(400, "spec.a: is x", "spec.a: is x; not y", (Issue("spec.a", "is x; not y"),)),
+            "spec.a: is x; not y",
+            id="one issue",
         ),
         pytest.param(ServerError(404, "Resource id not found.", "There is no x"), "There is no x", id="details"),
         pytest.param(ServerError(403, "Not allowed."), "Not allowed.", id="message"),
