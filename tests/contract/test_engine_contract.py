@@ -48,6 +48,7 @@ async def test_how_it_ended_is_told(make: Make, script: str, want_code: int, wan
     async with opened(make) as harness:
         report = await harness.run(shell(script))
         assert (report.exit_code, report.signal) == (want_code, want_signal)
+        assert report.by_itself
 
 
 @scenario
@@ -68,6 +69,7 @@ async def test_a_stop_sends_term_and_waits_for_the_grace(make: Make) -> None:
         await _until_output(harness, spec, b"ready")
         report = await harness.stop(spec, grace=20)
         assert report.exit_code == 0
+        assert not report.by_itself
         assert await harness.output(spec) == b"ready\nsaved\n"
 
 

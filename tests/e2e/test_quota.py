@@ -110,6 +110,24 @@ def test_a_preempted_workload_may_ask_to_end(make_server: Callable[..., Server])
     assert explanation(server, ends)["lastEviction"]["rule"] == "preempted"
 
 
+def test_what_leaves_with_0_when_it_is_evicted_runs_again(make_server: Callable[..., Server]) -> None:
+    server = make_server("--personal", *node(gpus=1))
+    team = project(server, "team-a", 1)
+    script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+    leaves = submit(server, team, "leaves", command=f'sh -c "{script}"')
+    server.until_phase(leaves, "Running")
+    until(lambda: "ready" in server.logs(leaves), "its trap")
+    urgent = submit(server, team, "urgent", priorityClass="high", preemptibility="preemptible")
+    server.until_phase(urgent, "Running")
+    assert server.until_phase(leaves, "Pending", "Completed")["phase"] == "Pending"
+    assert server.call("DELETE", f"/api/v1/workloads/trainings/{urgent}").status == 202
+    server.until_phase(leaves, "Running")
+    assert server.call("POST", f"/api/v1/workloads/trainings/{leaves}/suspend").status == 202
+    assert server.until_phase(leaves, "Stopped", "Completed")["phase"] == "Stopped"
+    assert server.call("POST", f"/api/v1/workloads/trainings/{leaves}/resume").status == 202
+    server.until_phase(leaves, "Running")
+
+
 def test_a_guaranteed_runtime_is_kept_to_the_moment(make_server: Callable[..., Server]) -> None:
     """Nobody does anything when the time is over: the loop wakes by itself."""
     server = make_server("--personal", *node(gpus=1))

@@ -195,6 +195,18 @@ def test_preemption_never_counts_as_failure(harness: ClusterHarness, times: int)
     assert history.count("Terminating") == times, history
 
 
+def test_what_leaves_with_0_when_it_is_evicted_runs_again(harness: ClusterHarness) -> None:
+    """Its Job counts a success and completes."""
+    whole = {"compute": {"gpuDevicesRequest": 8}}
+    leaves = harness.real("trap 'exit 0' TERM; while :; do sleep 0.2; done") | whole | {"priorityClass": "very-low"}
+    workload = harness.submit("training", "leaves", leaves)
+    harness.until_phase(workload, "Running")
+    high = harness.submit("training", "next", harness.real("true") | whole | {"priorityClass": "medium-high"})
+    harness.until_phase(high, "Completed")
+    assert harness.until_phase(workload, "Running", "Completed")["phase"] == "Running"
+    assert "Terminating" in harness.server.history(workload)
+
+
 def test_a_job_that_restarts_in_place_counts_what_was_taken_away(harness: ClusterHarness) -> None:
     """With OnFailure Kubernetes knows no policy against that (docs/kubernetes.md)."""
     workload, _ = preempt(harness, 1, backoffLimit=0, restartPolicy="OnFailure")

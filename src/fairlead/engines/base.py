@@ -141,6 +141,8 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: A code (StartError, OOMKilled, SupervisorLost, NodeRebooted …) and a message.
     reason: str = ""
     message: str = ""
+    #: Of an ended pod: whether its program ended before the pod was told to stop, if it was.
+    by_itself: bool = False
     #: Whether its readiness probe passes. A pod without a probe is ready while it runs.
     ready: bool = True
     #: Where its ports are reached from outside: (port of the container, port of this machine).

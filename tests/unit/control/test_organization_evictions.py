@@ -104,19 +104,27 @@ def test_an_evicted_pod_without_process_needs_no_report() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "borne", "want"),
+    ("code", "by_itself", "borne", "want"),
     [
-        pytest.param(143, None, Phase.PENDING, id="waits for its next turn"),
-        pytest.param(143, 1, Phase.PENDING, id="bears one"),
-        pytest.param(143, 0, Phase.FAILED, id="asked to end"),
-        pytest.param(0, 0, Phase.COMPLETED, id="ended well within its grace"),
+        pytest.param(143, False, None, Phase.PENDING, id="waits for its next turn"),
+        pytest.param(0, False, None, Phase.PENDING, id="left with 0 and waits for its next turn"),
+        pytest.param(143, False, 1, Phase.PENDING, id="bears one"),
+        pytest.param(143, False, 0, Phase.FAILED, id="asked to end"),
+        pytest.param(0, False, 0, Phase.FAILED, id="asked to end and left with 0"),
+        pytest.param(0, True, 0, Phase.COMPLETED, id="had succeeded before the signal"),
     ],
 )
-def test_what_follows_an_eviction(code: int, borne: int | None, want: Phase) -> None:
+def test_what_follows_an_eviction(code: int, by_itself: bool, borne: int | None, want: Phase) -> None:
     draft = evicted(Draft(entry(RUNNING, HOLDER), NOW), HOLDER)
     pod = draft.pods[HOLDER.id]
     report = PodReport(
-        pod_id=pod.id, workload_id=pod.workload_id, attempt=1, state=PodState.EXITED, exit_code=code, ended_at=NOW
+        pod_id=pod.id,
+        workload_id=pod.workload_id,
+        attempt=1,
+        state=PodState.EXITED,
+        exit_code=code,
+        ended_at=NOW,
+        by_itself=by_itself,
     )
     after = decide_pods(entry(draft.workload, pod, max_preemptions=borne), (report,), NOW, RULES)
     assert after.workload.phase is want

@@ -115,7 +115,7 @@ class _Machine:
             self._run()
 
     def _has_completed_in_time(self) -> bool:
-        """A pod that succeeds within its grace period counts, so a workload that is being stopped may complete."""
+        """A workload that is being stopped may complete: its program may have succeeded before the signal."""
         end = self._find_end()
         if end is None or end.phase is not Phase.COMPLETED or self.draft.workload.phase not in _FINISHING:
             return False

@@ -190,6 +190,7 @@ def render_report(record: journal.Record) -> PodReport:
         signal=record.get("signal"),
         reason=record.get("reason", ""),
         message=record.get("message", ""),
+        by_itself=record.get("by_itself", False),
         ready=record.get("ready", True),
         ports=tuple((inside, outside) for inside, outside in record.get("ports", ())),
     )

@@ -181,20 +181,41 @@ def test_a_stop_is_ordered_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "want_phase", "want_pod"), [(0, Phase.STOPPED, PodPhase.SUCCEEDED), (143, Phase.STOPPED, PodPhase.STOPPED)]
+    ("code", "by_itself", "want"),
+    [
+        pytest.param(0, False, PodPhase.STOPPED, id="left-after-the-signal"),
+        pytest.param(143, False, PodPhase.STOPPED, id="ended-by-the-signal"),
+        pytest.param(0, True, PodPhase.SUCCEEDED, id="succeeded-before-the-signal"),
+        pytest.param(1, True, PodPhase.STOPPED, id="failed-before-the-signal"),
+    ],
 )
-def test_the_end_of_a_suspended_pod_is_no_failure(code: int, want_phase: Phase, want_pod: PodPhase) -> None:
+def test_what_ends_while_it_is_suspended_has_neither_succeeded_nor_failed(
+    code: int, by_itself: bool, want: PodPhase
+) -> None:
     pod = builders.pod(phase=PodPhase.STOPPING, stopping_for="suspend")
     draft = turn(
         builders.workload(phase=Phase.STOPPING, desired_phase=DesiredPhase.STOPPED),
         pod,
-        reports=[exited(pod, code)],
+        reports=[exited(pod, code, by_itself=by_itself)],
         completions=2,
         count=2,
     )
-    assert draft.workload.phase is want_phase
-    assert draft.workload.failed == 0
-    assert draft.pods[pod.id].phase is want_pod
+    assert draft.workload.phase is Phase.STOPPED
+    assert (draft.workload.failed, draft.workload.succeeded) == (0, int(want is PodPhase.SUCCEEDED))
+    assert draft.pods[pod.id].phase is want
+
+
+@pytest.mark.parametrize(
+    ("by_itself", "want"), [(False, Phase.PENDING), (True, Phase.COMPLETED)], ids=["after-the-signal", "before-it"]
+)
+def test_what_ends_with_0_while_it_is_evicted_runs_again(by_itself: bool, want: Phase) -> None:
+    pod = builders.pod(phase=PodPhase.STOPPING, stopping_for="evict")
+    draft = turn(
+        builders.workload(phase=Phase.TERMINATING, preemptions=1, started_at=5),
+        pod,
+        reports=[exited(pod, 0, by_itself=by_itself)],
+    )
+    assert draft.workload.phase is want
 
 
 def test_a_lost_pod_is_started_again_without_counting() -> None:

@@ -125,9 +125,11 @@ def _restart_counted(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff
 
 
 def _apply_requested_stop(draft: Draft, pod: Pod, report: PodReport) -> None:
-    """A pod that exits with 0 within its grace period has succeeded; any other end that we caused is not a failure."""
+    """A pod that ends after the signal has neither succeeded nor failed, whatever its exit code: it may have saved its
+    state and left. A program that had succeeded before the signal has succeeded."""
     serves = _serves(podset_of(draft.entry.podsets, pod.role))
-    if report.exit_code == 0 and pod.stopping_for in ("suspend", "evict") and not serves:
+    has_succeeded = report.by_itself and report.exit_code == 0 and not serves
+    if has_succeeded and pod.stopping_for in ("suspend", "evict"):
         draft.count_success(pod)
         _end(draft, pod, report, PodPhase.SUCCEEDED)
     else:

@@ -30,6 +30,7 @@ class Metadata(_Object, frozen=True):
     resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int = 0
     generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
@@ -42,6 +43,7 @@ class Condition(_Object, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: datetime | None = None
 
 
 class Waiting(_Object, frozen=True):

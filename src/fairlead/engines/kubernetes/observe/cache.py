@@ -22,6 +22,7 @@ from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_resul
 from fairlead.engines.kubernetes.observe.events import Controller, controllers_named_in, reasons_for
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.observe.pod_group import is_fairlead_group
+from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess, signalled_success
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, run_of
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, ID_LABEL, OWN_LABEL
 from fairlead.engines.kubernetes.render.pod_security import ENFORCED, LABEL
@@ -60,6 +61,8 @@ class ClusterCache:
         self._pods_by_uid: dict[str, objects.Pod] = {}
         #: By workload: (run, attempt) of pods that the scheduler preempted.
         self._disrupted: dict[str, set[tuple[int, int]]] = {}
+        #: By workload: pods that count as a success and are none, by their uid, with their run.
+        self._signalled: dict[str, dict[str, tuple[int, SignalledSuccess]]] = {}
         #: By workload: uids of controllers that have ended; those whose pods are being compared, and those whose pods
         #: are known to be as the API server has them.
         self._comparing: dict[str, set[str]] = {}
@@ -144,9 +147,11 @@ class ClusterCache:
         if after is None:
             return
         self._pods_by_uid[after.metadata.uid] = after
+        id = after.metadata.labels.get(ID_LABEL, "")
+        if (signalled := signalled_success(after)) is not None:
+            self._signalled.setdefault(id, {})[after.metadata.uid] = run_of(after.metadata), signalled
         if objects.condition(after.status.conditions, "DisruptionTarget") is not None:
             # The pod may be gone before its job fails, and that failure is to be known as a preemption.
-            id = after.metadata.labels.get(ID_LABEL, "")
             attempt = run_of(after.metadata), launch_choices_of(after.metadata).attempt
             self._disrupted.setdefault(id, set()).add(attempt)
 
@@ -202,6 +207,7 @@ class ClusterCache:
             events=tuple(event for key in runners for event in self._events.get(_controller(key), {}).values()),
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(attempt for of, attempt in self._disrupted.get(workload_id, ()) if of == run),
+            signalled=tuple(one for of, one in self._signalled.get(workload_id, {}).values() if of == run),
             settled=frozenset(self._settled.get(workload_id, ())),
         )
 
@@ -270,7 +276,7 @@ class ClusterCache:
 
     def forget(self, workload_id: str) -> None:
         """The workload is deleted, or starts again."""
-        for remembered in (self._disrupted, self._settled, self._comparing):
+        for remembered in (self._disrupted, self._signalled, self._settled, self._comparing):
             remembered.pop(workload_id, None)
 
 

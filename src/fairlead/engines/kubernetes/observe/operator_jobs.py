@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
-from fairlead.engines.kubernetes.render.labels import ATTEMPT_LABEL, FAILURES, LEVEL, QUEUE_LABEL, role_of
+from fairlead.engines.kubernetes.render.labels import ATTEMPT_LABEL, FAILURES, LEVEL, QUEUE_LABEL, SUCCEEDED, role_of
 from fairlead.model.pods.podset import PodSet, RestartScope
 
 
@@ -19,13 +19,17 @@ def has_operator(runner: objects.Runner) -> bool:
 
 def launch_choices_of(metadata: objects.Metadata) -> LaunchChoices:
     """As the labels and annotations of a job, or of its pod, state them."""
-    attempt, failures = metadata.labels.get(ATTEMPT_LABEL, ""), metadata.annotations.get(FAILURES, "")
     return LaunchChoices(
-        attempt=int(attempt) if attempt.isdecimal() else 0,
-        failures=int(failures) if failures.isdecimal() else 0,
+        attempt=_number(metadata.labels.get(ATTEMPT_LABEL, "")),
+        failures=_number(metadata.annotations.get(FAILURES, "")),
+        succeeded=_number(metadata.annotations.get(SUCCEEDED, "")),
         level=metadata.annotations.get(LEVEL, ""),
         queue=metadata.labels.get(QUEUE_LABEL, ""),
     )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
 
 
 def find_failed(podsets: Sequence[PodSet], runner: objects.Runner, pods: Iterable[objects.Pod]) -> objects.Pod | None:

@@ -6,6 +6,7 @@ Read by the report of such a workload and by its plan.
 from collections.abc import Collection, Iterable, Sequence
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
     ATTEMPT_LABEL,
     COMPLETED,
@@ -51,9 +52,7 @@ def group_end(podsets: Sequence[PodSet], pods: Iterable[objects.Pod], failures: 
     first = podsets[0]
     if failures > first.backoff_limit:
         return Phase.FAILED, f"BackoffLimitExceeded: it was restarted {first.backoff_limit} times and failed again"
-    succeeded = {
-        index_of(pod) for pod in pods if role_of(pod.metadata.labels) == first.role and pod.status.phase == "Succeeded"
-    }
+    succeeded = {index_of(pod) for pod in pods if role_of(pod.metadata.labels) == first.role and has_succeeded(pod)}
     return (Phase.COMPLETED, "") if len(succeeded) >= (first.completions or first.count) else None
 
 

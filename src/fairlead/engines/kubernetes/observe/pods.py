@@ -10,6 +10,7 @@ import msgspec
 from fairlead.engines.base import ClusterPod
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.bucket_uploads import upload_error
+from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
     GPU_GROUP_LABEL,
     GROUP_ANNOTATION,
@@ -130,7 +131,7 @@ def _last_end(main: objects.ContainerStatus) -> str:
 
 def _phase(pod: objects.Pod, main: objects.ContainerStatus | None) -> PodPhase:
     if pod.status.phase == "Succeeded":
-        return PodPhase.SUCCEEDED
+        return PodPhase.SUCCEEDED if has_succeeded(pod) else PodPhase.STOPPED
     if pod.status.phase == "Failed":
         return PodPhase.FAILED
     if pod.metadata.deletion_timestamp is not None:

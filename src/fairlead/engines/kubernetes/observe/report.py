@@ -4,7 +4,7 @@ The engine calls it with the objects in the cache. Reasons and messages stay as 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -20,6 +20,7 @@ from fairlead.engines.kubernetes.observe.events import find_pod_creation_errors
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of, may_be_preemption
 from fairlead.engines.kubernetes.observe.pod_group import count_failures, find_end, is_fairlead_group
 from fairlead.engines.kubernetes.observe.pods import has_main_exited, render_pods
+from fairlead.engines.kubernetes.observe.signalled_ends import JOB_UID, count_signalled, has_succeeded
 from fairlead.engines.kubernetes.observe.workload import (
     ObservedWorkload,
     is_alive,
@@ -81,12 +82,14 @@ def render_report(
 def _report_controllers(current: _CurrentRun) -> WorkloadReport:
     """Of Jobs, Deployments, a LeaderWorkerSet or a Knative Service."""
     ended, message = _find_end(current.runners, current.pods)
-    if find_controller_ahead_of_pods(current.seen, current.podsets):
+    signalled = {runner.metadata.uid: count_signalled(current.seen.signalled, runner) for runner in current.runners}
+    is_wrong = ended is Phase.COMPLETED and any(signalled.values())
+    if is_wrong or find_controller_ahead_of_pods(current.seen, current.podsets):
         ended, message = None, ""
     pods = render_pods(current.pods, current.seen.groups)
     knative = next((runner for runner in current.runners if is_knative_service(runner)), None)
     succeeded, failed = correct_counts(
-        {_role(runner): runner.status.succeeded for runner in current.runners if runner.status.succeeded},
+        {_role(runner): number for runner in current.runners if (number := _count_succeeded(runner, signalled))},
         {_role(runner): runner.status.failed for runner in current.runners if runner.status.failed},
         current.pods,
     )
@@ -104,11 +107,17 @@ def _report_controllers(current: _CurrentRun) -> WorkloadReport:
     )
 
 
+def _count_succeeded(runner: objects.Runner, signalled: Mapping[str, int]) -> int:
+    """In this controller and the Jobs before it, which were deleted to be created again."""
+    before = launch_choices_of(runner.metadata).succeeded
+    return before + max(0, runner.status.succeeded - signalled[runner.metadata.uid])
+
+
 def _report_pod_group(current: _CurrentRun, own: objects.PodGroup) -> WorkloadReport:
     podsets = current.podsets
     failures = count_failures(own, current.pods)
     end = find_end(own, podsets, current.pods)
-    succeeded = Counter(role_of(pod.metadata.labels) for pod in current.pods if pod.status.phase == "Succeeded")
+    succeeded = Counter(role_of(pod.metadata.labels) for pod in current.pods if has_succeeded(pod))
     if podsets and end is not None and end[0] is Phase.COMPLETED:
         # Pods that succeeded may be deleted already.
         first = podsets[0]
@@ -133,7 +142,7 @@ def _report_operator_job(current: _CurrentRun, job: objects.Runner, *, is_recrea
     # The job may be over while pods run on that the operator does not count.
     ended, message = _find_end((job,), [pod for pod in pods if has_main_exited(pod)])
     succeeded, failed = correct_counts(_counts(job, "succeeded"), _counts(job, "failed"), pods)
-    if (ended is Phase.FAILED and is_recreated) or find_controller_ahead_of_pods(current.seen, podsets):
+    if (ended is not None and is_recreated) or find_controller_ahead_of_pods(current.seen, podsets):
         ended, message = None, ""
     if podsets and podsets[0].restart_scope is RestartScope.GROUP:
         failures = launch.failures + (ended is Phase.FAILED)
@@ -164,9 +173,24 @@ def find_controller_ahead_of_pods(seen: ObservedWorkload, podsets: Sequence[PodS
         is_unsure = has_operator(runner) and may_be_preemption(podsets, runner, seen.disrupted)
         # A generator, because only few workloads need the pods here.
         pods = (pod for pod in seen.pods if run_of(pod.metadata) == run_of(metadata))
-        if is_unsure or is_upload_result_missing(podsets, runner, pods):
+        if is_unsure or is_upload_result_missing(podsets, runner, pods) or _may_count_signalled(seen, runner):
             return metadata
     return None
+
+
+def _may_count_signalled(seen: ObservedWorkload, runner: objects.Runner) -> bool:
+    """Whether a Job has completed with a success that is not seen yet: its pod may have been told to stop."""
+    if not is_complete(runner) or has_operator(runner):
+        return False
+    own = [pod for pod in seen.pods if pod.metadata.labels.get(JOB_UID) == runner.metadata.uid]
+    known = sum(has_succeeded(pod) for pod in own) + count_signalled(seen.signalled, runner)
+    return runner.status.succeeded > known and any(is_alive(pod) for pod in own)
+
+
+def has_signalled_success(podsets: Sequence[PodSet], job: objects.Runner, seen: ObservedWorkload) -> bool:
+    """Whether a pod that decides the end of an operator's job counts as a success and is none."""
+    deciding = podsets[0].role, launch_choices_of(job.metadata).attempt
+    return any((one.role, one.attempt) == deciding for one in seen.signalled)
 
 
 def is_knative_service(runner: objects.Runner) -> bool:
@@ -218,13 +242,13 @@ def _find_end(runners: Collection[objects.Runner], pods: Collection[objects.Pod]
         failed = objects.condition(runner.status.conditions, "Failed")
         if failed is not None:
             return Phase.FAILED, ": ".join(text for text in (failed.reason, failed.message) if text)
-    if not runners or not all(_is_complete(runner) for runner in runners) or is_uploading(pods):
+    if not runners or not all(is_complete(runner) for runner in runners) or is_uploading(pods):
         return None, ""
     is_lost = any(pod.status.reason == FETCH_ERROR for pod in pods)
     return (Phase.FAILED, "") if is_lost else (Phase.COMPLETED, "")
 
 
-def _is_complete(runner: objects.Runner) -> bool:
+def is_complete(runner: objects.Runner) -> bool:
     conditions = runner.status.conditions
     return bool(objects.condition(conditions, "Complete") or objects.condition(conditions, "Succeeded"))
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess
 from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, RUN_LABEL, labelled_pool
 
 _UNSCHEDULABLE = "UnschedulableOnNodePool"
@@ -23,6 +24,8 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
     #: Attempts that lost pods to the scheduler.
     disrupted: frozenset[int] = frozenset()
+    #: Successes of the current run that its controllers count, and that are none.
+    signalled: tuple[SignalledSuccess, ...] = ()
     #: Uids of controllers that had ended when the pods were last known to be the same as in the API server.
     settled: frozenset[str] = frozenset()
 

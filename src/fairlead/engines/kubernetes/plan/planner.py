@@ -13,7 +13,6 @@ from fairlead.engines.kubernetes.observe.operator_jobs import (
     final_failure_message,
     find_failed,
     has_operator,
-    launch_choices_of,
 )
 from fairlead.engines.kubernetes.observe.pod_group import (
     count_failures,
@@ -156,8 +155,7 @@ def _plan_recreation(state: WorkloadState, workload: DesiredWorkload, seen: Obse
         return state, ()
     failed = find_failed(podsets, job, seen.pods)
     # The job may be of an attempt whose successor was planned already: its deletion has not been seen yet.
-    is_disrupted = launch_choices_of(job.metadata).attempt in seen.disrupted
-    again = decide_recreation(podsets, job, is_disrupted, failed is not None)
+    again = decide_recreation(podsets, job, seen, failed is not None)
     if again is not None:
         launch = msgspec.structs.replace(again, kinds=state.launch.kinds)
         step = RecreateJob(workload, operator.resource, job.metadata.uid, again)

@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.pod_group import attempt_of, group_end, has_failed, index_of
+from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import role_of
 from fairlead.model.pods.podset import PodSet, RestartScope
 
@@ -32,7 +33,7 @@ def decide_group(
         return GroupPlan(delete=_not_terminating(outdated))
     if _must_restart(podsets, pods):
         return GroupPlan(counts_failure=True)
-    preempted = [pod for pod in pods if pod.status.phase == "Failed"]
+    preempted = [pod for pod in pods if pod.status.phase in ("Succeeded", "Failed") and not has_succeeded(pod)]
     present = {(_role(pod), index_of(pod)) for pod in pods}
     return GroupPlan(
         delete=_not_terminating(preempted),

@@ -1,5 +1,6 @@
 """Which controllers to delete so that they are created again, and which pods must be gone before that. Pure.
 
+- A Job that has completed only because it counts a pod that was told to stop and exited with 0.
 - A Job whose pods were all preempted. A Job waits 10 s, then 20 s, and up to 10 minutes before it creates its next pod,
   whatever ended the previous one. That is too long for a pod that lost its place: it did not fail.
 - A job of an operator that failed and restarts as a whole, which no operator does.
@@ -12,13 +13,13 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
+from fairlead.engines.kubernetes.observe.report import has_signalled_success, is_complete
+from fairlead.engines.kubernetes.observe.signalled_ends import JOB_UID, count_signalled
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, is_alive, run_of
 from fairlead.engines.kubernetes.render.context import LaunchChoices
 from fairlead.engines.kubernetes.render.labels import INDEX_LABEL
 from fairlead.model.pods.podset import PodSet, RestartScope
 
-#: On pods: the Job that created them. A Job that was created again has the same name.
-_JOB_UID = "batch.kubernetes.io/controller-uid"
 #: Controllers between ours and the pods; ours, created again, adopts those that somebody left behind.
 _ADOPTED = frozenset({"ReplicaSet", "StatefulSet"})
 
@@ -40,9 +41,26 @@ def find_fully_preempted_jobs(seen: ObservedWorkload) -> list[objects.Metadata]:
         counted = runner.status.succeeded + runner.status.failed + runner.status.active
         if counted or runner.status.conditions or runner.metadata.deletion_timestamp is not None:
             continue
-        pods = [pod for pod in seen.pods if pod.metadata.labels.get(_JOB_UID) == runner.metadata.uid]
+        pods = [pod for pod in seen.pods if pod.metadata.labels.get(JOB_UID) == runner.metadata.uid]
         if pods and _were_all_preempted(pods):
             jobs.append(runner.metadata)
+    return jobs
+
+
+class WronglyCompletedJob(msgspec.Struct, frozen=True):
+    """A Job that counts successes which are none, and how many pods really succeeded in it and the Jobs before it."""
+
+    job: objects.Metadata
+    succeeded: int
+
+
+def find_wrongly_completed_jobs(seen: ObservedWorkload) -> list[WronglyCompletedJob]:
+    jobs = []
+    for runner in seen.runners:
+        signalled = count_signalled(seen.signalled, runner)
+        if signalled and is_complete(runner) and runner.metadata.deletion_timestamp is None:
+            before = launch_choices_of(runner.metadata).succeeded
+            jobs.append(WronglyCompletedJob(runner.metadata, before + runner.status.succeeded - signalled))
     return jobs
 
 
@@ -83,34 +101,35 @@ def _controller_kind(pod: objects.Pod) -> str:
     return next((owner.kind for owner in pod.metadata.owner_references if owner.controller), "")
 
 
-def is_recreated(podsets: Sequence[PodSet], job: objects.Runner, disrupted: Iterable[int]) -> bool:
-    """Whether a job of an operator restarts after it failed; without the pod sets nobody knows, so it may."""
-    if not podsets:
-        return True
-    is_disrupted = launch_choices_of(job.metadata).attempt in disrupted
-    return decide_recreation(podsets, job, is_disrupted) is not None
+def is_recreated(podsets: Sequence[PodSet], job: objects.Runner, seen: ObservedWorkload) -> bool:
+    """Whether a job of an operator restarts after its end; without the pod sets nobody knows, so it may."""
+    return not podsets or decide_recreation(podsets, job, seen) is not None
 
 
 def find_recreated_jobs(podsets: Sequence[PodSet], seen: ObservedWorkload) -> frozenset[str]:
     """The uids of failed jobs whose failure is not the end of their workload, because they restart."""
     jobs = (runner for runner in seen.runners if has_operator(runner))
-    return frozenset(job.metadata.uid for job in jobs if is_recreated(podsets, job, seen.disrupted))
+    return frozenset(job.metadata.uid for job in jobs if is_recreated(podsets, job, seen))
 
 
 def decide_recreation(
-    podsets: Sequence[PodSet], job: objects.Runner, is_disrupted: bool, has_failed: bool = False
+    podsets: Sequence[PodSet], job: objects.Runner, seen: ObservedWorkload, has_failed: bool = False
 ) -> LaunchChoices | None:
     """The launch choices of a job's next attempt; None while the job runs, and when it has failed for good.
 
     An attempt that lost pods to the scheduler did not fail by itself, and is not counted.
     """
-    if not podsets or podsets[0].restart_scope is not RestartScope.GROUP or job.metadata.deletion_timestamp:
-        return None
-    if objects.condition(job.status.conditions, "Failed") is None and not has_failed:
+    if not podsets or job.metadata.deletion_timestamp:
         return None
     launch = launch_choices_of(job.metadata)
     again = msgspec.structs.replace(launch, attempt=launch.attempt + 1)
-    if is_disrupted:
+    if is_complete(job) and has_signalled_success(podsets, job, seen):
+        return again
+    if podsets[0].restart_scope is not RestartScope.GROUP:
+        return None
+    if objects.condition(job.status.conditions, "Failed") is None and not has_failed:
+        return None
+    if launch.attempt in seen.disrupted:
         return again
     if launch.failures >= podsets[0].backoff_limit:
         return None

@@ -39,6 +39,8 @@ class LaunchChoices(msgspec.Struct, frozen=True):
     #: How often everything was created again, and how often because the workload had failed by itself.
     attempt: int = 0
     failures: int = 0
+    #: How many pods succeeded in the Jobs of this run that were deleted to be created again.
+    succeeded: int = 0
     #: The node pool of a pod group of our own; empty: the first that the workload names.
     pool: str = ""
     #: The queue that its objects name, which never changes; empty: that of the first node pool that exists.

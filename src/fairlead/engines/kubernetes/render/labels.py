@@ -37,6 +37,8 @@ DEFAULT_POOL = "default"
 OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", "fairlead/attempt"
 #: On pod groups of our own and on jobs of operators: how many attempts have failed.
 FAILURES = "fairlead/failures"
+#: On Jobs that were created again: how many pods succeeded in the Jobs before them.
+SUCCEEDED = "fairlead/succeeded"
 #: On a pod group of our own that has succeeded: its pods may be deleted, and are not created again.
 COMPLETED = "fairlead/completed"
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.

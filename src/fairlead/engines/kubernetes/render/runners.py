@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
-from fairlead.engines.kubernetes.render.labels import LEVEL, ROLE_LABEL, role_label
+from fairlead.engines.kubernetes.render.labels import LEVEL, ROLE_LABEL, SUCCEEDED, role_label
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 
@@ -59,7 +59,7 @@ def metadata_of_runner(context: RenderContext, shape: PodTemplate) -> Manifest:
 def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
     podset = shape.podset
     spec: Manifest = {
-        "completions": podset.completions or 1,
+        "completions": max(1, (podset.completions or 1) - context.launch.succeeded),
         "parallelism": podset.count,
         "backoffLimit": podset.backoff_limit,
         "template": shape.template,
@@ -70,7 +70,10 @@ def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
         # Preemption is not a failure, and must not count against the backoff limit.
         disruption = {"type": "DisruptionTarget", "status": "True"}
         spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [disruption]}]}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata_of_runner(context, shape), "spec": spec}
+    metadata = metadata_of_runner(context, shape)
+    if context.launch.succeeded:
+        metadata["annotations"] = {**metadata.get("annotations", {}), SUCCEEDED: str(context.launch.succeeded)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
 def _deployment(context: RenderContext, shape: PodTemplate) -> Manifest:

@@ -383,6 +383,9 @@ class Supervisor:
         """TERM to the main process once; a later request can only shorten what is left of the grace."""
         deadline = time.monotonic() + grace
         first = self._kill_at is None
+        if first:
+            self._reap()
+            self._state["by_itself"] = self._status is not None
         self._kill_at = deadline if self._kill_at is None else min(self._kill_at, deadline)
         if first and grace > 0:
             self._terminate()
@@ -400,6 +403,7 @@ class Supervisor:
 
     def _finish(self) -> None:
         self._state["ended_at"] = now_millis()
+        self._state.setdefault("by_itself", True)
         if reaping.has_children():
             self._kill_all()
             if reaping.has_children():

@@ -85,7 +85,7 @@ def test_the_newest_revision_that_is_wanted_is_its_template() -> None:
 
 def service(**ready: str) -> objects.Runner:
     labels = {"fairlead/run": "1", "networking.knative.dev/visibility": "cluster-local"}
-    conditions = (objects.Condition(type="Ready", **ready),) if ready else ()
+    conditions = (msgspec.convert({"type": "Ready", **ready}, objects.Condition),) if ready else ()
     return objects.Runner(
         metadata=objects.Metadata(name="s", labels=labels), status=objects.RunnerStatus(conditions=conditions)
     )

@@ -17,6 +17,7 @@ from fairlead.engines.kubernetes.observe.operator_jobs import (
     read_note,
 )
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
+from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.recreate import decide_recreation, find_recreated_jobs
 from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
@@ -140,8 +141,26 @@ def runner(
 def test_a_failed_job_begins_again_as_a_whole(
     job: objects.Runner, spec: dict[str, Any], is_disrupted: bool, want: tuple[int, int] | None
 ) -> None:
-    again = decide_recreation(podsets(**spec), job, is_disrupted)
+    seen = ObservedWorkload(disrupted=frozenset({1, 0} if is_disrupted else ()))
+    again = decide_recreation(podsets(**spec), job, seen)
     assert (again and (again.attempt, again.failures)) == want
+
+
+@pytest.mark.parametrize(
+    ("role", "attempt", "want"),
+    [
+        pytest.param("master", 1, 2, id="the-pod-that-decides-was-told-to-stop"),
+        pytest.param("worker", 1, None, id="another-pod-was"),
+        pytest.param("master", 0, None, id="in-the-attempt-before"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["Never", "OnFailure"])
+def test_a_success_after_the_signal_begins_again(role: str, attempt: int, want: int | None, policy: str) -> None:
+    job, sets = runner("Succeeded", attempt=1), podsets(restartPolicy=policy)
+    seen = ObservedWorkload(runners=(job,), signalled=(SignalledSuccess(role, "", attempt),))
+    again = decide_recreation(sets, job, seen)
+    assert (again and again.attempt) == want
+    assert report(seen, sets).ended is (None if want else Phase.COMPLETED)
 
 
 def ending(job: objects.Runner) -> objects.Runner:
@@ -189,10 +208,11 @@ def test_a_worker_of_which_mpis_operator_takes_no_notice(
     sets = podsets(**{"distributedFramework": "MPI", "backoffLimit": 0, **spec})
     failed = find_failed(sets, job, [pod])
     assert (failed is pod) is want
-    again = decide_recreation(sets, job, is_disrupted=True, has_failed=failed is not None)
+    disrupted = ObservedWorkload(disrupted=frozenset({0, 1}))
+    again = decide_recreation(sets, job, disrupted, has_failed=failed is not None)
     assert (again is not None) is want
     if failed is not None:
-        assert decide_recreation(sets, job, is_disrupted=False, has_failed=True) is None
+        assert decide_recreation(sets, job, ObservedWorkload(), has_failed=True) is None
         assert (
             final_failure_message(sets, job, failed)
             == "1 pod failed, more than the backoff limit of 0. The last one: j-worker-0"
