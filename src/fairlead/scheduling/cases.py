@@ -47,7 +47,7 @@ _TASK_FIELDS = {
     "legacyMig": "legacy_mig",
 }
 
-_POD_FIELDS = ("tolerations", "nodeAffinity", "podAffinity", "podAntiAffinity")
+_POD_FIELDS = ("tolerations", "nodeAffinity", "podAffinity", "preferredPodAffinity", "podAntiAffinity")
 
 
 def build(case: Entry) -> Snapshot:
@@ -193,6 +193,7 @@ def _tasks(name: str, part: str, entry: Entry) -> list[Task]:
             tolerations=pods.tolerations,
             node_affinity=pods.node_affinity,
             pod_affinity=pods.pod_affinity,
+            preferred_pod_affinity=pods.preferred_pod_affinity,
             pod_anti_affinity=pods.pod_anti_affinity,
             **fields,
         )

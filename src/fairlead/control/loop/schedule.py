@@ -20,6 +20,7 @@ from fairlead.control.decide.placement.placements import evict, explain, place
 from fairlead.control.decide.placement.snapshot import (
     HELD,
     constrain,
+    label_topologies,
     preferred_levels,
     render_jobs,
     render_node,
@@ -98,7 +99,10 @@ class Scheduler:
             nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
             queues=tuple(render_queues(owners, pools)),
             jobs=tuple(jobs),
-            topologies=tuple(Topology(name=topology.name, levels=topology.levels) for topology in topologies),
+            topologies=(
+                *(Topology(name=topology.name, levels=topology.levels) for topology in topologies),
+                *label_topologies(jobs),
+            ),
             settings=_settings(pools),
         )
 

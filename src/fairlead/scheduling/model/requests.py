@@ -67,6 +67,7 @@ class RequestClass:
                 spec.node_affinity,
                 spec.preferred_node_affinity,
                 spec.pod_affinity,
+                spec.preferred_pod_affinity,
                 spec.pod_anti_affinity,
                 spec.tolerations,
             )
@@ -120,6 +121,7 @@ def _key(spec: plain.Task) -> object:
         or spec.nominated_node
         or spec.legacy_mig
         or spec.pod_affinity
+        or spec.preferred_pod_affinity
         or spec.pod_anti_affinity
         or spec.preferred_node_affinity
     ):
@@ -132,7 +134,7 @@ def _key(spec: plain.Task) -> object:
         spec.nominated_node,
         tuple(sorted(spec.node_selector.items())),
         repr((spec.node_affinity, spec.preferred_node_affinity, spec.tolerations)),
-        repr((spec.pod_affinity, spec.pod_anti_affinity)),
+        repr((spec.pod_affinity, spec.preferred_pod_affinity, spec.pod_anti_affinity)),
     )
 
 

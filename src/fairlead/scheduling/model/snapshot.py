@@ -218,6 +218,8 @@ class Task(Plain, frozen=True, kw_only=True):
     node_affinity: tuple[tuple[Requirement, ...], ...] = ()
     preferred_node_affinity: tuple[PreferredTerm, ...] = ()
     pod_affinity: tuple[PodTerm, ...] = ()
+    #: Nodes with pods that these select in the same domain are better.
+    preferred_pod_affinity: tuple[PodTerm, ...] = ()
     pod_anti_affinity: tuple[PodTerm, ...] = ()
     tolerations: tuple[TaskToleration, ...] = ()
     nominated_node: str | None = None

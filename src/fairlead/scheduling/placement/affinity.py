@@ -1,6 +1,7 @@
 """Pod affinity and anti-affinity, inside the cycle: leaving pods count on their old node, placed ones on the new.
 
 Anti-affinity is symmetric. An affinity that no pod in the cluster meets does not keep out a pod that meets it itself.
+A preferred affinity keeps nobody out: it scores the nodes, as Kubernetes' InterPodAffinity does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from fairlead.scheduling.model.snapshot import PodTerm
 from fairlead.scheduling.placement.predicates import matches
 
 TermKey = tuple[object, ...]
+#: What KAI multiplies the score of the domain with the most selected pods (100) by.
+PREFERRED = 1_000_000
 
 
 def _namespace(task: LiveTask) -> str:
@@ -88,7 +91,7 @@ class Affinities:
 
     def concerns(self, task: LiveTask) -> bool:
         spec = task.spec
-        if spec.pod_affinity or spec.pod_anti_affinity:
+        if spec.pod_affinity or spec.pod_anti_affinity or spec.preferred_pod_affinity:
             return True
         return bool(self.avoided) and any(term.selects(task) for term in self.avoided.values())
 
@@ -107,6 +110,13 @@ class Affinities:
             return None
         alone = not any(self._census(self.selected, term).total for term in terms)
         return None if alone and all(term.selects(task) for term in terms) else "podAffinity"
+
+    def scores(self, task: LiveTask, nodes: Sequence[LiveNode]) -> list[int]:
+        """For each node how near it is to the pods that the task prefers; the best 100 times `PREFERRED`."""
+        terms = [Term(spec, _namespaces(spec, task)) for spec in task.spec.preferred_pod_affinity]
+        near = [sum(self._census(self.selected, term).near(node) for term in terms) for node in nodes]
+        low, high = min(near), max(near)
+        return [100 * (count - low) // (high - low) * PREFERRED for count in near] if high > low else [0] * len(near)
 
     def _census(self, known: dict[TermKey, DomainCounts], term: Term) -> DomainCounts:
         census = known.get(term.key)

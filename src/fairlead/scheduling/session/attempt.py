@@ -114,7 +114,8 @@ class PlacementAttempt:
         return False
 
     def _may_use_index(self, task: LiveTask, nodes: Sequence[LiveNode]) -> bool:
-        return not self.session.plain and nodes is self.nodes and task.kind != KIND_MIG
+        is_ranked = not task.spec.preferred_pod_affinity
+        return not self.session.plain and nodes is self.nodes and task.kind != KIND_MIG and is_ranked
 
     def _at_hand(self, task: LiveTask, node: LiveNode) -> bool:
         """The index knows all nodes. What a simulation leaves out has no whole GPU, but perhaps a part of one."""
@@ -153,6 +154,8 @@ def candidates(
         scores = [
             scoring.base_score(task, node, placement) + scoring.packing_score(task, node, low, high) for node in fitting
         ]
+    if task.spec.preferred_pod_affinity:
+        scores = [sum(both) for both in zip(scores, session.affinities.scores(task, fitting), strict=True)]
     if topology is not None:
         scores = [score + topology.get(node.index, 0) for score, node in zip(scores, fitting, strict=True)]
     order = sorted(range(len(fitting)), key=lambda i: (-scores[i], fitting[i].name))

@@ -67,7 +67,7 @@ class KnownBlockers:
         saturated = {share.queue for share in decisions.fair_shares if not (has_victims and _is_satisfied(share))}
         for pending in decisions.pending:
             entry = entries.get(pending.tasks[0].split("/")[0])
-            if entry is not None and saturated >= _queues(entry.workload) and not _serves(entry):
+            if entry is not None and saturated >= _queues(entry.workload) and not _is_unlike_others(entry):
                 self._reasons[scheduling_key(entry.workload)] = pending
 
     def reason(self, entry: WorkloadEntry, now: Millis) -> Pending | None:
@@ -78,9 +78,10 @@ class KnownBlockers:
         return None if known is None else _named(known, entry.workload)
 
 
-def _serves(entry: WorkloadEntry) -> bool:
-    """Whether it has URLs, which each workload gets at its own first decision."""
-    return any(podset.container.fields.exposed_urls for podset in entry.podsets)
+def _is_unlike_others(entry: WorkloadEntry) -> bool:
+    """Whether it has URLs, which each workload gets at its own first decision, or waits to be near its own pods."""
+    fields = [podset.container.fields for podset in entry.podsets]
+    return any(each.exposed_urls or each.pod_affinity is not None for each in fields)
 
 
 def _named(pending: Pending, workload: Workload) -> Pending:

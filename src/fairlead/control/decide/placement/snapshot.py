@@ -37,6 +37,9 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
 _Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _MIG = "nvidia.com/mig-"
 _TOPOLOGY = "kai.scheduler/topology"
+#: The label by which the scheduler knows the pods of one workload, and how the topology of a label is named.
+_OF_WORKLOAD = "fairlead.dev/workload"
+_BY_LABEL = "label/"
 
 
 def pool_of(node: Node, pools: Iterable[NodePool]) -> str:
@@ -117,7 +120,7 @@ def render_jobs(entry: WorkloadEntry, namespace: str, now: Millis) -> list[facts
             gangs.setdefault(podset.gang, []).append(podset)
             continue
         placed = [pod for pod in entry.pods if pod.role == podset.role and not pod.has_ended]
-        template = _render_template(podset)
+        template = _render_template(entry, podset)
         tasks = [_placed_task(template, pod) for pod in placed]
         for group in range(podset.groups):
             tasks += _pending_tasks(template, entry.workload, podset, group, missing)
@@ -150,7 +153,7 @@ def _gang_jobs(
     for pod in entry.pods:
         if not pod.has_ended:
             pods.setdefault((pod.role, pod.group), []).append(pod)
-    templates = {podset.role: _render_template(podset) for podset in podsets}
+    templates = {podset.role: _render_template(entry, podset) for podset in podsets}
     jobs = []
     for group in sorted({group for role, group in (*pods, *missing) if role in templates}):
         placed = {podset.role: pods.get((podset.role, group), []) for podset in podsets}
@@ -191,7 +194,27 @@ def _gang_job(
         if member.tasks
     )
     requested = (_requested_topology(member.podset.container.fields) for member in members)
-    return replace(job, pod_sets=sets, topology=next(filter(None, requested), None))
+    topology = next(filter(None, requested), None) or _shared_domain([member.podset for member in members])
+    return replace(job, pod_sets=sets, topology=topology)
+
+
+def _shared_domain(podsets: Sequence[PodSet]) -> facts.TopologyConstraint | None:
+    """The label of which all pods of a gang must share the value, so that a domain with room for all is looked for."""
+    keys = {_required_key(podset) for podset in podsets}
+    key = keys.pop() if len(keys) == 1 else ""
+    return facts.TopologyConstraint(topology=f"{_BY_LABEL}{key}", required=key) if key else None
+
+
+def _required_key(podset: PodSet) -> str:
+    affinity = podset.container.fields.pod_affinity
+    return (affinity.key or "") if affinity is not None and affinity.type == "Required" else ""
+
+
+def label_topologies(jobs: Iterable[facts.Job]) -> list[facts.Topology]:
+    """A topology of one level for each label of which gangs must share the value."""
+    names = {job.topology.topology for job in jobs if job.topology is not None}
+    keys = sorted(name.removeprefix(_BY_LABEL) for name in names if name.startswith(_BY_LABEL))
+    return [facts.Topology(name=f"{_BY_LABEL}{key}", levels=(key,)) for key in keys]
 
 
 def _job(
@@ -268,10 +291,12 @@ def _placed_task(template: facts.Task, pod: Pod) -> facts.Task:
     )
 
 
-def _render_template(podset: PodSet) -> facts.Task:
+def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
     """What every task of a pod set requests, and on which nodes it may run."""
     request, fields = podset.request, podset.container.fields
     labels = {label.name: label.value or "" for label in fields.labels}
+    if any(each.container.fields.pod_affinity is not None for each in entry.podsets):
+        labels[_OF_WORKLOAD] = entry.workload.id
     required = fields.node_affinity_required
     task = facts.Task(
         id="",
@@ -283,18 +308,16 @@ def _render_template(podset: PodSet) -> facts.Task:
         node_selector={"run.ai/type": fields.node_type} if fields.node_type else {},
         node_affinity=tuple(map(_term, required.node_selector_terms or ())) if required is not None else (),
         tolerations=tuple(map(_toleration, fields.tolerations)),
-        pod_affinity=_pod_affinity(fields, labels),
     )
+    affinity = fields.pod_affinity
+    if affinity is not None and affinity.key:
+        # The workload's own pods, as on a cluster: a pod that is the first of them may go anywhere.
+        own = (facts.PodTerm(topology_key=affinity.key, match_labels={_OF_WORKLOAD: entry.workload.id}),)
+        is_required = affinity.type == "Required"
+        task = replace(task, **{"pod_affinity" if is_required else "preferred_pod_affinity": own})
     if podset.gang:
         task = replace(task, pod_set=podset.role, leader=podset.is_placed_first)
     return _with_gpus(task, podset)
-
-
-def _pod_affinity(fields: ContainerFields, labels: dict[str, str]) -> tuple[facts.PodTerm, ...]:
-    affinity = fields.pod_affinity
-    if affinity is None or affinity.type != "Required":
-        return ()
-    return (facts.PodTerm(topology_key=affinity.key or "", match_labels=labels),)
 
 
 def _with_gpus(task: facts.Task, podset: PodSet) -> facts.Task:
