@@ -140,7 +140,11 @@ def test_it_runs_as_in_the_callers_shell(warm: Caller) -> None:
 
 
 def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
-    called = warm("run", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
+    refused = warm("run", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
+    assert (refused.code, refused.out) == (exit_codes.RUN_FAILED, "")
+    assert refused.err.startswith("fairlead: Can never start: ")
+    assert "--allow-pending submits it" in refused.err
+    called = warm("run", "--allow-pending", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
     assert (called.code, called.out) == (0, "too-large\n")
     assert "as soon as there is room" in called.err
     warm.ok("training", "delete", "too-large")
@@ -174,10 +178,11 @@ def test_what_run_made_can_be_applied_as_yaml(warm: Caller) -> None:
 
 
 def test_what_it_waits_for_is_told(warm: Caller) -> None:
-    process = warm.start("run", "--name", "greedy", "--gpu", "1000", "--", "true")
+    process = warm.start("run", "--name", "greedy", "--allow-pending", "--gpu", "1000", "--", "true")
     assert process.stderr is not None
-    line = next(line for line in process.stderr if "Pending" in line and "GPU" in line)
-    assert "greedy: Pending, 1 of 1 in the queue · " in line
+    line = next(line for line in process.stderr if "GPU" in line)
+    assert line.startswith("Can never start: it asks for 1000 GPUs")
+    assert line.endswith(" · greedy is 1 of 1 in the queue\n")
     warm.ok("training", "delete", "greedy")
     process.communicate(timeout=180)
     assert process.returncode == exit_codes.RUN_FAILED
@@ -268,7 +273,7 @@ def test_going_on_after_the_question(warm: Caller) -> None:
 
 
 def test_the_wait_is_one_changing_line_on_a_terminal(warm: Caller) -> None:
-    terminal = Terminal(warm, "run", "--name", "narrated", "--gpu", "1000", "--", "true")
+    terminal = Terminal(warm, "run", "--name", "narrated", "--allow-pending", "--gpu", "1000", "--", "true")
     terminal.wait_for("GPU")
     waiting = terminal.seen
     warm.ok("training", "delete", "narrated")

@@ -302,13 +302,16 @@ class KindClient:
         self._path = f"/api/v1/workloads/{entry.rest}"
         self.entry = entry
 
-    def submit(self, body: Mapping[str, Any] | bytes, *, origin: str = "") -> Json:
+    def submit(self, body: Mapping[str, Any] | bytes, *, origin: str = "", must_fit: bool = False) -> Json:
         """Submit a creation request, given as a dict or as JSON text; returns the new workload.
 
-        `origin` is the kind of object that it was written as, if it is not this one.
+        `origin` is the kind of object that it was written as, if it is not this one. With `must_fit`, the server
+        refuses what could not start even if all nodes were empty.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        workload: Json = self._client.send("POST", self._path + (f"?origin={quote(origin)}" if origin else ""), payload)
+        workload: Json = self._client.send(
+            "POST", self._path + render_query({"origin": origin or None, "mustFit": must_fit or None}), payload
+        )
         return workload
 
     def dry_run(self, body: Mapping[str, Any]) -> Json:

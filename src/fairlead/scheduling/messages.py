@@ -93,13 +93,15 @@ def _format_over_limit(reason: Reason) -> str:
 def _format_no_node(reason: Reason) -> str:
     if not reason.causes:
         return f"Waiting for a node for pod {reason.task}: there is none."
-    [first, *others] = reason.causes
-    is_one_lack = not others and first.cause not in _CAUSES
+    first = reason.causes[0]
+    is_one_lack = is_lack_of_one_resource(reason)
+    if _is_gang_too_large(reason):
+        return f"Can never start: its gang has {reason.required} pods, at most {_fit(reason)} when all nodes are empty."
     if reason.code == "NeverFits":
         return f"Can never start: {_format_never(first) if is_one_lack else _format_causes(reason)}."
     if reason.code == "GangIncomplete":
         fitting = f"{reason.placed} of its {reason.required} pods fit now"
-        rest = _format_lack(first) if is_one_lack else _format_causes(reason)
+        rest = format_lack(first) if is_one_lack else _format_causes(reason)
         return f"Waiting for room for all pods of the gang: {fitting}; pod {reason.task} does not: {rest}."
     if reason.code == "Fragmented" and is_one_lack:
         return (
@@ -107,7 +109,7 @@ def _format_no_node(reason: Reason) -> str:
             f"nodes, at most {format_amount(first.free, first.cause)} on {first.best_node}."
         )
     if is_one_lack:
-        return f"Waiting for {_quantity(first.asked, first.cause)}: {_format_lack(first)}."
+        return f"Waiting for {_quantity(first.asked, first.cause)}: {format_lack(first)}."
     return f"Waiting for a node for pod {reason.task}: {_format_causes(reason)}."
 
 
@@ -117,27 +119,52 @@ def _format_never(cause: NodeCause) -> str:
     return f"it asks for {_quantity(cause.asked, cause.cause)}, {where} ({cause.largest_node}) has {largest}"
 
 
+def is_lack_of_one_resource(reason: Reason) -> bool:
+    """Whether all nodes refuse it for the same resource."""
+    return len(reason.causes) == 1 and reason.causes[0].cause not in _CAUSES
+
+
+def _is_gang_too_large(reason: Reason) -> bool:
+    """Whether each task fits on some node, but never all of them at once."""
+    return reason.code == "NeverFits" and not all(cause.never for cause in reason.causes)
+
+
+def _fit(reason: Reason) -> str:
+    return f"{reason.placed} {'fits' if reason.placed == 1 else 'fit'}"
+
+
 def format_largest(reason: Reason) -> str:
     """The largest requests that would fit, for a task that is too large for every node; empty if size is not the cause.
 
     Each is for another node; one of them is enough.
     """
+    if _is_gang_too_large(reason):
+        return "1 pod" if reason.placed == 1 else f"{reason.placed} pods"
     sizes = [cause for cause in reason.causes if cause.never and cause.largest and cause.cause not in _CAUSES]
     return " or ".join(f"{_quantity(size.largest, size.cause)} per pod, as {size.largest_node} has" for size in sizes)
 
 
-def _format_lack(cause: NodeCause) -> str:
+def format_lack(cause: NodeCause) -> str:
     """How much of it is free, where there is too little."""
-    unit = _PLURAL.get(cause.cause, cause.cause)
     free, largest = format_amount(cause.free, cause.cause), format_amount(cause.largest, cause.cause)
     if cause.nodes > 1:
         if not cause.free:
-            return f"all {unit} on {cause.nodes} nodes are in use"
+            return f"{whole_of(cause)} are in use"
         return f"at most {free} free on one of {cause.nodes} nodes ({cause.best_node})"
     if not cause.free and cause.largest:
-        whole = f"the {_quantity(cause.largest, cause.cause)}" if cause.largest == 1 else f"all {largest} {unit}"
-        return f"{whole} on {cause.best_node} {'is' if cause.largest == 1 else 'are'} in use"
+        return f"{whole_of(cause)} {'is' if cause.largest == 1 else 'are'} in use"
     return f"{free} of {largest} free on {cause.best_node}"
+
+
+def whole_of(cause: NodeCause) -> str:
+    """All of a resource on the nodes of a cause: `both GPUs of lab`, `all GPUs of 3 nodes`."""
+    unit = _PLURAL.get(cause.cause, cause.cause)
+    if cause.nodes > 1:
+        return f"all {unit} of {cause.nodes} nodes"
+    if cause.largest == 1:
+        return f"the {_SINGULAR.get(cause.cause, cause.cause)} of {cause.best_node}"
+    amount = format_amount(cause.largest, cause.cause)
+    return f"both {unit} of {cause.best_node}" if cause.largest == 2 else f"all {amount} {unit} of {cause.best_node}"
 
 
 def _format_causes(reason: Reason) -> str:

@@ -60,6 +60,7 @@ def test_who_holds_what_is_waited_for(filled: ApiServer) -> None:
     waiting = told["waiting"]
     assert waiting["reason"]["code"] == "NoNodeFits"
     assert waiting["message"].startswith("Waiting for ")
+    assert " held by holds (" in waiting["headline"]
     (holder,) = waiting["holders"]
     assert (holder["workload"], holder["nodes"], holder["holds"]["cpu"]) == ("holds", ["alpha"], 3500)
     assert holder["since"] == "2023-11-14T22:13:20.000Z"
@@ -139,6 +140,38 @@ def test_what_waits_with_a_part_of_its_pods_does_not_wait_for_itself(filled: Api
     waiting = filled.get(f"/api/v1/workloads/{PARTLY}/explanation")["waiting"]
     assert {holder["workload"] for holder in waiting["holders"]} == {"holds", "partly"}
     assert waiting["remedies"] == ["Wait for holds to finish."]
+
+
+def create(api: ApiServer, name: str, query: str = "?mustFit=true", **spec: Any) -> tuple[int, str]:
+    """The status of a submission, and the details of its refusal."""
+    body = {"name": name, "projectId": "1", "clusterId": api.cluster_id, "spec": {"image": "x", **spec}}
+    answer = api.call("POST", f"/api/v1/workloads/trainings{query}", body)
+    return answer.status, answer.json.get("details", "")
+
+
+def test_what_can_never_start_is_refused_if_the_caller_asks_for_that(filled: ApiServer) -> None:
+    huge = {"compute": {"cpuCoreRequest": 64}}
+    assert create(filled, "vast", **huge) == (
+        400,
+        "Can never start: it asks for 64 CPU cores, the only node (alpha) has 4. "
+        "The largest request that fits: 4 CPU cores per pod, as alpha has.",
+    )
+    assert create(filled, "vast", "", **huge) == (202, "")
+
+
+def test_what_only_waits_for_others_is_accepted(filled: ApiServer) -> None:
+    assert create(filled, "waiting", compute={"cpuCoreRequest": 4}) == (202, "")
+    assert create(filled, "many", compute={"cpuCoreRequest": 4}, parallelism=9, completions=9) == (202, "")
+
+
+def test_a_node_that_is_not_ready_may_come_back(filled: ApiServer) -> None:
+    nodes = filled.context.directory.nodes
+    ((key, node),) = nodes.items()
+    nodes[key] = msgspec.structs.replace(node, ready=False, cordoned=True)
+    try:
+        assert create(filled, "patient", compute={"cpuCoreRequest": 4}) == (202, "")
+    finally:
+        nodes[key] = node
 
 
 def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: ApiServer) -> None:

@@ -198,7 +198,7 @@ def test_a_node_booked_above_its_capacity_is_noted_and_takes_nothing_more() -> N
         ("NodeOverbooked", "Node n1 has 2 GPUs, and 3 are in use on it.")
     ]
     assert decisions.binds == ()
-    assert sentence(decisions, "b") == "Waiting for 1 GPU: all 2 GPUs on n1 are in use."
+    assert sentence(decisions, "b") == "Waiting for 1 GPU: both GPUs of n1 are in use."
 
 
 @pytest.mark.parametrize(("device", "want"), [("binpack", ["n1", "n1"]), ("spread", ["n1", "n2"])])

@@ -3,6 +3,7 @@
 import pytest
 
 from fairlead.scheduling import NodeCause, Reason, format_reason
+from fairlead.scheduling.messages import format_largest
 
 
 def lack(resource: str, nodes: int, asked: float, free: float, largest: float) -> NodeCause:
@@ -28,17 +29,17 @@ CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
     [
         pytest.param(
             Reason(code="NoNodeFits", causes=(ONE_GPU,)),
-            "Waiting for 1 GPU: all 2 GPUs on n1 are in use.",
+            "Waiting for 1 GPU: both GPUs of n1 are in use.",
             id="one full node",
         ),
         pytest.param(
             Reason(code="NoNodeFits", causes=(lack("gpu", 1, 1, 0, 1),)),
-            "Waiting for 1 GPU: the 1 GPU on n1 is in use.",
+            "Waiting for 1 GPU: the GPU of n1 is in use.",
             id="one GPU",
         ),
         pytest.param(
             Reason(code="NoNodeFits", causes=(lack("gpu", 3, 2, 0, 8),)),
-            "Waiting for 2 GPUs: all GPUs on 3 nodes are in use.",
+            "Waiting for 2 GPUs: all GPUs of 3 nodes are in use.",
             id="full nodes",
         ),
         pytest.param(
@@ -57,6 +58,11 @@ CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
             id="never",
         ),
         pytest.param(
+            Reason(code="NeverFits", placed=1, required=4, causes=(ONE_GPU,)),
+            "Can never start: its gang has 4 pods, at most 1 fits when all nodes are empty.",
+            id="a gang larger than the cluster",
+        ),
+        pytest.param(
             Reason(code="NoNodeFits", task="a-0", causes=(CORDONED, ONE_GPU)),
             "Waiting for a node for pod a-0: 2 nodes are cordoned; 1 node has less than 1 GPU free (at most 0, on n1).",
             id="several causes",
@@ -67,7 +73,7 @@ CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
         pytest.param(
             Reason(code="GangIncomplete", task="a-3", placed=3, required=4, causes=(ONE_GPU,)),
             "Waiting for room for all pods of the gang: 3 of its 4 pods fit now; pod a-3 does not: "
-            "all 2 GPUs on n1 are in use.",
+            "both GPUs of n1 are in use.",
             id="gang",
         ),
         pytest.param(
@@ -79,3 +85,24 @@ CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
 )
 def test_sentence(reason: Reason, want: str) -> None:
     assert format_reason(reason) == want
+
+
+@pytest.mark.parametrize(
+    ("reason", "want"),
+    [
+        pytest.param(
+            Reason(code="NeverFits", causes=(lack("gpu", 2, 9, 4, 4),)),
+            "4 GPUs per pod, as n2 has",
+            id="size of a node",
+        ),
+        pytest.param(
+            Reason(code="NeverFits", causes=(lack("cpu", 1, 9000, 1, 4000), lack("gpu", 1, 9, 4, 4))),
+            "4 CPU cores per pod, as n2 has or 4 GPUs per pod, as n2 has",
+            id="one node lacks one, another the other",
+        ),
+        pytest.param(Reason(code="NeverFits", placed=3, required=4, causes=(ONE_GPU,)), "3 pods", id="gang"),
+        pytest.param(Reason(code="NeverFits", causes=(NodeCause(cause="taint", nodes=2, never=True),)), "", id="taint"),
+    ],
+)
+def test_largest_that_would_fit(reason: Reason, want: str) -> None:
+    assert format_largest(reason) == want

@@ -12,6 +12,7 @@ from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.context import Context
+from fairlead.control.explain.feasibility import submit_if_it_can_start
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
@@ -40,6 +41,12 @@ ORIGIN = Parameter(
     name="origin",
     schema={"type": "string"},
     description="An addition of Fairlead: the kind of the workload YAML that the workload comes from.",
+    is_addition=True,
+)
+MUST_FIT = Parameter(
+    name="mustFit",
+    schema={"type": "boolean", "default": False},
+    description="An addition of Fairlead: refuses a workload that could not start even if all nodes were empty.",
     is_addition=True,
 )
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
@@ -73,7 +80,7 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create {with_article(noun)}",
             run=_creator(kind),
-            parameters=(DRY_RUN, ORIGIN),
+            parameters=(DRY_RUN, ORIGIN, MUST_FIT),
             body=RequestBody(schema=request_schema(kind)),
             answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
         ),
@@ -121,11 +128,14 @@ def _creator(kind: Kind) -> Handler:
         if not body:
             raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
         submission = read_submission(kind, body)
-        is_dry_run = False
+        is_dry_run = must_fit = False
         if call.request.scope["query_string"]:
-            is_dry_run = bool(query_boolean(call, DRY_RUN.name))
+            is_dry_run, must_fit = bool(query_boolean(call, DRY_RUN.name)), bool(query_boolean(call, MUST_FIT.name))
             submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
-        workload = await submit(call.context, call.caller, submission, call.request_id, is_dry_run=is_dry_run)
+        if must_fit and not is_dry_run:
+            workload = await submit_if_it_can_start(call.context, call.caller, submission, call.request_id)
+        else:
+            workload = await submit(call.context, call.caller, submission, call.request_id, is_dry_run=is_dry_run)
         return JsonAnswer(render_workload(kind, workload), 200 if is_dry_run else 202)
 
     return create

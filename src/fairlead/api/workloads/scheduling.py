@@ -47,6 +47,8 @@ class HolderView(Shape):
 
     workload: str
     workload_id: Uuid | None
+    #: Empty if the caller may not see it.
+    submitted_by: str
     project: str
     node_pool: str
     nodes: tuple[str, ...]
@@ -81,6 +83,8 @@ class WaitingView(Shape):
     """Why a workload waits, who holds the resources, and what would change that."""
 
     message: str
+    #: The message in one line for the caller, with the workloads that hold what it waits for.
+    headline: str
     #: If a cluster's scheduler decides and `message` is its own: Fairlead's own analysis.
     counted: str
     #: What keeps it from running, as data: the resource, how much is requested, how much is free.
@@ -114,6 +118,7 @@ def render_eviction(note: EvictionNote) -> EvictionView:
 def render_waiting(report: WaitingReport) -> WaitingView:
     return WaitingView(
         message=report.message,
+        headline=report.headline,
         counted=report.counted,
         reason=msgspec.to_builtins(report.reason),
         pools=tuple(
@@ -150,6 +155,7 @@ def _holder(holder: Holder) -> HolderView:
     return HolderView(
         workload=holder.workload,
         workload_id=holder.workload_id,
+        submitted_by=holder.submitted_by,
         project=holder.project,
         node_pool=holder.node_pool,
         nodes=holder.nodes,

@@ -26,6 +26,7 @@ from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import NameNotFound, ServerSession
+from fairlead.cli.workloads.notes import ALLOW_PENDING, submit_checked
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json
 from fairlead.formats.convert.from_yaml import TemplateFile, read_files
@@ -53,7 +54,9 @@ class Live(NamedTuple):
 def commands(noun: str) -> tuple[Command, ...]:
     flags = (_FILES, _RECURSIVE, PROJECT)
     by_noun = {
-        "apply": Command("", "Submit, change, suspend or resume the workloads in files", _apply, (*flags, _DRY_RUN)),
+        "apply": Command(
+            "", "Submit, change, suspend or resume the workloads in files", _apply, (*flags, _DRY_RUN, ALLOW_PENDING)
+        ),
         "diff": Command("", "Compare the workloads in files with the server", _diff, flags),
         "delete": Command("", "Delete the workloads in files", _delete, (*flags, _DRY_RUN)),
     }
@@ -243,7 +246,7 @@ def _submit(session: ServerSession, workload: IntermediateWorkload, project: Jso
         return
     client = session.client.kind(workload.kind.key)
     create_secrets(session, workload, project)
-    created = client.submit(_request(session, workload, project), origin=workload.origin)
+    created = submit_checked(session, workload.kind.key, _request(session, workload, project), workload.origin)
     if not workload.is_active:
         client.suspend(created["workloadId"])
     session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))

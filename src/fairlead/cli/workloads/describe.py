@@ -129,7 +129,7 @@ def _pods(session: ServerSession, workload_id: str) -> None:
         TableColumn("STATUS", lambda row: row.get("k8sPhase") or ""),
         TableColumn("NODE", lambda row: row.get("nodeName") or "", shrinks=True),
         TableColumn("STARTED", lambda row: shown_time(_started(row))),
-        TableColumn("ENDED", lambda row: shown_time(row.get("completedAt"))),
+        TableColumn("ENDED", lambda row: shown_time(row.get("completedAt")), spare=True),
         TableColumn("EXIT", lambda row: "" if row.get("exitCode") is None else str(row["exitCode"])),
         TableColumn("RESTARTS", lambda row: str(row.get("restarts") or 0)),
     ]
@@ -149,10 +149,10 @@ def _events(session: ServerSession, workload_id: str) -> None:
         events.reverse()
     columns = [
         TableColumn("TIME", lambda row: shown_time(row.get("createdAt"))),
-        TableColumn("TYPE", lambda row: row.get("type") or ""),
+        TableColumn("TYPE", lambda row: row.get("type") or "", spare=True),
         TableColumn("REASON", lambda row: row.get("reason") or ""),
-        TableColumn("ABOUT", lambda row: (row.get("involvedObject") or {}).get("name") or "", shrinks=True),
-        TableColumn("MESSAGE", lambda row: row.get("message") or "", shrinks=True),
+        TableColumn("ABOUT", lambda row: (row.get("involvedObject") or {}).get("name") or "", shrinks=True, spare=True),
+        TableColumn("MESSAGE", lambda row: row.get("message") or "", shrinks=True, narrowest=40),
     ]
     if limit:
         _rows(session, "Events", columns, events, len(events))

@@ -12,6 +12,7 @@ from fairlead.client.json_object import Json
 #: Phases in which a workload has or had pods, or gets none without an action of the user.
 _WITH_PODS = (*ENDED, "Running", "Degraded", "Stopped", "Stopping", "Terminating", "Deleting")
 _LEFT = ("Stopped", "Stopping", "Deleting")
+_WAITING = "Waiting for "
 
 
 def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None = None) -> Json:
@@ -44,11 +45,14 @@ def check_container(session: ServerSession, workload: Json) -> None:
 
 
 def progress_line(session: ServerSession, workload: Json) -> str:
-    """One line about a pending workload: its phase, its place in the queue, what it waits for."""
-    text = f"{workload['name']}: {workload['phase']}"
-    if workload["phase"] == "Pending":
-        text += f", {_position(session, workload)}"
-    return f"{text} · {workload['phaseMessage']}" if workload.get("phaseMessage") else text
+    """One line about a workload that has no pods yet. A terminal shows its beginning, so that is what it waits for."""
+    message = str(workload.get("phaseMessage") or workload["phase"]).rstrip(".")
+    if workload["phase"] != "Pending":
+        return f"{workload['name']}: {workload['phase']} · {message}"
+    if message.startswith(_WAITING):
+        waiting = session.client.explanation(workload["id"]).get("waiting") or {}
+        message = str(waiting.get("headline") or message).rstrip(".")
+    return f"{message} · {workload['name']} is {_position(session, workload)}"
 
 
 def _position(session: ServerSession, workload: Json) -> str:

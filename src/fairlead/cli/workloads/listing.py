@@ -23,13 +23,13 @@ def workload_listing() -> Listing:
     now = time.time()
     columns = (
         TableColumn("NAME", lambda row: row["name"], shrinks=True),
-        TableColumn("TYPE", lambda row: row["type"]),
+        TableColumn("TYPE", lambda row: row["type"], spare=True),
         TableColumn("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
-        TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True),
+        TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True, spare=True),
         TableColumn("PODS", _pods),
         TableColumn("GPU", _gpus),
         TableColumn("AGE", lambda row: age(row.get("createdAt"), now)),
-        TableColumn("RAN", lambda row: span(row.get("totalRunningTimeSeconds"))),
+        TableColumn("RAN", lambda row: span(row.get("totalRunningTimeSeconds")), spare=True),
         TableColumn("PRIORITY", lambda row: row.get("priorityClassName") or "", wide=True),
         TableColumn(
             "PREEMPTIBLE", lambda row: "" if row.get("preemptible") is None else _yes(row["preemptible"]), wide=True
@@ -38,7 +38,7 @@ def workload_listing() -> Listing:
         TableColumn("SUBMITTED BY", lambda row: row.get("submittedBy") or "", wide=True),
         TableColumn("IMAGE", lambda row: ",".join(row.get("images") or ()), wide=True),
         TableColumn("ID", lambda row: row["id"], wide=True),
-        TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True),
+        TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True, narrowest=40),
     )
     return Listing(columns, lambda row: str(row["name"]), "No workloads found.")
 

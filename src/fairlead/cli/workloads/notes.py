@@ -1,11 +1,17 @@
-"""Notes about a new workload: fields that the server accepted but does not enforce here. Used by `run` and `submit`."""
+"""Submitting as people expect it: what can never start is refused, and fields without effect are noted.
 
+Used by `run`, `submit` and `apply`.
+"""
+
+from fairlead.cli.flags import Flag
 from fairlead.cli.session.session import ServerSession
-from fairlead.client import TimedOut
+from fairlead.client import ClientError, ServerError, TimedOut
 from fairlead.client.json_object import Json
 
+ALLOW_PENDING = Flag("allow-pending", "Submit even if no node is large enough; it waits for one", "boolean")
 #: The image that stands for this machine: nothing is pulled, the command sees the machine's own files.
 HOST_IMAGE = "fairlead.local/host"
+_NEVER = "Can never start"
 _NOT_ENFORCED, _NEW = "NotEnforced", "Creating"
 #: Seconds to wait for the server's review of a new workload.
 _REVIEW = 2.0
@@ -23,3 +29,14 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
         is_expected = condition["reason"] == "image" and workload.get("images") == [HOST_IMAGE]
         if condition["type"] == _NOT_ENFORCED and not is_expected:
             session.console.say(f"Note: {condition['reason']}: {condition['message']}.")
+
+
+def submit_checked(session: ServerSession, kind: str, body: Json, origin: str = "") -> Json:
+    """Submit a creation request. What can never start is refused, unless the user allows that it stays pending."""
+    must_fit = not session.invocation.get(ALLOW_PENDING.name)
+    try:
+        return session.client.kind(kind).submit(body, origin=origin, must_fit=must_fit)
+    except ServerError as error:
+        if must_fit and error.details.startswith(_NEVER):
+            raise ClientError(f"{error.details}\nIt was not submitted. --{ALLOW_PENDING.name} submits it.") from error
+        raise

@@ -16,7 +16,7 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
-from fairlead.cli.workloads.notes import HOST_IMAGE, note_unenforced
+from fairlead.cli.workloads.notes import ALLOW_PENDING, HOST_IMAGE, note_unenforced, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json
@@ -29,6 +29,7 @@ _FLAGS = (
     Flag("detach", "Return at once; the command keeps running", "boolean"),
     Flag("image", "Container image (default: the command uses this machine's own files)", short="i"),
     Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
+    ALLOW_PENDING,
     Flag(
         "env",
         "Environment variable; without a value, that of this shell",
@@ -96,7 +97,7 @@ def _submit(session: ServerSession, command: list[str]) -> Json:
         find_or_start(data_folder(session.invocation), None, session.console.say)
     request = make_request(session, command)
     with flags_in_errors(_kind().key, session.invocation):
-        return session.client.kind(_kind().key).submit(request)
+        return submit_checked(session, _kind().key, request)
 
 
 def _is_elsewhere(session: ServerSession) -> bool:

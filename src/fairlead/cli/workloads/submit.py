@@ -11,7 +11,7 @@ from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
 from fairlead.cli.workloads.flag_names import flags_in_errors
-from fairlead.cli.workloads.notes import note_unenforced
+from fairlead.cli.workloads.notes import note_unenforced, submit_checked
 from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client import ServerError
 from fairlead.client.json_object import Json
@@ -99,7 +99,7 @@ def send(session: ServerSession, kind: KindEntry, body: Json) -> Json:
     prefix = session.invocation.get("name-prefix")
     for _ in range(_TRIES if prefix else 1):
         try:
-            return session.client.kind(kind.key).submit(body)
+            return submit_checked(session, kind.key, body)
         except ServerError as error:
             following = _next_name(session, prefix) if prefix and error.status == 400 else body["name"]
             if following == body["name"]:

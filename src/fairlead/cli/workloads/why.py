@@ -51,7 +51,7 @@ def _since(workload: Json) -> str:
 
 def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None:
     console = session.console
-    console.data(waiting["message"])
+    console.data(waiting["headline"])
     if waiting.get("counted"):
         console.data(f"Counted: {waiting['counted']}")
     if len(waiting["pools"]) > 1:
@@ -91,12 +91,12 @@ def _owner_columns(resource: str) -> tuple[TableColumn, ...]:
 
     return (
         TableColumn("OWNER", lambda row: f"{row['type'].lower()} {row['name']}"),
-        TableColumn("NODE POOL", lambda row: row["nodePool"]),
+        TableColumn("NODE POOL", lambda row: row["nodePool"], shrinks=True),
         TableColumn("QUOTA", of("quota")),
         TableColumn("LIMIT", of("limit")),
         TableColumn("FAIR SHARE", of("fairShare")),
         TableColumn("USED", of("allocated")),
-        TableColumn("NON-PREEMPTIBLE", of("allocatedNonPreemptible")),
+        TableColumn("NON-PREEMPTIBLE", of("allocatedNonPreemptible"), spare=True),
         TableColumn("REQUESTED", of("requested")),
     )
 

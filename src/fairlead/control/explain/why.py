@@ -16,6 +16,7 @@ from fairlead.control.decide.placement.eviction_notices import name_pods
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.placement.snapshot import pool_of, queue_name
 from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
+from fairlead.control.explain.headline import HeadlineHolder, format_headline
 from fairlead.control.loop.board import Board
 from fairlead.control.organization.inventory import OwnerUsage
 from fairlead.model.clock import Millis
@@ -46,6 +47,8 @@ class Holder(msgspec.Struct, frozen=True, kw_only=True):
     workload: str
     #: None if the caller may not see it.
     workload_id: str | None
+    #: Who submitted it; empty if the caller may not see it.
+    submitted_by: str
     project: str
     node_pool: str
     nodes: tuple[str, ...]
@@ -85,6 +88,8 @@ class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
     #: The message of the scheduler that decides; if that is the cluster's, also what our own would say.
     message: str
+    #: The same in one line for the caller, with the holders.
+    headline: str
     counted: str = ""
     pools: tuple[PoolBlocker, ...]
     owners: tuple[OwnerFigures, ...]
@@ -110,7 +115,7 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
     visible = access.visible_projects(caller)
     pods = [(each.workload, pod) for each in board.entries.values() for pod in each.pods]
     staying = [(owner, pod) for owner, pod in pods if pod.phase is not PodPhase.STOPPING and not pod.stopping_for]
-    scene = _Scene(context, board, visible, _add_up(pods), _add_up(staying))
+    scene = _Scene(context, board, caller, visible, _add_up(pods), _add_up(staying))
     return _report(scene, entry, pending, decisions)
 
 
@@ -128,6 +133,7 @@ class _Scene(msgspec.Struct, frozen=True):
 
     context: Context
     board: Board
+    caller: Caller
     #: Projects that the caller may see; None for all.
     visible: frozenset[str] | None
     #: By queue and node pool: what pods hold now, and what those hold that are not stopping.
@@ -154,6 +160,7 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     return WaitingReport(
         reason=reason,
         message=from_cluster or format_reason(reason),
+        headline=from_cluster or _headline(scene, reason, holders, workload),
         counted=format_reason(reason) if from_cluster else "",
         pools=tuple(
             PoolBlocker(
@@ -168,6 +175,17 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
         holder_count=len(holders),
         remedies=tuple(_remedies(entry, reason, figures, holders, _request_less(context, entry, reason, pools))),
     )
+
+
+def _headline(scene: _Scene, reason: Reason, holders: Sequence[Holder], workload: Workload) -> str:
+    shown = [
+        HeadlineHolder(
+            holder.workload, "you" if holder.submitted_by == scene.caller.name else holder.submitted_by, holder.since
+        )
+        for holder in sorted(holders, key=lambda holder: (-holder.gpu, -holder.cpu))
+        if holder.workload_id != workload.id
+    ]
+    return format_headline(reason, shown, scene.context.clock())
 
 
 def _cluster_message(workload: Workload) -> str:
@@ -226,6 +244,7 @@ def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -
     return Holder(
         workload=workload.name if is_shown else HIDDEN_WORKLOAD,
         workload_id=workload.id if is_shown else None,
+        submitted_by=workload.created_by if is_shown else "",
         project=workload.project_name if is_shown else HIDDEN_PROJECT,
         node_pool=pool,
         nodes=tuple(sorted({pod.node for pod in pods})),

@@ -64,12 +64,16 @@ def explain_task(
     session: SchedulingSession, task: LiveTask, nodes: Sequence[LiveNode], placed: int, required: int
 ) -> Reason:
     """Count, over the nodes, what keeps this task off each of them. Equal tasks are refused alike."""
-    key = (task.request_class, required)
+    gang = _gang_size(task) if required > 1 else 1
+    key = (task.request_class, required, gang)
     alike = not session.log and nodes is session.nodes and not session.affinities.concerns(task)
     if alike and key in session.told and session.told[key][0] == session.commits:
         known = session.told[key][1]
         return msgspec.structs.replace(known, task=task.spec.name or task.id)
     reason = _explain(session, task, nodes, placed, required)
+    room = _count_room(task, session.nodes) if gang > 1 and reason.code == "GangIncomplete" else gang
+    if room < gang:
+        reason = msgspec.structs.replace(reason, code="NeverFits", placed=room, required=gang)
     if alike:
         session.told[key] = (session.commits, reason)
     return reason
@@ -108,6 +112,36 @@ def _is_too_small(task: LiveTask, node: LiveNode) -> bool:
     """Whether the node could not take the task even if it were empty and ready."""
     _, asked, _, whole = lacking(task, node, 0.0)
     return asked > whole
+
+
+def _gang_size(task: LiveTask) -> int:
+    """How many tasks its job needs at once; 1, which is always enough to ask, if they are not all alike."""
+    job = task.job
+    if job.spec.groups or job.spec.min_sub_group is not None:
+        return 1
+    is_uniform = all(other.request_class is task.request_class for other in job.tasks)
+    return sum(pod_set.minimum for pod_set in job.pod_sets) if is_uniform else 1
+
+
+def _count_room(task: LiveTask, nodes: Sequence[LiveNode]) -> int:
+    """How many such tasks fit at once, at most, if all nodes are empty and ready."""
+    room = 0
+    for node in nodes:
+        if static_cause(task, node) in (None, *_PASSING):
+            room += _room_on(task, node)
+    return room
+
+
+def _room_on(task: LiveTask, node: LiveNode) -> int:
+    amounts = [(task.cpu, node.allocatable_cpu), (task.memory, node.allocatable_memory), (1, node.allocatable_pods)]
+    if task.gpu:
+        amounts.append((task.gpu, node.gpu_count))
+    room = min(int(whole // asked) for asked, whole in amounts if asked)
+    if task.devices:
+        share = node.shared_memory(task)
+        per_gpu = node.gpu_memory // share if share else 0
+        room = min(room, node.gpu_count // task.devices * per_gpu if per_gpu else room)
+    return room
 
 
 def _tally(tallies: dict[str, _Tally], cause: str) -> _Tally:

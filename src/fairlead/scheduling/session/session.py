@@ -106,7 +106,7 @@ class SchedulingSession:
         #: Reasons of jobs of one task, by what such jobs have in common, with the commit at which they were true.
         self.refused: dict[Alike, tuple[int, Reason]] = {}
         #: Reasons by request class and size of the gang, with the commit at which they were true.
-        self.told: dict[tuple[RequestClass | None, int], tuple[int, Reason]] = {}
+        self.told: dict[tuple[RequestClass | None, int, int], tuple[int, Reason]] = {}
 
     def _total(self) -> Amounts:
         """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""

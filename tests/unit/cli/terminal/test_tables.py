@@ -42,8 +42,8 @@ def plain(text: str, colour: str) -> str:
         pytest.param(
             5,
             False,
-            ["train     Running  all is …", "a-very-…  Pending  waits f…"],
-            id="never narrower than readable",
+            ["tr…  Ru…  al…", "a-…  Pe…  wa…"],
+            id="a column keeps three letters",
         ),
     ],
 )
@@ -52,7 +52,7 @@ def test_render_table(width: int | None, headers: bool, want: list[str]) -> None
 
 
 def test_a_narrowed_table_fits() -> None:
-    for width in range(30, 60):
+    for width in range(13, 60):
         lines = render_table(COLUMNS, ROWS, width=width, headers=True, paint=plain)
         assert max(map(len, lines)) <= width
 
@@ -61,3 +61,21 @@ def test_colour_does_not_change_the_layout() -> None:
     columns = (TableColumn("A", lambda row: row, colour=lambda text: "red"), TableColumn("B", lambda row: "x"))
     lines = render_table(columns, ["one", "three"], width=None, headers=False, paint=lambda text, _: f"<{text}>")
     assert lines == ["<one>    x", "<three>  x"]
+
+
+def test_spare_columns_are_left_out_before_others_get_too_narrow() -> None:
+    columns = (
+        TableColumn("NAME", lambda row: row[0]),
+        TableColumn("TYPE", lambda row: "Training", spare=True),
+        TableColumn("AGE", lambda row: "12m", spare=True),
+        TableColumn("MESSAGE", lambda row: row[2], shrinks=True, narrowest=11),
+    )
+    headers = {
+        width: render_table(columns, ROWS[:1], width=width, headers=True, paint=plain)[0] for width in (33, 32, 27, 12)
+    }
+    assert headers == {
+        33: "NAME   TYPE      AGE  MESSAGE",
+        32: "NAME   TYPE      MESSAGE",
+        27: "NAME   MESSAGE",
+        12: "NAME   MESS…",
+    }

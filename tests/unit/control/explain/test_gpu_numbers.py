@@ -102,7 +102,7 @@ def test_a_full_node_has_nothing_free(tasks: tuple[Task, ...]) -> None:
     decisions = decide(number(see(*tasks, waits=1)))
     assert decisions.binds == ()
     (pending,) = decisions.pending
-    assert format_reason(pending.reason) == "Waiting for 1 GPU: all 8 GPUs on n are in use."
+    assert format_reason(pending.reason) == "Waiting for 1 GPU: all 8 GPUs of n are in use."
 
 
 def test_a_place_that_is_being_left_is_not_free_yet() -> None:

@@ -112,7 +112,7 @@ NAMED_HALVES = [holds("h1", 0.5, gpu_groups=("g",)), holds("h2", 0.5, gpu_groups
 @pytest.mark.parametrize("halves", [HALVES, NAMED_HALVES], ids=["the GPU has no name", "the GPU has a name"])
 def test_seven_whole_gpus_and_two_halves_leave_none_of_eight(halves: list[Held], tmp_path: Path) -> None:
     report, snapshot = ask(tmp_path, "big", *SEVEN, *halves, waits("big", 2))
-    assert report.message == "Waiting for 2 GPUs: all 8 GPUs on worker-1 are in use."
+    assert report.message == "Waiting for 2 GPUs: all 8 GPUs of worker-1 are in use."
     assert gpus_used(report) == {"PROJECT": (4, 0), "DEPARTMENT": (8, 0)}
     assert contradictions(snapshot) == []
     devices = sorted(task.devices for job in snapshot.jobs for task in job.tasks if task.node)
@@ -124,7 +124,7 @@ def test_after_a_preemption_what_was_preempted_is_not_counted(tmp_path: Path) ->
     high = holds("high", 1)
     held = [*SEVEN[:2], *SEVEN[3:], *HALVES, high, waits("a2", 1), waits("big", 2, created_at=1)]
     report, _ = ask(tmp_path, "big", *held)
-    assert "all 8 GPUs on worker-1 are in use" in report.message
+    assert "all 8 GPUs of worker-1 are in use" in report.message
     assert gpus_used(report) == {"PROJECT": (4, 0), "DEPARTMENT": (8, 0)}
     assert not any(holder.is_over_quota for holder in report.holders)
     assert not any("quota" in remedy for remedy in report.remedies)

@@ -1,0 +1,70 @@
+"""Whether a workload could start at all, on empty nodes; and submitting it only then.
+
+The command line asks for it, because people notice a mistyped number at once. REST submits what can never start too,
+because nodes may come.
+"""
+
+import asyncio
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.control.explain.cluster_snapshot import render_snapshot
+from fairlead.control.loop.board import Board
+from fairlead.control.workloads.submit import submit
+from fairlead.model.errors import Refused
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import Workload
+from fairlead.model.submission import Submission
+from fairlead.scheduling import Reason, decide, format_reason
+from fairlead.scheduling.messages import format_amount, format_largest
+
+_NEVER = "Can never start"
+_UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
+
+
+async def submit_if_it_can_start(
+    context: Context, caller: Caller, submission: Submission, request_id: str = ""
+) -> Workload:
+    """Like `submit`; raises Refused if the workload would not start on empty nodes either."""
+    preview = await submit(context, caller, submission, request_id, is_dry_run=True)
+    reason = await find_lasting_blocker(context, preview)
+    if reason is not None:
+        raise Refused(describe_blocker(reason))
+    return await submit(context, caller, submission, request_id)
+
+
+async def find_lasting_blocker(context: Context, workload: Workload) -> Reason | None:
+    """Why no pod of it would start if all nodes were empty and ready; None if one would, or if it needs none."""
+    board = Board({})
+    board.put(msgspec.structs.replace(workload, phase=Phase.PENDING), ())
+    snapshot = render_snapshot(context, board)
+    nodes = tuple(msgspec.structs.replace(node, ready=True, unschedulable=False) for node in snapshot.nodes)
+    decisions = await asyncio.to_thread(decide, msgspec.structs.replace(snapshot, nodes=nodes))
+    if decisions.binds or decisions.pipelined or not decisions.pending:
+        return None
+    return decisions.pending[0].reason
+
+
+def describe_blocker(reason: Reason) -> str:
+    """What is too large, and the largest request that would fit."""
+    if reason.code in ("NonPreemptibleOverQuota", "OverLimit"):
+        return _describe_excess(reason)
+    sentence = format_reason(reason)
+    if not sentence.startswith(_NEVER):
+        sentence = f"{_NEVER}: {sentence[0].lower()}{sentence[1:]}"
+    largest = format_largest(reason)
+    return f"{sentence} The largest request that fits: {largest}." if largest else sentence
+
+
+def _describe_excess(reason: Reason) -> str:
+    resource = reason.resource or "gpu"
+    asked, most, unit = format_amount(reason.requested, resource), reason.limit, _UNITS[resource]
+    if reason.code == "OverLimit":
+        return f"{_NEVER}: it requests {asked} {unit}, the limit of {reason.queue} is {format_amount(most, resource)}."
+    quota = format_amount(reason.quota, resource)
+    return (
+        f"{_NEVER}: it requests {asked} {unit} and is not preemptible, the quota of {reason.queue} is {quota}. "
+        "A preemptible workload may exceed the quota."
+    )
