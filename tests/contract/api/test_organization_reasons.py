@@ -150,7 +150,7 @@ def create(api: ApiServer, name: str, query: str = "?mustFit=true", **spec: Any)
 
 
 def test_what_can_never_start_is_refused_if_the_caller_asks_for_that(filled: ApiServer) -> None:
-    huge = {"compute": {"cpuCoreRequest": 64}}
+    huge: dict[str, Any] = {"compute": {"cpuCoreRequest": 64}}
     assert create(filled, "vast", **huge) == (
         400,
         "Can never start: it asks for 64 CPU cores, the only node (alpha) has 4. "
