@@ -72,6 +72,8 @@ from fairlead.settings import (
     LOCAL,
     ServerSettings,
     check_mode,
+    find_database,
+    is_postgres,
     read_settings,
     record,
 )
@@ -84,7 +86,7 @@ log = logging.getLogger("fairlead")
 #: How long to wait for the lock: the command line takes it briefly to check whether a server runs.
 LOCK_SECONDS = 1.0
 #: Modules that are imported only if the settings need them.
-_STORES = {"postgresql": "fairlead.store.postgres", "postgres": "fairlead.store.postgres"}
+_POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
 #: A server's engine and its loop, by the kind of engine.
 Host = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
 #: Exit code for a restart: the server lost the machine, or could not take it over.
@@ -99,6 +101,8 @@ def main(arguments: Sequence[str]) -> int:
             "fairlead serve: Pods run on Linux only. Use --api-only here, or a server on Linux with --url.\n"
         )
         return 1
+    if settings.check:
+        return _check(settings)
     os.umask(0o077)
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     settings.data_dir.chmod(0o700)
@@ -114,6 +118,15 @@ def main(arguments: Sequence[str]) -> int:
         # Restart in the same process, because the state of the loop is no longer valid.
         os.execv(sys.executable, [sys.executable, "-m", "fairlead", "serve", *arguments])
     return code
+
+
+def _check(settings: ServerSettings) -> int:
+    try:
+        importlib.import_module(_PREFLIGHT).check_settings(settings, now)
+    except FairleadError as error:
+        sys.stderr.write(f"fairlead serve: {error}\n")
+        return 1
+    return 0
 
 
 def can_serve(platform: str, settings: ServerSettings) -> bool:
@@ -356,14 +369,11 @@ def now() -> Millis:
 
 
 async def _open_store(settings: ServerSettings) -> Store:
-    scheme = settings.database.partition("://")[0] if "://" in settings.database else ""
-    if scheme in _STORES:
-        store: Store = await importlib.import_module(_STORES[scheme]).open_postgres(settings.database)
+    database = find_database(settings)
+    if is_postgres(database):
+        store: Store = await importlib.import_module(_POSTGRES).open_postgres(database)
         return store
-    if scheme not in ("", "sqlite"):
-        raise Refused(f"The database {settings.database!r} is neither a file nor a postgresql:// URL")
-    path = settings.database.removeprefix("sqlite://") or settings.data_dir / "fairlead.db"
-    return await open_sqlite(path)
+    return await open_sqlite(database)
 
 
 def read_url_settings(settings: ServerSettings, proxied: socket.socket | None) -> UrlSettings:

@@ -24,6 +24,8 @@ LOCAL = "local"
 ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
 #: The file in which a data folder remembers how its server is started. The command line reads it too.
 RECORD = "settings.json"
+#: The database of a data folder, unless `--database` says otherwise.
+DATABASE = "fairlead.db"
 
 
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ingress_server: str = ""
     ingress_tls: bool = False
     log_to_stderr: bool = True
+    #: Whether the settings are only checked.
+    check: bool = False
     control: ControlSettings = ControlSettings()
     #: The flags that the data folder remembers: as they were given, without those that say how this process is started.
     flags: tuple[str, ...] = ()
@@ -122,6 +126,20 @@ def _mode(personal: bool) -> str:
     return "--personal" if personal else "--shared"
 
 
+def find_database(settings: ServerSettings) -> str:
+    """The path of the SQLite file, or the URL of PostgreSQL."""
+    scheme, mark, _ = settings.database.partition("://")
+    if is_postgres(settings.database):
+        return settings.database
+    if mark and scheme != "sqlite":
+        raise Refused(f"The database {settings.database!r} is neither a file nor a postgresql:// URL")
+    return settings.database.removeprefix("sqlite://") or str(settings.data_dir / DATABASE)
+
+
+def is_postgres(database: str) -> bool:
+    return database.startswith(("postgres://", "postgresql://"))
+
+
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> ServerSettings:
     _, flags = _start_parser().parse_known_args(arguments)
     given = _parser().parse_args(arguments)
@@ -163,6 +181,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_server=given.ingress_server,
         ingress_tls=given.ingress_tls,
         log_to_stderr=not (given.quiet or given.background),
+        check=given.check,
         control=ControlSettings(
             retry_delay=given.retry_delay,
             scaling_window=given.scaling_window * 1000,
@@ -177,6 +196,7 @@ def _start_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--data-dir", help="default $FAIRLEAD_DATA_DIR, else fairlead below the user's data folder")
     parser.add_argument("--quiet", action="store_true", help="log to the file only")
+    parser.add_argument("--check", action="store_true", help="check the flags without starting the server")
     parser.add_argument("--background", action="store_true", help=argparse.SUPPRESS)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument(

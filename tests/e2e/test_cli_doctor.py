@@ -8,6 +8,7 @@ from fairlead.cli.command import CommandEnvironment, Invocation
 from fairlead.cli.flags import Parsed
 from fairlead.cli.server.doctor import Checks, run_doctor
 from fairlead.model.finding import Finding
+from tests.e2e.cli_calls import Caller
 from tests.e2e.server import Server
 
 
@@ -17,7 +18,7 @@ class Examiner:
     def __init__(self) -> None:
         self.asked: list[tuple[str, ...]] = []
 
-    def examine_machine(self, folder: str) -> list[Finding]:
+    def examine_machine(self, folder: str, is_personal: bool) -> list[Finding]:
         self.asked.append(("machine", folder))
         return [Finding("Network", "ok", "seen")]
 
@@ -52,3 +53,16 @@ def test_doctor_knows_on_whose_behalf_it_looks(server: Server, tmp_path: Path) -
     assert asked_for(tmp_path, server.data_dir, {"kubeconfig": "x"}) == ("cluster", "x", "")
     assert asked_for(tmp_path, none) == ("machine", str(none))
     assert asked_for(tmp_path, none, KUBECONFIG="x") == ("cluster", "", "")
+
+
+def test_doctor_says_what_it_found_about_this_machine_and_the_server(server: Server, tmp_path: Path) -> None:
+    """Its findings are this machine's, so only their names and what a running server settles are asserted."""
+    fairlead = Caller(server.data_dir, tmp_path)
+    called = fairlead("doctor", "-o", "json")
+    found = {each["what"]: each for each in json.loads(called.out)}
+    assert called.code == (1 if any(each["state"] == "missing" for each in found.values()) else 0)
+    assert {"Kernel", "Isolation", "Control groups", "GPUs", "Container runtimes", "Disk", "Clock"} <= set(found)
+    assert found["Server"]["state"] == "ok"
+    assert server.url in found["Server"]["found"]
+    assert found["Version"]["state"] == "ok"
+    assert all(each["advice"] for each in found.values() if each["state"] != "ok")

@@ -1,6 +1,7 @@
 """A data folder remembers whether its server is personal or shared, and the flags that it was started with."""
 
 import json
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -90,3 +91,29 @@ def test_a_backup_that_does_not_know_its_mode_is_not_started_as_personal(fairlea
     fairlead.ok("server", "stop")
     (fairlead.data_dir / "settings.json").unlink()
     assert "Start it as a shared server" in fairlead("server", "start").err
+
+
+def test_a_restart_with_wrong_flags_leaves_the_server_alone(fairlead: Caller) -> None:
+    fairlead.ok("server", "start", "--", "--port", "0", "--proxy-port", "0")
+    before = json.loads(fairlead.ok("server", "status", "-o", "json"))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        for flags, reason in (
+            (("--nodd", "lab:cpu=2"), "unrecognized arguments: --nodd"),
+            (("--node", "lab"), "node 'lab'"),
+            (("--runtime", "nosuch"), "'nosuch' is not a runtime"),
+            (("--tls-certificate", "/nowhere.pem"), "/nowhere.pem"),
+            (("--database", "/nowhere/at/all.db"), "/nowhere/at, does not exist"),
+            (("--port", port), f"Cannot listen on port {port}"),
+        ):
+            refused = fairlead("server", "restart", "--", *flags)
+            assert refused.code == exit_codes.USAGE, flags
+            assert reason in refused.err
+            assert "was not touched" in refused.err
+    assert json.loads(fairlead.ok("server", "status", "-o", "json")) == before
+
+
+def test_a_restart_may_keep_the_ports_that_the_server_has(fairlead: Caller) -> None:
+    url = fairlead.ok("server", "start", "--", "--port", "0", "--proxy-port", "0").strip()
+    port = url.rpartition(":")[2]
+    assert fairlead.ok("server", "restart", "--", "--port", port, "--proxy-port", "0").strip() == url

@@ -1,15 +1,17 @@
 """`doctor`: checks that a cluster or this machine has what workloads need, and says how to fix what is missing."""
 
-import json
 from collections.abc import Callable
 from typing import NamedTuple
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.flags import Flag
-from fairlead.cli.session.local import load_local
+from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.server.server_checks import check_server
+from fairlead.cli.session.local import is_personal_folder, load_local
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
+from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import ClientError
 from fairlead.engines.kubernetes.install.doctor import examine as examine_cluster
 from fairlead.engines.local.doctor import examine as examine_machine
@@ -22,15 +24,14 @@ _FLAGS = (
         "engine", "Engine to check (default: that of your server)", choices=(_LOCAL, _KUBERNETES), placeholder="ENGINE"
     ),
     Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),
-    Flag("json", "Print the findings as JSON", "boolean"),
 )
 
 
 class Checks(NamedTuple):
     """What is asked about each engine."""
 
-    #: (data folder) → findings.
-    machine: Callable[[str], list[Finding]] = examine_machine
+    #: (data folder, whether its server is personal) → findings.
+    machine: Callable[[str, bool], list[Finding]] = examine_machine
     #: (kubeconfig, id of the server's own cluster) → findings.
     cluster: Callable[[str, str], list[Finding]] = examine_cluster
 
@@ -39,15 +40,19 @@ _CHECKS = Checks()
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    return (Command("", "Check that a cluster or this machine has what workloads need", run_doctor, flags=_FLAGS),)
+    return (
+        Command("", "Check that a cluster or this machine has what workloads need", run_doctor, (*_FLAGS, *OUTPUT)),
+    )
 
 
 def run_doctor(invocation: Invocation, checks: Checks = _CHECKS) -> int:
     examined = _examine(invocation, checks)
     out = invocation.environment.stdout
-    if invocation.get("json"):
+    form = chosen_format(invocation, {})
+    if form in ("json", "yaml"):
         names = ("what", "state", "found", "advice")
-        out.write(json.dumps([{name: getattr(each, name) for name in names} for each in examined], indent=2) + "\n")
+        rows = [{name: getattr(each, name) for name in names} for each in examined]
+        out.write(render(Console(invocation), form, rows) + "\n")
     else:
         width = max(len(each.what) for each in examined)
         for each in examined:
@@ -59,7 +64,8 @@ def run_doctor(invocation: Invocation, checks: Checks = _CHECKS) -> int:
 
 def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
     if _engine(invocation) == _LOCAL:
-        return checks.machine(data_folder(invocation))
+        folder = data_folder(invocation)
+        return [*check_server(invocation), *checks.machine(folder, is_personal_folder(folder))]
     return checks.cluster(invocation.get("kubeconfig", ""), _own_cluster(invocation))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
-from fairlead.cli.session.background import find_or_start, is_healthy
+from fairlead.cli.session.background import check_flags, find_or_start, is_healthy
 from fairlead.cli.session.local import exists, is_alive, is_in_background, load_flags, load_local
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
@@ -96,6 +96,7 @@ def _restart(invocation: Invocation) -> int:
             raise ClientError(
                 f"Process {server.pid} was started with `fairlead serve`. Restart it where it was started."
             )
+        check_flags(folder, flags)
         code = _stop(invocation)
         if code != OK:
             return code

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from fairlead.cli.flags import UsageError
 from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_flags, load_local
 from fairlead.client import ClientError, Unreachable
 from fairlead.client.connection import Connection, read_address
@@ -50,6 +51,19 @@ def find_or_start(folder: str, flags: Sequence[str] | None, say: Callable[[str],
                 say("Starting a server in the background …")
                 server = _start(folder, load_flags(folder) if flags is None else flags)
         return server
+
+
+def check_flags(folder: str, flags: Sequence[str] | None) -> None:
+    """Raise if a server of the data folder would not start with these flags, or else with its previous flags."""
+    command = [*_command(folder), "--check", *(load_flags(folder) if flags is None else flags)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = done.stderr.rpartition("fairlead serve: ")[2].removeprefix("error: ").strip()
+        raise UsageError(f"{said or 'The flags are not valid'}. The running server was not touched.")
+
+
+def _command(folder: str) -> list[str]:
+    return [sys.executable, "-m", "fairlead", *BACKGROUND, "--data-dir", folder]
 
 
 def _load_answering(folder: str) -> LocalServer | None:
@@ -94,7 +108,7 @@ def _start(folder: str, extra: Sequence[str]) -> LocalServer | None:
     """The new server; None if another server has taken the folder in the meantime."""
     log = _log(folder)
     os.makedirs(os.path.dirname(log), mode=0o700, exist_ok=True)
-    command = [sys.executable, "-m", "fairlead", *BACKGROUND, "--data-dir", folder, *extra]
+    command = [*_command(folder), *extra]
     with open(log, "ab") as output:
         begin = output.tell()
         # A session of its own: neither Ctrl-C nor the end of the terminal stops it.

@@ -72,6 +72,11 @@ def load_flags(folder: str) -> list[str]:
     return [str(flag) for flag in flags] if isinstance(flags, list) else []
 
 
+def is_personal_folder(folder: str) -> bool:
+    """Whether the server of this data folder is personal, as it is in a new folder."""
+    return _load(os.path.join(folder, RECORD)).get("personal") is not False
+
+
 def is_in_background(pid: int) -> bool:
     """Whether the server was started in the background, so that it can be restarted from here."""
     try:

@@ -7,20 +7,22 @@ import os
 import pwd
 from collections.abc import Callable
 
+from fairlead.engines.local.machine_checks import check_machine
 from fairlead.engines.local.network.tools import find_tools
 from fairlead.model.finding import Finding
 
 _NETWORKS = "Pods' own networks"
 
 
-def examine(data_dir: str) -> list[Finding]:
+def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:
     """Findings for the server of that folder, whose user must be the caller: tools are asked for as that user."""
     owner = _owner(data_dir)
     if owner not in (None, os.geteuid()):
         name = _name(owner)
         advice = f"Run this command as the server's user: sudo -u {name} fairlead doctor"
         return [Finding("Server's user", "note", f"{data_dir} belongs to {name}", advice)]
-    return [finding for check in _CHECKS for finding in check()]
+    found = check_machine(data_dir, is_personal=is_personal)
+    return found + [finding for check in _CHECKS for finding in check()]
 
 
 def _check_networks() -> list[Finding]:

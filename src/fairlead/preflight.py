@@ -1,0 +1,101 @@
+"""Checks settings without starting a server, for `fairlead serve --check` and before `server restart` stops a server.
+
+It finds what would keep a server from starting, as far as that can be seen while another one still runs.
+"""
+
+import os
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import msgspec
+import psycopg
+
+from fairlead.api.server.sockets import listen
+from fairlead.engines.kubernetes.client.kubeconfig import load_access
+from fairlead.engines.kubernetes.configuration import read_ingress
+from fairlead.engines.local.configuration import load_settings
+from fairlead.model.allowed import parse_allowed
+from fairlead.model.clock import Clock
+from fairlead.model.errors import Refused, Unavailable
+from fairlead.settings import (
+    DEFAULT_PORT,
+    DEFAULT_PROXY_PORT,
+    LOCAL,
+    ServerSettings,
+    check_mode,
+    find_database,
+    is_postgres,
+    load_recorded,
+    read_settings,
+)
+from fairlead.store.postgres import connect_alone
+
+
+class _Announced(msgspec.Struct):
+    """The part of `server.json` that is read here."""
+
+    url: str
+
+
+def check_settings(settings: ServerSettings, clock: Clock) -> None:
+    """Raises a FairleadError that says what is wrong."""
+    check_mode(settings, ())
+    _check_certificate(settings)
+    _check_listening(settings)
+    if not settings.api_only:
+        _check_engine(settings, clock)
+    _check_database(settings)
+
+
+def _check_engine(settings: ServerSettings, clock: Clock) -> None:
+    if settings.engine == LOCAL:
+        load_settings(settings, clock)
+        return
+    parse_allowed(settings.allow)
+    read_ingress(settings)
+    load_access(settings.kubeconfig, os.environ)
+
+
+def _check_database(settings: ServerSettings) -> None:
+    database = find_database(settings)
+    if is_postgres(database):
+        try:
+            connect_alone(database).close()
+        except psycopg.Error as error:
+            raise Unavailable(f"Cannot open the PostgreSQL database: {str(error).partition(chr(10))[0]}") from error
+        return
+    folder = Path(database).parent
+    if folder != settings.data_dir and not folder.is_dir():
+        raise Refused(f"The folder of the database, {folder}, does not exist")
+
+
+def _check_certificate(settings: ServerSettings) -> None:
+    if not settings.tls_certificate:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            settings.tls_certificate, settings.tls_key or None
+        )
+    except OSError as error:
+        files = " and ".join(filter(None, (settings.tls_certificate, settings.tls_key)))
+        raise Refused(f"The certificate cannot be loaded from {files}: {error}") from error
+
+
+def _check_listening(settings: ServerSettings) -> None:
+    """Listen for a moment, except on ports that the running server of this data folder has and will give up."""
+    is_secured = bool(settings.tls_certificate) or settings.insecure
+    own = _own_ports(settings)
+    ports = [settings.port] if settings.api_only else [settings.port, settings.proxy_port]
+    for port in ports:
+        listen(settings.host, 0 if port is None or port in own else port, 0, is_secured=is_secured).close()
+
+
+def _own_ports(settings: ServerSettings) -> set[int | None]:
+    try:
+        announced = msgspec.json.decode((settings.data_dir / "server.json").read_bytes(), type=_Announced)
+    except (OSError, msgspec.MsgspecError):
+        return set()
+    recorded = load_recorded(settings.data_dir)
+    before = read_settings(recorded.flags if recorded else (), {})
+    return {urlsplit(announced.url).port, before.port, before.proxy_port, DEFAULT_PORT, DEFAULT_PROXY_PORT}

@@ -1,0 +1,44 @@
+"""What `doctor` says about the server of a data folder."""
+
+import io
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.command import CommandEnvironment, Invocation
+from fairlead.cli.flags import Parsed
+from fairlead.cli.server.server_checks import check_server, judge_version
+from fairlead.model.finding import Finding
+
+
+def findings(folder: Path, flags: list[str]) -> dict[str, Finding]:
+    """For a folder whose server does not run and was started with these flags last."""
+    (folder / "settings.json").write_text(json.dumps({"personal": True, "flags": flags}))
+    environ = {"HOME": str(folder), "FAIRLEAD_DATA_DIR": str(folder)}
+    environment = CommandEnvironment(environ, str(folder), io.StringIO(), io.StringIO(), io.StringIO())
+    return {each.what: each for each in check_server(Invocation(Parsed({}, [], None), environment))}
+
+
+@pytest.mark.parametrize("form", ["{} {}", "{}={}"], ids=["two words", "one word"])
+def test_a_port_that_another_program_has_is_missing(tmp_path: Path, form: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        flags = [*form.format("--port", port).split(), "--proxy-port", "0"]
+        found = findings(tmp_path, flags)["Ports"]
+    assert found.state == "missing"
+    assert f"port {port} (--port) is in use" in found.found
+
+
+def test_ports_that_may_be_any_are_free(tmp_path: Path) -> None:
+    found = findings(tmp_path, ["--port", "0", "--proxy-port=0"])
+    assert found["Ports"].state == "ok"
+    assert found["Server"] == Finding("Server", "note", "does not run", "Start it: fairlead server start")
+
+
+def test_a_server_of_another_version_is_to_be_restarted() -> None:
+    found = judge_version("0.1.0", "0.2.0", "fairlead server restart")
+    assert found.state == "note"
+    assert "the server is 0.1.0, but this command is 0.2.0" in found.found
+    assert "fairlead server restart" in found.advice
