@@ -4,7 +4,7 @@
 # The stamp names the folder: a copied checkout is set up anew, because .venv points to where it was made.
 place := $(shell pwd | cksum | cut -d' ' -f1)
 # The tables of the command line, made anew when a declaration that they come from has changed.
-tables := src/fairlead/client/kinds.json
+tables := src/fairlead/client/kinds.json src/fairlead/client/specs.py
 runnable := .tools/runnable-$(place) $(tables)
 ready := .tools/ready-$(place) $(tables)
 python := .venv/bin/python
@@ -55,7 +55,7 @@ docs: $(ready) ## the documentation as a site in site/; `make serve` has it at /
 
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .
-	@$(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py
+	@$(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py && $(python) scripts/generate_sync_client.py
 
 cluster-up: $(ready) ## a real Kubernetes with KAI on this machine, as root; built on the first call (docs/cluster.md)
 	@$(python) -m deploy.cluster up $(ARGS)
@@ -94,5 +94,5 @@ clean: ## remove all that these targets made in the checkout; ends its clusters 
 	@scripts/setup.sh --run
 	@rm -f .tools/runnable-* && touch $@
 
-$(tables): $(shell find src/fairlead/model src/fairlead/kinds src/fairlead/formats src/fairlead/engines/declared -name '*.py') src/fairlead/cli/generate.py | .tools/runnable-$(place)
-	@$(python) -m fairlead.cli.generate && touch $@
+$(tables) &: $(shell find src/fairlead/model src/fairlead/kinds src/fairlead/formats src/fairlead/engines/declared -name '*.py') src/fairlead/cli/generate.py | .tools/runnable-$(place)
+	@$(python) -m fairlead.cli.generate && touch $(tables)

@@ -13,7 +13,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-TABLES = ("src/fairlead/cli/generated", "src/fairlead/client/kinds.json")
+TABLES = ("src/fairlead/cli/generated", "src/fairlead/client/kinds.json", "src/fairlead/client/specs.py")
 SITE = "site"
 
 

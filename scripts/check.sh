@@ -21,6 +21,7 @@ check imports .venv/bin/lint-imports
 check lock .tools/uv lock --check --offline
 check "custom resources" $python scripts/generate_crds.py --check
 check "chart" $python scripts/generate_chart.py --check
+check "client" $python scripts/generate_sync_client.py --check
 check spelling .venv/bin/codespell
 check "docs and links" $python -m scripts.build_docs
 if [ ${#failed[@]} -gt 0 ]; then

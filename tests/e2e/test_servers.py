@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from fairlead.client import Client
+from fairlead.client.duplex import open_duplex
 from tests.e2e.cli_calls import Caller
 from tests.e2e.server import IDLE_PROCESSES, Server, until
 from tests.e2e.web import ask_access, bearer, exposed, fetch, start_web
@@ -138,7 +139,7 @@ def test_a_server_without_pods_passes_connections_to_ports_on(pair: tuple[Server
     _, other = pair
     web = start_web(other, tmp_path / "web", "web")
     client = Client(other.url, token=other.token)
-    connection = client.duplex(f"/api/v1/workloads/{web}/port-forward", "port=8080")
+    connection = open_duplex(client, f"/api/v1/workloads/{web}/port-forward", "port=8080")
     connection.send(b"GET /here HTTP/1.0\r\n\r\n")
     answer = b""
     while not connection.is_over:

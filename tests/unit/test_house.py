@@ -26,7 +26,8 @@ LOADERS = {
     "app.py",
     "cli/__main__.py",
     "cli/nouns.py",
-    "client/connection.py",
+    "__init__.py",
+    "client/channel.py",
     "engines/local/storage/fetching.py",
     "engines/local/supervisor/probes.py",
 }
@@ -212,8 +213,9 @@ FOREIGN_SCHEMA = PACKAGE / "engines" / "kubernetes" / "client" / "objects.py"
 def test_a_class_name_is_used_once() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        if path != FOREIGN_SCHEMA:
-            for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if path != FOREIGN_SCHEMA and not is_generated(text):
+            for node in ast.walk(ast.parse(text)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
     assert not {name: modules for name, modules in places.items() if len(modules) > 1}
@@ -227,7 +229,8 @@ def body_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 def test_no_function_is_written_twice() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        for function in walk_functions(ast.parse(path.read_text())):
+        text = path.read_text()
+        for function in walk_functions(ast.parse("" if is_generated(text) else text)):
             body = body_of(function)
             if body.count("\n") >= 4:
                 places.setdefault(body, []).append(f"{name_of(path)}:{function.lineno} {function.name}")

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from fairlead.cli.suggest import suggest
+from fairlead.client.suggest import suggest
 
 #: Tables that `python -m fairlead.cli.generate` makes from the declarations, one file per kind.
 GENERATED = os.path.join(os.path.dirname(__file__), "generated")

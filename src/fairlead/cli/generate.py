@@ -1,5 +1,5 @@
-"""Writes the tables that the command line and the SDK read instead of the model: kinds, the flags of their specs, and
-what each field means.
+"""Writes the tables that the command line and the SDK read instead of the model: kinds, the flags of their specs,
+what each field means, and the classes of their specs.
 
 `python -m fairlead.cli.generate` writes them; they are not in the repository. The Makefile calls it when a declaration
 has changed, and so does the build of a wheel. No command imports this.
@@ -16,6 +16,7 @@ from fairlead.cli.files.explain import PREFIX
 from fairlead.engines.declared import EFFECTS, EXCLUDE, Effect, find_on_cluster
 from fairlead.formats.explain import FieldExplanation, explain_all
 from fairlead.formats.flags.table import flag_table
+from fairlead.formats.python_specs import render_specs
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of, outside_spec_names
@@ -23,6 +24,7 @@ from fairlead.model.spec.fields import fields_of
 
 _FLAGS = Path(__file__).parent / "generated"
 _KINDS = Path(client.__file__).parent / "kinds.json"
+_SPECS = Path(client.__file__).parent / "specs.py"
 
 
 def render_tables() -> dict[Path, str]:
@@ -43,7 +45,7 @@ def render_tables() -> dict[Path, str]:
         }
         for kind in KINDS.values()
     ]
-    tables = {_KINDS: _render(kinds)}
+    tables = {_KINDS: _render(kinds), _SPECS: render_specs(KINDS.values())}
     for kind in KINDS.values():
         tables[_FLAGS / f"{kind.key}.json"] = _render(flag_table(kind))
         tables[_FLAGS / f"{PREFIX}{kind.key}.json"] = _render_explanations(kind)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from fairlead.cli.command import Command
 from fairlead.cli.flags import UsageError
-from fairlead.cli.suggest import suggest
 from fairlead.client.kinds import KindEntry, load_kinds
+from fairlead.client.suggest import suggest
 
 
 class Noun(NamedTuple):

@@ -1,6 +1,6 @@
 """A request whose body and answer are streams at the same time: commands, terminals and ports of pods.
 
-Created by `Client`. One socket in one thread: the caller waits for it with `select`, together with its own input.
+One socket in one thread: the caller waits for it with `select`, together with its own input.
 """
 
 import contextlib
@@ -10,6 +10,8 @@ import socket
 import struct
 from collections.abc import Iterator
 
+from fairlead.client.channel import Channel
+from fairlead.client.client import Client
 from fairlead.client.errors import Unreachable, read_error
 
 #: The frames of the server's sessions: a channel, a length, bytes.
@@ -17,6 +19,23 @@ FRAME = struct.Struct("!BI")
 INPUT, END, SIZE = 0, 1, 2
 OUTPUT, ERROR, EXIT = 1, 2, 3
 _PIECE = 65_536
+
+
+def open_duplex(client: Client, path: str, query: str) -> "Duplex":
+    """A POST whose body and answer are streams at the same time; `query` is rendered already."""
+    address = client.address
+    channel = Channel.open(address, client.timeout, client.trust)
+    head = [
+        f"POST {address.prefix}{path}?{query} HTTP/1.1",
+        f"Host: {address.authority}",
+        "User-Agent: fairlead-client",
+        "Content-Type: application/octet-stream",
+        f"Authorization: Bearer {client.token()}",
+        "Transfer-Encoding: chunked",
+        "",
+        "",
+    ]
+    return Duplex(channel.socket, "\r\n".join(head).encode("latin-1"))
 
 
 class Duplex:

@@ -4,6 +4,8 @@ ClientError
 ├── Unreachable   no server answers at that address, or the connection broke
 ├── NotLoggedIn   there is no token and no credentials, or the server no longer accepts the token
 ├── ServerError   the server answered with an error object: its status, message, details and issues
+├── NameNotFound  no object has that name
+├── JobFailed     a job that was waited for has not completed
 └── TimedOut      the wait timed out
 """
 
@@ -17,6 +19,10 @@ class Issue(NamedTuple):
     field: str
     details: str
     rule: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.field}: {self.details}" if self.field else self.details
+        return f"{text} [{self.rule}]" if self.rule else text
 
 
 class ClientError(Exception):
@@ -35,11 +41,25 @@ class TimedOut(ClientError):
     pass
 
 
+class NameNotFound(ClientError):
+    """No object has that name."""
+
+
+class JobFailed(ClientError):
+    """A job ended without completing. `exit_code` is that of its last pod, if one has ended."""
+
+    def __init__(self, message: str, exit_code: int | None) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class ServerError(ClientError):
-    """An error answer. `issues` has every violation that the server reported."""
+    """An error answer. `issues` has every violation that the server reported, and so has its text."""
 
     def __init__(self, status: int, message: str, details: str = "", issues: tuple[Issue, ...] = ()) -> None:
-        super().__init__(f"{message} ({status})")
+        headline = f"{message.rstrip('.')} ({status})"
+        plain = f"{headline}: {details}" if details else f"{headline}."
+        super().__init__("\n  ".join([f"{headline}:", *map(str, issues)]) if issues else plain)
         self.status = status
         self.message = message
         self.details = details

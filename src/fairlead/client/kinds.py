@@ -6,7 +6,20 @@ imports nothing from the server and starts in milliseconds.
 
 import json
 import os
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from fairlead.client.json_object import Json
+
+
+class Submittable(Protocol):
+    """A typed spec, such as those of `fairlead.specs`: it knows its kind and its creation request."""
+
+    #: The key of its kind.
+    kind_key: ClassVar[str]
+
+    def as_request(self) -> Json:
+        """The members of a creation request that the spec has."""
 
 
 class KindEntry(NamedTuple):
@@ -34,6 +47,7 @@ class KindEntry(NamedTuple):
     mirrored_members: tuple[tuple[str, str], ...] = ()
 
 
+@cache
 def load_kinds() -> dict[str, KindEntry]:
     """Every kind by its key."""
     with open(os.path.join(os.path.dirname(__file__), "kinds.json"), encoding="utf-8") as file:

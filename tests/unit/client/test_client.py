@@ -4,8 +4,7 @@ import pytest
 
 import fairlead.client
 from fairlead.client import Client, ClientError, Issue
-from fairlead.client.client import QueryValue, render_query
-from fairlead.client.connection import Address, read_address
+from fairlead.client.access.urls import Address, QueryValue, read_address, render_query
 from fairlead.client.errors import read_error
 
 
@@ -71,7 +70,11 @@ def test_the_public_names() -> None:
         "ClientError",
         "Credentials",
         "Issue",
+        "Job",
+        "JobFailed",
+        "Jobs",
         "KindClient",
+        "NameNotFound",
         "NotLoggedIn",
         "ServerError",
         "TimedOut",

@@ -5,8 +5,8 @@ import json
 import stat
 from pathlib import Path
 
-from fairlead.client.identity import claims
-from fairlead.client.tokens import Token, TokenFile, application, password, read_token
+from fairlead.client.access.identity import claims
+from fairlead.client.access.tokens import Token, TokenFile, application, password, read_token
 
 
 def test_a_token_is_kept_per_address(tmp_path: Path) -> None:

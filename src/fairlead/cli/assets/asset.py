@@ -12,11 +12,12 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_json_file
-from fairlead.cli.session.session import NameNotFound, ServerSession, find_named
+from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
-from fairlead.client.client import quote
+from fairlead.client import NameNotFound
+from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 from fairlead.model.english import with_article
 

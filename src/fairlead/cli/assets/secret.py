@@ -14,7 +14,7 @@ from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
-from fairlead.client.client import quote
+from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 
 _PATHS = {

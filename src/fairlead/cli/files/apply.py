@@ -25,9 +25,9 @@ from fairlead.cli.files.apply_objects import (
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import NameNotFound, ServerSession
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.notes import ALLOW_PENDING, submit_checked
-from fairlead.client import ClientError
+from fairlead.client import ClientError, NameNotFound
 from fairlead.client.json_object import Json
 from fairlead.formats.convert.from_yaml import TemplateFile, read_files
 from fairlead.formats.convert.to_rest import request_body

@@ -6,9 +6,9 @@ import difflib
 import json
 
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.session.session import NameNotFound, ServerSession
-from fairlead.client import ServerError
-from fairlead.client.client import quote
+from fairlead.cli.session.session import ServerSession
+from fairlead.client import NameNotFound, ServerError
+from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.formats.convert.from_yaml import TemplateFile, server_template

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import NOT_FOUND, OK
 from fairlead.cli.flags import GENERATED, Flag
-from fairlead.cli.suggest import suggest
 from fairlead.client.json_object import Json
+from fairlead.client.suggest import suggest
 
 PREFIX = "explain-"
 _WIDTH = 80

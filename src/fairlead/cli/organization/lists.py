@@ -7,14 +7,14 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.session.session import NameNotFound, ServerSession
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
-from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
-from fairlead.client import Client
+from fairlead.client import Client, NameNotFound
 from fairlead.client.json_object import Json
+from fairlead.client.suggest import suggest
 
 LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "project": lambda client: client.projects(),

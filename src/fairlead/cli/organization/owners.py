@@ -15,7 +15,7 @@ from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quota
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.console import is_terminal
 from fairlead.cli.terminal.tables import TableColumn, render_table
-from fairlead.client.client import quote
+from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 
 _PATHS = {

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.session import NameNotFound
-from fairlead.cli.suggest import suggest
+from fairlead.client import NameNotFound
 from fairlead.client.json_object import Json
+from fairlead.client.suggest import suggest
 
 DEFAULT_POOL = "default"
 UNLIMITED = "unlimited"

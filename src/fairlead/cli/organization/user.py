@@ -6,12 +6,13 @@ from collections.abc import Callable
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.session.session import NameNotFound, ServerSession, find_named
+from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
-from fairlead.client.client import quote
+from fairlead.client import NameNotFound
+from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 
 _PATHS = {"user": "/api/v1/users", "service-account": "/api/v1/service-accounts"}

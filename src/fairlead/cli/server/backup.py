@@ -13,10 +13,10 @@ from pathlib import Path
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.session.local import HOLDER, RECORD
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.client import ClientError
+from fairlead.client.access.local import HOLDER, RECORD
 from fairlead.store.sqlite import copy
 
 _DATABASE = "fairlead.db"

@@ -4,10 +4,10 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, UsageError
 from fairlead.cli.session.settings import KEYS, config_path, load_settings, record_setting
-from fairlead.cli.suggest import suggest
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
+from fairlead.client.suggest import suggest
 
 
 def commands(_noun: str) -> tuple[Command, ...]:

@@ -7,12 +7,12 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.server.server_checks import check_server
-from fairlead.cli.session.local import is_personal_folder, load_local
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import ClientError
+from fairlead.client.access.local import is_personal_folder, load_local
 from fairlead.engines.kubernetes.install.doctor import examine as examine_cluster
 from fairlead.engines.local.doctor import examine as examine_machine
 from fairlead.model.finding import Finding

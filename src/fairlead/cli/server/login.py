@@ -10,7 +10,7 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.terminal.times import span
 from fairlead.client import Credentials, application, password
-from fairlead.client.identity import claims
+from fairlead.client.access.identity import claims
 
 _USER_FLAGS = (
     Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),

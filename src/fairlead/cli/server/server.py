@@ -9,12 +9,12 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, TIMED_OUT, UNREACHABLE
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.session.background import check_flags, find_or_start, is_healthy
-from fairlead.cli.session.local import exists, is_alive, is_in_background, load_flags, load_local
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client import ClientError
+from fairlead.client.access.local import exists, is_alive, is_in_background, load_flags, load_local
 
 _PAUSE = 0.02
 _FAREWELL = 5.0

@@ -5,8 +5,8 @@ import socket
 from fairlead import __version__
 from fairlead.cli.command import Invocation
 from fairlead.cli.session.background import is_healthy
-from fairlead.cli.session.local import LocalServer, load_flags, load_local
 from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.client.access.local import LocalServer, load_flags, load_local
 from fairlead.model.finding import Finding
 
 #: As in `fairlead.settings`: the flag of each listener, and its port without it.

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from fairlead.cli.flags import UsageError
-from fairlead.cli.session.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_flags, load_local
 from fairlead.client import ClientError, Unreachable
-from fairlead.client.connection import Connection, read_address
+from fairlead.client.access.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_flags, load_local
+from fairlead.client.access.urls import read_address
+from fairlead.client.connection import Connection
 
 #: Seconds after which a server that is not ready has failed.
 _PATIENCE = 60.0

@@ -5,10 +5,9 @@ import traceback
 from fairlead.cli import exit_codes
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
-from fairlead.cli.session.session import NameNotFound
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.console import Console
-from fairlead.client import ClientError, NotLoggedIn, ServerError, TimedOut, Unreachable
+from fairlead.client import ClientError, NameNotFound, NotLoggedIn, ServerError, TimedOut, Unreachable
 
 _STATUS_CODES = {
     401: exit_codes.NOT_ALLOWED,
@@ -42,10 +41,7 @@ def render_error(error: ClientError) -> str:
         return str(error)
     if not error.issues:
         return error.details or error.message
-    lines = []
-    for issue in error.issues:
-        rule = f" [{issue.rule}]" if issue.rule else ""
-        lines.append(f"{issue.field}: {issue.details}{rule}" if issue.field else f"{issue.details}{rule}")
+    lines = [str(issue) for issue in error.issues]
     if any(issue.rule for issue in error.issues):
         return "\n  ".join([f"{error.message}:", *lines])
     return lines[0] if len(lines) == 1 else "\n  ".join([f"The request has {len(lines)} errors:", *lines])

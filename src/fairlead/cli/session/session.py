@@ -1,32 +1,22 @@
 """A command's connection to the server: which server, which user, which project; and finding objects by name."""
 
-import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from fairlead import __version__
 from fairlead.cli.command import Invocation
-from fairlead.cli.session.local import load_credentials, load_local
-from fairlead.cli.session.settings import config_folder, data_folder, load_settings, next_command
-from fairlead.cli.suggest import suggest
+from fairlead.cli.session.settings import data_folder, load_settings, next_command, surroundings_of
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
-from fairlead.client import Client, ClientError, Credentials, TokenFile, Trust, Unreachable, application
+from fairlead.client import Client, NameNotFound, Unreachable
+from fairlead.client.access.discovery import find_server, token_path
+from fairlead.client.access.local import load_local
 from fairlead.client.json_object import Json
-
-_NO_SERVER = (
-    "No server is running on this machine (data folder {folder}) and no address is configured.\n"
-    "Start one with `{start}`, or set the address with --url URL or `fairlead config set url URL`."
-)
-
+from fairlead.client.suggest import suggest
 
 #: Seconds to wait for a server that went away, and seconds between two attempts.
 _PATIENCE = 60.0
 _PAUSE = 0.1
-
-
-class NameNotFound(ClientError):
-    """No object has that name."""
 
 
 def find_named(rows: Sequence[Json], name: str, what: str, member: str = "name") -> Json:
@@ -49,7 +39,6 @@ class ServerSession:
         self.console = Console(invocation)
         self.settings = load_settings(invocation)
         self._client: Client | None = None
-        self._project: Json | None = None
 
     @property
     def client(self) -> Client:
@@ -84,28 +73,12 @@ class ServerSession:
 
     def connect(self, url: str | None = None) -> Client:
         """A client of the given, configured or local server."""
-        environ = self.invocation.environment.environ
-        folder = data_folder(self.invocation)
-        given = url or self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url")
-        local = load_local(folder)
-        if given is None and local is None:
-            start = next_command(self.invocation, "server start")
-            raise Unreachable(_NO_SERVER.format(folder=folder, start=start))
-        address = str(given or (local.url if local else "")).rstrip("/")
-        is_local = local is not None and local.url.rstrip("/") == address
-        # A login is part of the configuration. Without one, commands use the credentials in the data folder of this
-        # machine's server, and the token is valid as long as that server runs.
-        cache = TokenFile(self.token_path())
-        if is_local and not self._logs_in and cache.load(address) is None:
-            cache = TokenFile(os.path.join(folder, "cli-tokens.json"))
-        return Client(
-            address,
-            credentials=_from_environment(environ) or (load_credentials(folder) if is_local else None),
-            token=environ.get("FAIRLEAD_TOKEN"),
-            cache=cache,
-            timeout=self.invocation.get("wait-for-submit", 60.0),
-            trust=Trust(self.settings.get("ca-file"), local.certificate if local and is_local else None),
-        )
+        around = surroundings_of(self.invocation)
+        if url:
+            around = around._replace(given={**around.given, "url": url})
+        start = next_command(self.invocation, "server start")
+        access = find_server(around, logs_in=self._logs_in, start=start, how="--url URL")
+        return Client(access, timeout=self.invocation.get("wait-for-submit", 60.0))
 
     def show(self, content: object, name: str) -> bool:
         """Print a record as JSON, YAML or name if the user asked for that; returns whether it was printed."""
@@ -117,7 +90,7 @@ class ServerSession:
         return form in ("name", "json", "yaml")
 
     def token_path(self) -> str:
-        return os.path.join(config_folder(self.invocation), "tokens.json")
+        return token_path(surroundings_of(self.invocation))
 
     def close(self) -> None:
         """Close the connection; mention a server of another version, because its answers may differ."""
@@ -135,56 +108,16 @@ class ServerSession:
 
     def project(self) -> Json:
         """The project to work in: given, configured, or the only one that exists."""
-        if self._project is None:
-            self._project = self._find_project()
-        return self._project
-
-    def _find_project(self) -> Json:
-        name = (
-            self.invocation.get("project")
-            or self.invocation.environment.environ.get("FAIRLEAD_PROJECT")
-            or self.settings.get("project")
-        )
-        if name:
-            named = self.client.projects(filterBy=[f"name=={name}"])
-            if named:
-                return named[0]
-            names = [project["name"] for project in self.client.projects()]
-            raise NameNotFound(f"There is no project '{name}'.{suggest(name, names)}")
-        projects = self.client.projects(limit=2)
-        if len(projects) == 1:
-            return projects[0]
-        for project in projects:
-            if project["name"] == "default":
-                return project
-        raise NameNotFound("No project given. Name one with -p, or set a default with `fairlead project set NAME`.")
+        return self.client.project()
 
     def workload(self, name: str, title: str | None = None) -> Json:
         """The workload with that name or id in the project, and with the type if one is given."""
-        named = self.client.workloads(filterBy=[f"name=={name}", f"projectId=={self.project()['id']}"])["workloads"]
-        matching: list[Json] = [one for one in named if title in (None, one["type"])]
-        if matching:
-            return matching[0]
-        if len(name) == 36 and name.count("-") == 4:
-            return self.client.workload(name)
-        others = [one["type"] for one in named]
-        hint = f" The workload with that name has type {others[0]}." if others else self._near(name, title)
-        what = (title or "workload").lower()
-        raise NameNotFound(f"There is no {what} '{name}' in project {self.project()['name']}.{hint}")
+        return self.client.find_workload(name, title=title)
 
     def was_deleted(self, name: str) -> bool:
         """Whether a workload with that name was in the project and is deleted."""
         filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
         return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
-
-    def _near(self, name: str, title: str | None) -> str:
-        filters = [f"projectId=={self.project()['id']}"] + ([f"type=={title}"] if title else [])
-        return suggest(name, [row["name"] for row in self.client.workloads(filterBy=filters, limit=500)["workloads"]])
-
-
-def _from_environment(environ: Mapping[str, str]) -> Credentials | None:
-    name, secret = environ.get("FAIRLEAD_CLIENT_ID"), environ.get("FAIRLEAD_CLIENT_SECRET")
-    return application(name, secret) if name and secret else None
 
 
 def _series(version: str) -> Iterable[str]:

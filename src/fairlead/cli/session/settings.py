@@ -1,15 +1,15 @@
 """The configuration of the command line: a small JSON file with the server's address and defaults.
 
-`--config-path`, `--config-file` and their environment variables (Run:ai's names work too) say where it is.
+`--config-path`, `--config-file` and their environment variables (Run:ai's names work too) say where it is. The rules
+are those of `fairlead.client.access.discovery`, with the flags of a command.
 """
 
 import json
-import os
-from collections.abc import Mapping
 
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import UsageError
-from fairlead.client.tokens import write_private
+from fairlead.client.access import discovery
+from fairlead.client.access.tokens import write_private
 
 #: The keys, and what each is for.
 KEYS: dict[str, str] = {
@@ -21,34 +21,18 @@ KEYS: dict[str, str] = {
 }
 
 
-def config_folder(invocation: Invocation) -> str:
-    environ = invocation.environment.environ
-    given = (
-        invocation.get("config-path") or environ.get("FAIRLEAD_CLI_CONFIG_PATH") or environ.get("RUNAI_CLI_CONFIG_PATH")
-    )
-    if given:
-        return os.path.join(invocation.environment.folder, os.path.expanduser(given))
-    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "fairlead")
+def surroundings_of(invocation: Invocation) -> discovery.Surroundings:
+    environment = invocation.environment
+    return discovery.Surroundings(environment.environ, environment.folder, invocation.parsed.values)
 
 
 def config_path(invocation: Invocation) -> str:
-    environ = invocation.environment.environ
-    name = (
-        invocation.get("config-file")
-        or environ.get("FAIRLEAD_CLI_CONFIG_FILE")
-        or environ.get("RUNAI_CLI_CONFIG_FILE")
-        or "config.json"
-    )
-    return os.path.join(config_folder(invocation), name)
+    return discovery.config_path(surroundings_of(invocation))
 
 
 def data_folder(invocation: Invocation) -> str:
     """The data folder of the server on this machine."""
-    environ = invocation.environment.environ
-    given = invocation.get("data-dir") or environ.get("FAIRLEAD_DATA_DIR")
-    if given:
-        return os.path.abspath(os.path.join(invocation.environment.folder, os.path.expanduser(given)))
-    return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
+    return discovery.data_folder(surroundings_of(invocation))
 
 
 def next_command(invocation: Invocation, command: str, *more: str) -> str:
@@ -67,23 +51,12 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
-def home(environ: Mapping[str, str]) -> str:
-    return environ.get("HOME") or os.path.expanduser("~")
-
-
 def load_settings(invocation: Invocation) -> dict[str, str]:
     """The configuration; empty if there is no file."""
-    path = config_path(invocation)
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"The configuration {path} cannot be read: {error}. Fix or delete it.") from error
-    if not isinstance(content, dict):
-        raise UsageError(f"The configuration {path} is not a JSON object. Fix or delete it.")
-    return content
+        return discovery.load_config(surroundings_of(invocation))
+    except discovery.BadConfiguration as error:
+        raise UsageError(str(error)) from error
 
 
 def record_setting(invocation: Invocation, key: str, value: str | None) -> None:

@@ -17,8 +17,8 @@ from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
-from fairlead.client.client import quote
-from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
+from fairlead.client.access.urls import quote
+from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex, open_duplex
 
 _PIECE = 32_768
 #: Detaches from a pod and leaves it running: Ctrl-P Ctrl-Q, as with containers.
@@ -119,7 +119,7 @@ def _open(invocation: Invocation, verb: str, query: str, stdin: bool, with_termi
         check_container(session, workload)
         if invocation.get("pod"):
             query += f"&pod={quote(invocation.get('pod'))}"
-        duplex = session.client.duplex(f"/api/v1/workloads/{workload['id']}/{verb}", query.removeprefix("&"))
+        duplex = open_duplex(session.client, f"/api/v1/workloads/{workload['id']}/{verb}", query.removeprefix("&"))
         try:
             with _raw_terminal(with_terminal and stdin) as resized:
                 return _converse(duplex, stdin, resized, can_detach=verb == "attach")

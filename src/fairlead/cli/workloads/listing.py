@@ -5,8 +5,8 @@ import time
 from fairlead.cli.terminal.output import Listing
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age, span
-from fairlead.client.client import ENDED
 from fairlead.client.json_object import Json
+from fairlead.client.phases import ENDED
 
 _COLOURS = {
     "Running": "green",

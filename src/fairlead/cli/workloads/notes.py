@@ -6,11 +6,10 @@ Used by `run`, `submit` and `apply`.
 from fairlead.cli.flags import Flag
 from fairlead.cli.session.session import ServerSession
 from fairlead.client import ClientError, ServerError, TimedOut
+from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.json_object import Json
 
 ALLOW_PENDING = Flag("allow-pending", "Submit even if no node is large enough; it waits for one", "boolean")
-#: The image that stands for this machine: nothing is pulled, the command sees the machine's own files.
-HOST_IMAGE = "fairlead.local/host"
 _NEVER = "Can never start"
 _NOT_ENFORCED, _NEW = "NotEnforced", "Creating"
 #: Seconds to wait for the server's review of a new workload.
@@ -22,7 +21,9 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
     if session.console.is_quiet:
         return
     try:
-        workload = next(one for one in session.client.changes(created["workloadId"], _REVIEW) if one["phase"] != _NEW)
+        workload = next(
+            one for one in session.client.changes(created["workloadId"], timeout=_REVIEW) if one["phase"] != _NEW
+        )
     except TimedOut:
         return
     for condition in workload.get("conditions") or ():

@@ -9,12 +9,14 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.report import render_error
-from fairlead.cli.session.session import NameNotFound, ServerSession
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.exec import POD_FLAGS
 from fairlead.cli.workloads.follow import check_container, wait_for_pod
-from fairlead.client.client import ENDED, Client, quote
-from fairlead.client.duplex import Duplex
+from fairlead.client import Client, NameNotFound
+from fairlead.client.access.urls import quote
+from fairlead.client.duplex import Duplex, open_duplex
 from fairlead.client.errors import ClientError
+from fairlead.client.phases import ENDED
 
 _PIECE = 65_536
 #: Phases in which there is no pod, and none will start by itself.
@@ -92,7 +94,7 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
     """Serve one connection."""
     with accepted:
         try:
-            duplex = client.duplex(path, query)
+            duplex = open_duplex(client, path, query)
         except ClientError as error:
             session.console.complain(render_error(error))
             return

@@ -3,10 +3,6 @@
 It starts a server if none is running; the workload uses the same REST API as every other.
 """
 
-import os
-import re
-import shlex
-
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
@@ -16,9 +12,10 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
-from fairlead.cli.workloads.notes import ALLOW_PENDING, HOST_IMAGE, note_unenforced, submit_checked
+from fairlead.cli.workloads.notes import ALLOW_PENDING, note_unenforced, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError
+from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 
@@ -37,10 +34,6 @@ _FLAGS = (
         placeholder="NAME[=VALUE]",
     ),
 )
-_LONGEST_NAME = 40
-_INTERPRETERS = re.compile(r"^(python|pypy|node|ruby|perl|bash|sh|zsh|julia|R)[0-9.]*$")
-#: The server would expand these; `run` passes on what was typed.
-_REFERENCE = re.compile(r"\$(?=[({])")
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -111,19 +104,11 @@ def _is_elsewhere(session: ServerSession) -> bool:
 def make_request(session: ServerSession, command: list[str]) -> Json:
     """The creation request: run the command once, on this machine, in this folder."""
     invocation = session.invocation
-    spec: Json = {
-        "image": HOST_IMAGE,
-        "workingDir": invocation.environment.folder,
-        # The exit code is the result, so a failed command is not retried by default.
-        "backoffLimit": 0,
-        "restartPolicy": "Never",
-    }
+    spec = host_spec(invocation.environment.folder)
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     _apply_environment(invocation, spec)
-    spec["command"] = quote_arguments(command[:1])
-    if command[1:]:
-        spec["args"] = quote_arguments(command[1:])
+    set_command(spec, command)
     project = session.project()
     name = invocation.get("name")
     return {
@@ -135,22 +120,14 @@ def make_request(session: ServerSession, command: list[str]) -> Json:
     }
 
 
-def quote_arguments(arguments: list[str]) -> str:
-    """Join arguments so that the server splits them in the same way; `$(` and `${` are left for the command's shell."""
-    return shlex.join(_REFERENCE.sub("$$", word) for word in arguments)
-
-
 def _apply_gpu(invocation: Invocation, spec: Json) -> None:
     wanted = invocation.get("gpu")
     if wanted is None:
         return
-    compute = spec.setdefault("compute", {})
-    if wanted and wanted < 1:
-        compute |= {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": wanted}
-    elif wanted == int(wanted):
-        compute["gpuDevicesRequest"] = int(wanted)
-    else:
-        raise UsageError(f"--gpu must be a whole number of devices or a fraction below 1, not {wanted:g}.")
+    try:
+        set_gpus(spec, wanted)
+    except ValueError as error:
+        raise UsageError(f"--gpu {error}") from error
 
 
 def _apply_environment(invocation: Invocation, spec: Json) -> None:
@@ -162,17 +139,6 @@ def _apply_environment(invocation: Invocation, spec: Json) -> None:
         variables.append({"name": name, "value": value})
     if not variables:
         del spec["environmentVariables"]
-
-
-def name_for(command: list[str]) -> str:
-    """A name for a command: that of an interpreter's script, else that of the program."""
-    program = os.path.basename(command[0])
-    if _INTERPRETERS.match(program) and len(command) > 1 and not command[1].startswith("-"):
-        program = os.path.splitext(os.path.basename(command[1]))[0]
-    name = re.sub(r"[^a-z0-9]+", "-", program.lower()).strip("-")[:_LONGEST_NAME].strip("-")
-    if not name:
-        return "run"
-    return name if name[0].isalpha() else f"run-{name}"
 
 
 def _follow(session: ServerSession, created: Json) -> int:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairlead.cli.flags import GENERATED, Flag, UsageError, read_typed
-from fairlead.cli.suggest import suggest
 from fairlead.client.json_object import Json
+from fairlead.client.suggest import suggest
 from fairlead.formats.flags.entry import FlagEntry, FlagPart
 
 

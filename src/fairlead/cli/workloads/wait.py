@@ -3,12 +3,12 @@
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
-from fairlead.cli.session.session import NameNotFound, ServerSession
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.follow import progress_line
 from fairlead.cli.workloads.workload import read_phase
-from fairlead.client import ServerError, Unreachable
-from fairlead.client.client import ENDED
-from fairlead.client.streams import Deadline
+from fairlead.client import NameNotFound, ServerError, Unreachable
+from fairlead.client.deadline import Deadline
+from fairlead.client.phases import ENDED
 
 _DELETED = "Deleted"
 _FLAGS = (
@@ -79,7 +79,7 @@ def wait_for(session: ServerSession, workload_id: str, wanted: set[str], timeout
 
 def _wait_once(session: ServerSession, workload_id: str, wanted: set[str], timeout: float | None) -> int:
     shown = ""
-    for workload in session.client.changes(workload_id, timeout):
+    for workload in session.client.changes(workload_id, timeout=timeout):
         reached = _DELETED if workload.get("deletedAt") else workload["phase"]
         if reached in wanted:
             session.console.clear()

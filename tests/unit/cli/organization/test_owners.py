@@ -9,7 +9,7 @@ from fairlead.cli.exit_codes import USAGE
 from fairlead.cli.flags import UsageError
 from fairlead.cli.organization.page import amount
 from fairlead.cli.organization.quota import apply_quotas
-from fairlead.cli.session.session import NameNotFound
+from fairlead.client import NameNotFound
 from tests.unit.cli.calling import call
 
 POOLS = [{"id": "1", "name": "default"}, {"id": "2", "name": "gold"}]

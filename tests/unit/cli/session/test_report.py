@@ -4,8 +4,7 @@ import pytest
 
 from fairlead.cli import exit_codes
 from fairlead.cli.session.report import exit_code, render_error
-from fairlead.cli.session.session import NameNotFound
-from fairlead.client import ClientError, Issue, NotLoggedIn, ServerError, TimedOut, Unreachable
+from fairlead.client import ClientError, Issue, NameNotFound, NotLoggedIn, ServerError, TimedOut, Unreachable
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.cli.workloads.run import name_for, quote_arguments
+from fairlead.client.commands import name_for, quote_arguments
 from fairlead.model.command_words import split_words
 
 

@@ -8,7 +8,7 @@ from fairlead.client.json_object import Json
 
 
 def claims(access_token: str) -> Json:
-    """The claims in a token, unverified. Empty if the token is not a JWT."""
+    """The claims in a token, for display: nothing is verified. Empty if the token is not a JWT."""
     parts = access_token.split(".")
     if len(parts) != 3:
         return {}

@@ -4,7 +4,7 @@ import json
 import os
 from typing import NamedTuple
 
-from fairlead.client import Credentials, application
+from fairlead.client.access.tokens import Credentials, application
 
 LOCK = "server.lock"
 #: The lock that a running server holds.

@@ -1,0 +1,133 @@
+"""Which server a client talks to, and as whom: the same rules for `fairlead.Client()` and for the command line.
+
+The address is the given one, else that of `FAIRLEAD_URL`, else the configured one, else that of this machine's server.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fairlead.client.access.local import load_credentials, load_local
+from fairlead.client.access.tokens import Credentials, TokenFile, application
+from fairlead.client.access.urls import MACHINES_OWN, Trust
+from fairlead.client.errors import ClientError, Unreachable
+
+_NO_SERVER = (
+    "No server is running on this machine (data folder {folder}) and no address is configured.\n"
+    "Start one with `{start}`, or set the address with {how} or `fairlead config set url URL`."
+)
+
+
+class BadConfiguration(ClientError):
+    """The configuration file cannot be read."""
+
+
+class Surroundings(NamedTuple):
+    """Where a client looks: the environment, the folder of the call, and what was given, by the names of flags."""
+
+    environ: Mapping[str, str]
+    folder: str
+    given: Mapping[str, Any] = {}
+
+    def find(self, flag: str, *variables: str) -> str | None:
+        """What was given for a flag, else the first of these environment variables that is set."""
+        values = (self.given.get(flag), *(self.environ.get(name) for name in variables))
+        return next((str(value) for value in values if value), None)
+
+
+class ServerAccess(NamedTuple):
+    """A server, and how to log in to it."""
+
+    url: str
+    credentials: Credentials | None = None
+    token: str | None = None
+    cache: TokenFile | None = None
+    trust: Trust = MACHINES_OWN
+    #: The default project, by name or id.
+    project: str | None = None
+
+
+def config_folder(around: Surroundings) -> str:
+    given = around.find("config-path", "FAIRLEAD_CLI_CONFIG_PATH", "RUNAI_CLI_CONFIG_PATH")
+    if given:
+        return os.path.join(around.folder, os.path.expanduser(given))
+    environ = around.environ
+    return os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home(environ), ".config"), "fairlead")
+
+
+def config_path(around: Surroundings) -> str:
+    name = around.find("config-file", "FAIRLEAD_CLI_CONFIG_FILE", "RUNAI_CLI_CONFIG_FILE")
+    return os.path.join(config_folder(around), name or "config.json")
+
+
+def data_folder(around: Surroundings) -> str:
+    """The data folder of the server on this machine."""
+    given = around.find("data-dir", "FAIRLEAD_DATA_DIR")
+    if given:
+        return os.path.abspath(os.path.join(around.folder, os.path.expanduser(given)))
+    environ = around.environ
+    return os.path.join(environ.get("XDG_DATA_HOME") or os.path.join(home(environ), ".local", "share"), "fairlead")
+
+
+def home(environ: Mapping[str, str]) -> str:
+    return environ.get("HOME") or os.path.expanduser("~")
+
+
+def token_path(around: Surroundings) -> str:
+    return os.path.join(config_folder(around), "tokens.json")
+
+
+def load_config(around: Surroundings) -> dict[str, str]:
+    """The configuration; empty if there is no file."""
+    path = config_path(around)
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise BadConfiguration(f"The configuration {path} cannot be read: {error}. Fix or delete it.") from error
+    if not isinstance(content, dict):
+        raise BadConfiguration(f"The configuration {path} is not a JSON object. Fix or delete it.")
+    return content
+
+
+def find_server(
+    around: Surroundings,
+    *,
+    logs_in: bool = False,
+    start: str = "fairlead server start",
+    how: str = "the variable FAIRLEAD_URL",
+) -> ServerAccess:
+    """The given, configured or local server, and how to log in to it.
+
+    `logs_in` is for a login, whose token belongs into the configuration; `start` and `how` go into the message of
+    Unreachable if there is no server.
+    """
+    settings = load_config(around)
+    folder = data_folder(around)
+    given = around.find("url", "FAIRLEAD_URL") or settings.get("url")
+    local = load_local(folder)
+    if given is None and local is None:
+        raise Unreachable(_NO_SERVER.format(folder=folder, start=start, how=how))
+    url = str(given or (local.url if local else "")).rstrip("/")
+    is_local = local is not None and local.url.rstrip("/") == url
+    # A login is part of the configuration. Without one, clients use the credentials in the data folder of this
+    # machine's server, and the token is valid as long as that server runs.
+    cache = TokenFile(token_path(around))
+    if is_local and not logs_in and cache.load(url) is None:
+        cache = TokenFile(os.path.join(folder, "cli-tokens.json"))
+    return ServerAccess(
+        url,
+        _from_environment(around.environ) or (load_credentials(folder) if is_local else None),
+        around.environ.get("FAIRLEAD_TOKEN"),
+        cache,
+        Trust(settings.get("ca-file"), local.certificate if local and is_local else None),
+        around.find("project", "FAIRLEAD_PROJECT") or settings.get("project"),
+    )
+
+
+def _from_environment(environ: Mapping[str, str]) -> Credentials | None:
+    name, secret = environ.get("FAIRLEAD_CLIENT_ID"), environ.get("FAIRLEAD_CLIENT_SECRET")
+    return application(name, secret) if name and secret else None
