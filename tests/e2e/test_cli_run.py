@@ -317,7 +317,8 @@ def test_a_server_that_is_upgraded_meanwhile_is_found_again(fairlead: Caller) ->
     fairlead.ok("server", "stop")
     release.touch()
     fairlead.ok("server", "start")
-    assert process.communicate(timeout=180)[0] == "after\n"
+    output, errors = process.communicate(timeout=180)
+    assert output == "after\n", errors
     assert process.returncode == 6
 
 

@@ -5,7 +5,7 @@ Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
 from fairlead.cli.session.session import ServerSession
-from fairlead.client import NameNotFound, Unreachable
+from fairlead.client import NameNotFound, ServerError, Unreachable
 from fairlead.client.json_object import Json
 from fairlead.client.output import PodOutput, sorted_pods
 from fairlead.client.phases import ENDED, WITH_PODS, exit_code_of
@@ -83,7 +83,10 @@ def follow_to_end(session: ServerSession, created: Json, patience: float | None 
             for piece in output.pieces(session.client, patience):
                 session.console.raw(piece)
             break
-        except Unreachable:
+        except (Unreachable, ServerError) as error:
+            # A server that stops may still answer that it does.
+            if isinstance(error, ServerError) and error.status != 503:
+                raise
             session.console.live("The server does not answer. Waiting for it …")
             session.reconnect()
     session.console.clear()
