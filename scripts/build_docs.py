@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from scripts.generate_answers import render_page as render_answers
 from scripts.generate_docs import render_cli, render_rest
 from scripts.generate_fields import render_page as render_fields
 from scripts.generate_yaml import render_page as render_yaml
@@ -32,7 +33,13 @@ STAGE = ROOT / "build" / "docs"
 SITE = ROOT / "site"
 #: Only for the theme's templates.
 OVERRIDES = DOCS / "overrides"
-REFERENCES = {"cli.md": render_cli, "rest.md": render_rest, "fields.md": render_fields, "workload-yaml.md": render_yaml}
+REFERENCES = {
+    "cli.md": render_cli,
+    "rest.md": render_rest,
+    "fields.md": render_fields,
+    "workload-yaml.md": render_yaml,
+    "answers.md": render_answers,
+}
 #: Pages that stand elsewhere in the repository.
 ELSEWHERE = {
     "README.md": "overview.md",

@@ -136,7 +136,7 @@ def find_command(arguments: Sequence[str]) -> MatchedCommand:
         used = len(kind.command)
         if list(arguments[used : used + 1]) == [_STANDARD]:
             used += 1
-        commands: tuple[Command, ...] = _import_module("workloads.kinds").commands(kind)
+        commands: tuple[Command, ...] = load_module("workloads.kinds").commands(kind)
     else:
         used, commands = 1, _commands_of(arguments[0], kinds)
     return _find_verb(tuple(arguments[:used]), commands, list(arguments[used:]))
@@ -149,7 +149,7 @@ def _commands_of(word: str, kinds: dict[str, KindEntry]) -> tuple[Command, ...]:
     if noun not in NOUNS:
         known = [*NOUNS, *dict.fromkeys(entry.command[0] for entry in kinds.values())]
         raise UsageError(f"Unknown command '{noun}'.{suggest(noun, known)}")
-    commands: tuple[Command, ...] = _import_module(NOUNS[noun].module).commands(noun)
+    commands: tuple[Command, ...] = load_module(NOUNS[noun].module).commands(noun)
     return commands
 
 
@@ -174,7 +174,8 @@ def _find_kind(arguments: Sequence[str], kinds: dict[str, KindEntry]) -> KindEnt
     return max(matching, key=lambda entry: len(entry.command), default=None)
 
 
-def _import_module(module: str) -> ModuleType:
+def load_module(module: str) -> ModuleType:
+    """A module of the command line, imported when it is needed."""
     # Collecting garbage while modules load finds nothing, and takes a tenth of the time of a short command.
     was_enabled = gc.isenabled()
     gc.disable()

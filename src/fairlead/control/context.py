@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead.control.decide.placement.equivalence import SchedulingKey
 from fairlead.control.directory import Directory
+from fairlead.control.questions import Questions
 from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_history import Telemetry
 from fairlead.control.vault import Vault, draw_vault
@@ -67,6 +68,8 @@ class Context:
     url_registry: UrlRegistry = field(default_factory=UrlRegistry)
     #: Usage over time; None on a server without the loop.
     telemetry: Telemetry | None = None
+    #: Questions about the future that callers ask.
+    questions: Questions = field(default_factory=Questions)
     #: Whether names may refer to objects that only the cluster has; the cluster then checks them.
     may_cluster_have_names: bool = False
     #: Why the engine's cluster cannot be reached now; empty while it can.

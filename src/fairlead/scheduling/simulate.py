@@ -7,6 +7,7 @@ being deleted: then it stays on its way out.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import is_
 
 import msgspec
 
@@ -32,8 +33,11 @@ def advance(snapshot: Snapshot, decisions: Decisions, now: float) -> Snapshot:
     stale = {mark.job: mark.since for mark in decisions.stale}
     jobs = []
     for job in snapshot.jobs:
-        tasks = tuple(_advance_task(task, job, binds.get(task.id), task.id in evicted) for task in job.tasks)
-        lost = any(task.id in evicted for task in job.tasks)
+        tasks = tuple([_advance_task(task, job, binds.get(task.id), task.id in evicted) for task in job.tasks])
+        lost = bool(evicted) and any(task.id in evicted for task in job.tasks)
+        if not lost and job.id not in starts and job.id not in stale and all(map(is_, tasks, job.tasks)):
+            jobs.append(job)
+            continue
         jobs.append(
             msgspec.structs.replace(
                 job,

@@ -77,6 +77,23 @@ def test_what_can_never_fit_says_so(filled: ApiServer) -> None:
     assert waiting["holders"] == []
 
 
+def test_the_smallest_changes_that_start_it(filled: ApiServer) -> None:
+    answer = filled.get(f"/api/v1/workloads/{WAITS}/why")
+    assert (answer["workload"], answer["status"]) == ("waits", "waits")
+    best = {change["family"]: change for change in reversed(answer["changes"])}
+    assert best["ends"]["message"] == "Wait until holds ends"
+    assert best["cpuMilli"]["message"] == "Request 0.5 CPU cores instead of 1"
+    assert best["cpuMilli"]["changes"] == [
+        {"change": "request", "workload": "default/waits", "amount": "cpuMilli", "value": 500.0}
+    ]
+    assert answer["revision"] > 0
+    assert answer["assumptions"]
+    assert filled.get(f"/api/v1/workloads/{WAITS}/why") == answer
+    never = filled.get(f"/api/v1/workloads/{HUGE}/why")
+    assert (never["status"], never["message"][:15]) == ("never", "Can never start")
+    assert filled.get(f"/api/v1/workloads/{HOLDS}/why")["status"] == "notWaiting"
+
+
 def test_what_runs_waits_for_nothing(filled: ApiServer) -> None:
     assert "waiting" not in filled.get(f"/api/v1/workloads/{HOLDS}/explanation")
 
@@ -123,6 +140,9 @@ def test_workloads_of_projects_that_the_caller_may_not_see_are_not_named(filled:
     assert told.json["waiting"]["remedies"] == ["Wait for another project's workload to finish."]
     assert b"holds-0-0" not in told.body
     assert HOLDS.encode() not in told.body
+    why = ada.call("GET", f"/api/v1/workloads/{APART}/why")
+    assert [change["ends"] for change in why.json["changes"] if change["family"] == "ends"] == [{"hidden": 1}]
+    assert b"holds" not in why.body
     (seen,) = filled.get(f"/api/v1/workloads/{APART}/explanation")["waiting"]["holders"]
     assert (seen["workload"], seen["workloadId"]) == ("holds", HOLDS)
 

@@ -33,10 +33,12 @@ from fairlead.api.workloads.views import (
     render_workload_detailed,
     render_workload_view,
 )
+from fairlead.control.explain.foresight import explain_pending
 from fairlead.control.explain.why import explain_waiting
 from fairlead.control.lists import Page
 from fairlead.control.workloads import read
 from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS
+from fairlead.foresight.why import WhyAnswer
 from fairlead.model.records.workload import Pod
 
 #: The revision of a list; a watch from there misses nothing.
@@ -133,6 +135,11 @@ async def explain_workload(call: Call) -> Response:
     wants_waiting = query_boolean(call, "waiting", default=True)
     waiting = await explain_waiting(call.context, call.caller, workload) if wants_waiting else None
     return as_json(render_explanation(workload, waiting))
+
+
+async def explain_workload_pending(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    return as_json(await explain_pending(call.context, call.caller, workload))
 
 
 _FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
@@ -251,6 +258,15 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
             ),
         ),
         answers={200: WorkloadExplanation, **_ONE},
+        is_addition=True,
+    ),
+    _read(
+        path="/api/v1/workloads/{workloadId}/why",
+        id="explain_workload_pending",
+        summary="Explain why a workload is pending, with the smallest changes that would start it",
+        run=explain_workload_pending,
+        parameters=(WORKLOAD_ID,),
+        answers={200: WhyAnswer, **_ONE},
         is_addition=True,
     ),
 )

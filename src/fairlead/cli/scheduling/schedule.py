@@ -45,7 +45,8 @@ def commands(noun: str) -> tuple[Command, ...]:
     }[noun]
 
 
-def _load(invocation: Invocation, flag: str) -> str:
+def load_file(invocation: Invocation, flag: str) -> str:
+    """The text of the file that a flag names; raises UsageError."""
     path = invocation.get(flag)
     if not path:
         raise UsageError(f"No file given. Name it with --{flag}.")
@@ -58,7 +59,8 @@ def _load(invocation: Invocation, flag: str) -> str:
         raise UsageError(f"{path} cannot be read: {error}.") from None
 
 
-def _refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
+def refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
+    """Print everything that is wrong with a file."""
     invocation.environment.stderr.write("fairlead: The input is not valid:\n")
     for problem in problems:
         invocation.environment.stderr.write(f"  {problem}\n")
@@ -76,9 +78,9 @@ def _schedule(invocation: Invocation) -> int:
     if cycles is not None and cycles < 1:
         raise UsageError("--cycles must be at least 1.")
     try:
-        snapshot = read_snapshot(_load(invocation, "snapshot"))
+        snapshot = read_snapshot(load_file(invocation, "snapshot"))
     except SnapshotError as error:
-        return _refuse(invocation, error.problems)
+        return refuse(invocation, error.problems)
     actions = _actions(invocation)
     if actions is not None:
         settings = msgspec.structs.replace(snapshot.settings, actions=actions)
@@ -104,8 +106,8 @@ def _actions(invocation: Invocation) -> tuple[str, ...] | None:
 
 def _fairshare(invocation: Invocation) -> int:
     try:
-        request = read_shares(_load(invocation, "queues"))
+        request = read_shares(load_file(invocation, "queues"))
     except SnapshotError as error:
-        return _refuse(invocation, error.problems)
+        return refuse(invocation, error.problems)
     _print(invocation, divide_queues(request))
     return OK

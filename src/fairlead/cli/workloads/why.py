@@ -1,28 +1,40 @@
-"""`why NAME`: why a workload is pending, which workloads use what it waits for, and what would help."""
+"""`why NAME`: why a workload is pending, who uses what it waits for, and the smallest changes that would start it."""
 
 from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import OUTPUT, PROJECT
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.nouns import load_module
 from fairlead.cli.organization.page import amount
+from fairlead.cli.scheduling.answers import show_changes
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client.json_object import Json
 
+SNAPSHOT = Flag(
+    "snapshot", "Ask about this snapshot instead of a server; - is standard input", short="f", placeholder="FILE"
+)
+#: The module that answers on a file; it imports the scheduler, so it is loaded only then.
+OFFLINE = "scheduling.offline"
 _ENDED = {"Completed", "Failed", "Deleting"}
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Explain why a workload is pending, what blocks it and what would help"
-    return (Command("", summary, show_why, (PROJECT, *OUTPUT), "NAME", 1, 1, completes="workload"),)
+    summary = "Explain why a workload is pending, what blocks it and what would start it"
+    return (Command("", summary, show_why, (PROJECT, SNAPSHOT, *OUTPUT), "NAME", 1, 1, completes="workload"),)
 
 
 def show_why(invocation: Invocation) -> int:
+    if invocation.get("snapshot"):
+        code: int = load_module(OFFLINE).why(invocation)
+        return code
     session = ServerSession(invocation)
     workload = session.workload(invocation.names[0])
     explanation = session.client.explanation(workload["id"])
+    if explanation.get("waiting"):
+        explanation["why"] = session.client.why(workload["id"])
     if not session.show({name: value for name, value in explanation.items() if name != "values"}, workload["name"]):
         _show(session, workload, explanation)
     session.close()
@@ -35,6 +47,7 @@ def _show(session: ServerSession, workload: Json, explanation: Json) -> None:
     console.data(f"{explanation['name']} is {explanation['phase']}{_since(workload)}.")
     if waiting:
         _show_waiting(session, workload, waiting)
+        show_changes(console, explanation["why"])
     elif explanation.get("message"):
         console.data(explanation["message"])
     if explanation.get("retryAt"):
@@ -68,9 +81,6 @@ def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None
         more = waiting["holderCount"] - len(waiting["holders"])
         if more > 0:
             console.data(f"… and {more} more.")
-    session.console.title("What would help")
-    for remedy in waiting["remedies"]:
-        console.data(f"- {remedy}")
 
 
 def _requested_gpus(workload: Json) -> float:

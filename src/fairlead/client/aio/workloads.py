@@ -86,6 +86,11 @@ class AsyncWorkloads(AsyncRequests):
         explanation: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
         return explanation
 
+    async def why(self, workload_id: str) -> Json:
+        """Why the workload is pending, and the smallest changes that would start it."""
+        answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why")
+        return answer
+
     async def written(self, workload_id: str, dialect: str) -> str:
         """The workload as `yaml`, as a `command` line or as the `rest` request that would create it again."""
         _, body = await self.fetch("GET", f"/api/v1/workloads/{quote(workload_id)}/as/{quote(dialect)}")

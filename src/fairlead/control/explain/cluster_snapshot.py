@@ -11,6 +11,7 @@ from fairlead.control.context import Context
 from fairlead.control.explain.gpu_numbers import number_devices
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.schedule import Scheduler
+from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling import decide
@@ -42,11 +43,11 @@ async def load_board(context: Context) -> Board:
 async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
     """The snapshot that a decision would be based on now."""
     access.check(caller, "scheduling:read")
-    return render_snapshot(context, await load_board(context))
+    return render_snapshot(context, await load_board(context), context.clock())
 
 
-def render_snapshot(context: Context, board: Board) -> Snapshot:
-    snapshot = Scheduler(context, board).snapshot(board.entries.values(), context.clock())
+def render_snapshot(context: Context, board: Board, now: Millis) -> Snapshot:
+    snapshot = Scheduler(context, board).snapshot(board.entries.values(), now)
     # Of a cluster's pods the number of devices is recorded, not which ones.
     placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
     return number_devices(snapshot, placed_elsewhere)
@@ -54,4 +55,4 @@ def render_snapshot(context: Context, board: Board) -> Snapshot:
 
 async def load_decisions(context: Context, board: Board) -> Decisions:
     """What the scheduler would decide now; nothing is carried out."""
-    return await asyncio.to_thread(decide, render_snapshot(context, board))
+    return await asyncio.to_thread(decide, render_snapshot(context, board, context.clock()))

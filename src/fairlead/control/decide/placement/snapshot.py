@@ -25,7 +25,7 @@ from fairlead.model.records.organization import (
     Project,
     Quota,
 )
-from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.phase import DesiredPhase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.model import snapshot as facts
 
@@ -233,7 +233,7 @@ def _job(
         last_start=min(starts) / 1000 if starts else None,
         tasks=tasks,
         node_pools=workload.node_pools or (DEFAULT_NODE_POOL,),
-        deleting=workload.deleted_at is not None,
+        deleting=workload.deleted_at is not None or workload.desired_phase is not DesiredPhase.RUNNING,
     )
 
 

@@ -1,0 +1,26 @@
+"""Renders the reference page of answers: the JSON schemas of what `why`, `plan`, `what-if` and `estimate` print."""
+
+import json
+
+import msgspec
+
+from fairlead.foresight.why import WhyAnswer
+
+#: Heading and type of each answer.
+ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer}
+
+
+def render_page() -> str:
+    lines = [
+        "# Answers of the scheduler",
+        "",
+        "The JSON that `fairlead why --snapshot FILE -o json` and its neighbours print, and that the server's paths of "
+        "the same names answer. Generated from the types. The page on [foresight](../foresight.md) explains the answers.",
+        "",
+        "Times are in seconds, as in a [snapshot](snapshot.md). A new member may be added in any version; members are "
+        "not renamed or removed.",
+        "",
+    ]
+    for name, answer in ANSWERS.items():
+        lines += [f"## {name}", "", "```json", json.dumps(msgspec.json.schema(answer), indent=1), "```", ""]
+    return "\n".join(lines).rstrip() + "\n"

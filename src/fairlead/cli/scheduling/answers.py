@@ -1,0 +1,64 @@
+"""Answers of `why`, `plan`, `what-if` and `estimate` as text. They come as JSON, from the server or from a file."""
+
+from collections.abc import Sequence
+
+from fairlead.cli.terminal.console import Console
+from fairlead.client.json_object import Json
+
+#: Changes that are shown without -o json.
+_SHOWN = 12
+_NAMES = 4
+
+
+def show_changes(console: Console, answer: Json) -> None:
+    """What would start a waiting workload, best first."""
+    changes: list[Json] = answer["changes"]
+    if answer["status"] == "starts":
+        console.title("What would start it")
+        console.data(f"- {answer['message']}{_price(answer['effects'])}")
+    elif answer["status"] in ("waits", "never"):
+        console.title("What would start it (each change was tried out)")
+        for change in changes[:_SHOWN]:
+            console.data(f"- {change['message']}.{_price(change['effects'])}")
+        if len(changes) > _SHOWN:
+            console.data(f"… and {len(changes) - _SHOWN} more; `-o json` has all.")
+        if not changes:
+            console.data("- Nothing that you or an administrator can change starts it.")
+    if answer["notSearched"]:
+        console.data(f"Not tried, because the cluster is large: {', '.join(answer['notSearched'])}.")
+    show_basis(console, answer)
+
+
+def show_basis(console: Console, answer: Json) -> None:
+    """The state that an answer is about, and what it takes for granted."""
+    revision = answer.get("revision")
+    if revision is not None:
+        console.data("")
+        console.data(console.paint(f"Computed on revision {revision}. {' '.join(answer['assumptions'])}", "grey"))
+
+
+def show_why(console: Console, answer: Json) -> None:
+    """A whole answer to `why` from a file."""
+    console.data(f"{answer['workload']} ({answer['project']}): {answer['message']}")
+    if answer["status"] != "notWaiting":
+        show_changes(console, answer)
+
+
+def _price(effects: Json) -> str:
+    """Who suffers; nothing if nobody does."""
+    parts = [
+        f"{verb} {shown_workloads(effects[member])}"
+        for member, verb in (("evicted", "evicts"), ("moved", "moves"), ("delayed", "delays"))
+        if effects[member].get("workloads") or effects[member].get("hidden")
+    ]
+    return f" It {'; '.join(parts)}." if parts else ""
+
+
+def shown_workloads(concerned: Json) -> str:
+    refs: Sequence[Json] = concerned.get("workloads", ())
+    names = [f"{ref['workload']} ({ref['project']})" for ref in refs[:_NAMES]]
+    if len(refs) > _NAMES:
+        names.append(f"{len(refs) - _NAMES} more")
+    if hidden := concerned.get("hidden", 0):
+        names.append(f"{hidden} of other projects")
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,83 @@
+"""Questions about the future on the server's own state: loads the snapshot, asks `foresight`, hides what it must.
+
+Called by the API. Each answer carries the revision of the state on which it was computed.
+"""
+
+from functools import partial
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.cluster.blockers import CLUSTER
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
+from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
+from fairlead.control.loop.board import Board
+from fairlead.control.questions import QuestionKey
+from fairlead.control.workloads.read import load_revision
+from fairlead.foresight.why import Asker, WhyAnswer, explain_why
+from fairlead.model.clock import Millis, iso
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
+
+_ELSEWHERE = "The cluster's own scheduler decides; this is what Fairlead's scheduler would do on its state."
+
+
+def queue_of(project_id: str) -> str:
+    return f"project-{project_id}"
+
+
+def key_in_snapshot(workload: Workload) -> str:
+    return f"{queue_of(workload.project_id)}/{workload.name}"
+
+
+def make_asker(caller: Caller, board: Board) -> Asker:
+    """What a caller may see and suspend: their own workloads."""
+    projects = access.visible_projects(caller)
+    own = (entry.workload for entry in board.entries.values() if entry.workload.created_by == caller.name)
+    return Asker(
+        visible=None if projects is None else frozenset(map(queue_of, projects)),
+        own=frozenset(map(key_in_snapshot, own)),
+    )
+
+
+async def explain_pending(context: Context, caller: Caller, workload: Workload) -> WhyAnswer:
+    """Why the workload waits, with the smallest changes that would start it."""
+    access.check(caller, "workloads:read", workload.project_id)
+    revision = await load_revision(context)
+    key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("why", workload.id))
+    known: WhyAnswer | None = context.questions.known(key)
+    if known is not None:
+        return known
+    board = await load_board(context)
+    entry = board.entries.get(workload.id)
+    now = context.clock()
+    retry_at = workload.retry_at if workload.retry_at is not None and workload.retry_at > now else None
+    at = retry_at or now
+    if entry is None or not count_missing_pods(entry, at):
+        return _not_waiting(context, workload, revision)
+    snapshot = render_snapshot(context, board, at)
+    ask = partial(explain_why, snapshot, key_in_snapshot(workload), make_asker(caller, board))
+    return await context.questions.ask(caller.name, key, lambda: _complete(ask(), workload, revision, retry_at))
+
+
+def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnswer:
+    return WhyAnswer(
+        workload=workload.name,
+        project=workload.project_name,
+        status="notWaiting",
+        message=workload.phase_message or "None of its pods waits for a place.",
+        now=context.clock() / 1000,
+        revision=revision,
+    )
+
+
+def _complete(answer: WhyAnswer, workload: Workload, revision: int, retry_at: Millis | None) -> WhyAnswer:
+    assumptions = answer.assumptions
+    if (workload.blocked_by or {}).get("source") == CLUSTER:
+        assumptions = (_ELSEWHERE, *assumptions)
+    message = answer.message
+    if retry_at is not None:
+        message = f"Its failed pod is not replaced before {iso(retry_at)}. Then: {message}"
+    completed: WhyAnswer = msgspec.structs.replace(answer, revision=revision, assumptions=assumptions, message=message)
+    return completed

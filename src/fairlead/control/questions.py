@@ -1,0 +1,47 @@
+"""Runs long questions beside the loop: one at a time per caller, each answered once per revision of the state.
+
+Only pure functions on frozen data run here, in a thread. Nothing is computed that nobody asked for.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, TypeVar
+
+Answer = TypeVar("Answer")
+#: Answers that are kept; each is a few kilobytes.
+_KEPT = 256
+
+
+class QuestionKey(NamedTuple):
+    """What was asked, by a caller with these rights, about which state."""
+
+    revision: int
+    rights: Hashable
+    question: Hashable
+
+
+class Questions:
+    def __init__(self) -> None:
+        self._turns: dict[str, asyncio.Lock] = {}
+        self._answers: OrderedDict[QuestionKey, Any] = OrderedDict()
+
+    def known(self, key: QuestionKey) -> Any | None:
+        return self._answers.get(key)
+
+    async def ask(self, caller: str, key: QuestionKey, compute: Callable[[], Answer]) -> Answer:
+        """The answer; further questions of the same caller wait for their turn."""
+        turn = self._turns.setdefault(caller, asyncio.Lock())
+        try:
+            async with turn:
+                if key in self._answers:
+                    answered: Answer = self._answers[key]
+                    return answered
+                answer = await asyncio.to_thread(compute)
+        finally:
+            if not turn.locked():
+                self._turns.pop(caller, None)
+        self._answers[key] = answer
+        while len(self._answers) > _KEPT:
+            self._answers.popitem(last=False)
+        return answer

@@ -1,0 +1,41 @@
+"""Questions to the scheduler on a snapshot file, without a server."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli.exit_codes import FAILED, OK, USAGE
+from tests.unit.cli.calling import call
+from tests.unit.cli.scheduling.test_schedule import save, snapshot
+
+
+def test_why_is_the_same_to_the_byte(tmp_path: Path) -> None:
+    path = save(tmp_path, snapshot())
+    first = call("why", "j2", "--snapshot", path, "-o", "json", home=tmp_path)
+    assert first.code == OK
+    assert first.out == call("why", "j2", "-f", "-", "--json", home=tmp_path, stdin=json.dumps(snapshot())).out
+    answer = json.loads(first.out)
+    assert (answer["status"], answer["revision"]) == ("waits", None)
+    assert {change["family"] for change in answer["changes"]} >= {"priority", "addNodes"}
+
+
+def test_why_in_words(tmp_path: Path) -> None:
+    shown = call("why", "j2", "--snapshot", save(tmp_path, snapshot()), home=tmp_path)
+    assert shown.out.startswith("j2 (team): Waiting for 1 GPU: all 2 GPUs on n1 are in use.")
+    assert "- Add 1 node like n1 (2 GPUs each).\n" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("content", "words", "code", "want"),
+    [
+        ("{", ("j2",), FAILED, "Input data was truncated"),
+        (snapshot(), ("nobody",), USAGE, "The snapshot has no workload 'nobody'."),
+        (snapshot(), (), USAGE, "why"),
+    ],
+    ids=["not JSON", "unknown workload", "no name"],
+)
+def test_bad_input_is_answered(tmp_path: Path, content: object, words: tuple[str, ...], code: int, want: str) -> None:
+    called = call("why", *words, "--snapshot", save(tmp_path, content), home=tmp_path)
+    assert (called.code, called.out) == (code, "")
+    assert want in called.err
