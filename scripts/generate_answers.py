@@ -15,7 +15,7 @@ def render_page() -> str:
         "# Answers of the scheduler",
         "",
         "The JSON that `fairlead why --snapshot FILE -o json` and its neighbours print, and that the server's paths of "
-        "the same names answer. Generated from the types. The page on [foresight](../foresight.md) explains the answers.",
+        "the same names answer. Generated from the types. [Ask the scheduler](../foresight.md) explains them.",
         "",
         "Times are in seconds, as in a [snapshot](snapshot.md). A new member may be added in any version; members are "
         "not renamed or removed.",

@@ -81,7 +81,9 @@ def check_fewest(snapshot: Snapshot, key: str, change: VerifiedChange) -> None:
         rest = change.changes[:left_out] + change.changes[left_out + 1 :]
         assert not rest or not starts(snapshot, key, rest), f"'{change.message}' has one too many"
     if change.method == "fewest" and len(change.changes) > 1:
-        others: list[Change] = [RemoveWorkload(workload=each) for each in SnapshotWorkloads(snapshot).holders() if each != key]
+        others: list[Change] = [
+            RemoveWorkload(workload=each) for each in SnapshotWorkloads(snapshot).holders() if each != key
+        ]
         if change.family == "ends" and len(others) <= _SETS:
             for single in combinations(others, 1):
                 assert not starts(snapshot, key, single), f"one is enough instead of '{change.message}'"

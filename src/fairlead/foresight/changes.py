@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from fairlead.foresight.workloads import HOLDING, UnknownName, SnapshotWorkloads, key_of
+from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, UnknownName, key_of
 from fairlead.scheduling.model.snapshot import (
     ForeignUsage,
     Job,

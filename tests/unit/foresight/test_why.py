@@ -35,7 +35,7 @@ def queue(name: str, quota: float = 4, limit: float = -1, **more: Any) -> Queue:
 def job(name: str, owner: str = "a", on: str | None = None, gpu: int = 1, **more: Any) -> Job:
     task: dict[str, Any] = {"id": f"{name}-0", "name": f"{name}-0-0", "gpu": gpu, **more.pop("task", {})}
     state: dict[str, Any] = {"status": "Running", "node": on} if on else {}
-    start = {"last_start": 0.0} if on else {}
+    start: dict[str, Any] = {"last_start": 0.0} if on else {}
     return Job(id=name, name=name, queue=f"project-{owner}", tasks=(Task(**task, **state),), **start, **more)
 
 

@@ -39,7 +39,7 @@ async def find_lasting_blocker(context: Context, workload: Workload) -> Reason |
     """Why no pod of it would start if all nodes were empty and ready; None if one would, or if it needs none."""
     board = Board({})
     board.put(msgspec.structs.replace(workload, phase=Phase.PENDING), ())
-    snapshot = render_snapshot(context, board)
+    snapshot = render_snapshot(context, board, context.clock())
     nodes = tuple(msgspec.structs.replace(node, ready=True, unschedulable=False) for node in snapshot.nodes)
     decisions = await asyncio.to_thread(decide, msgspec.structs.replace(snapshot, nodes=nodes))
     if decisions.binds or decisions.pipelined or not decisions.pending:
