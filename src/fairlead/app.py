@@ -65,6 +65,7 @@ from fairlead.engines.local.linux.procfs import is_dead_process, process_identit
 from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.scheduled_backups import BackupSchedule
 from fairlead.settings import (
     DEFAULT_PORT,
     DEFAULT_PROXY_PORT,
@@ -198,7 +199,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     gate = UrlGate(accounts, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
-    samples = partial(_loop_samples, machine)
+    backups = BackupSchedule(settings, lambda: machine is not None and machine.reconciler is not None)
+    samples = partial(_samples, machine, backups)
     application = make_application(context, accounts, limits, samples, gate, more)
     server = HttpServer(_http(settings, application), context)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
@@ -217,10 +219,12 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
                 await relay.start(proxied)
         _calm_collector()
         _announce(settings, url)
+        backups.start()
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         (settings.data_dir / "server.json").unlink(missing_ok=True)
+        await backups.stop()
         await relay.stop()
         await proxy.stop()
         if machine:
@@ -310,10 +314,10 @@ async def _find_urls(context: Context, machine: Host | None) -> str:
     return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
 
 
-def _loop_samples(machine: Host | None) -> list[Sample]:
-    """Metrics of the loop, if it runs here."""
+def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample]:
+    """Metrics of the loop, if it runs here, and of backups."""
     loop = machine.reconciler if machine else None
-    return loop_samples(loop.board, loop.figures) if loop else []
+    return [*(loop_samples(loop.board, loop.figures) if loop else ()), *backups.samples()]
 
 
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:

@@ -24,6 +24,7 @@ LOCAL = "local"
 ENGINES = {"kubernetes": "fairlead.engines.kubernetes.configuration"}
 #: The file in which a data folder remembers how its server is started. The command line reads it too.
 RECORD = "settings.json"
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 #: The database of a data folder, unless `--database` says otherwise.
 DATABASE = "fairlead.db"
 
@@ -66,6 +67,10 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ingress_class: str = ""
     ingress_server: str = ""
     ingress_tls: bool = False
+    #: Seconds between scheduled backups (0: none), how many are kept, and where (empty: in the data folder).
+    backup_every: int = 0
+    backup_keep: int = 14
+    backup_dir: str = ""
     log_to_stderr: bool = True
     #: Whether the settings are only checked.
     check: bool = False
@@ -180,6 +185,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_class=given.ingress_class,
         ingress_server=given.ingress_server,
         ingress_tls=given.ingress_tls,
+        backup_every=given.backup_every,
+        backup_keep=given.keep,
+        backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
         control=ControlSettings(
@@ -262,8 +270,29 @@ def _parser() -> argparse.ArgumentParser:
         default="adopt",
         help="running pods that the database does not know, as after a restore: adopt them (default) or stop them",
     )
+    _add_backup_flags(add)
     _add_cluster_flags(add)
     return parser
+
+
+def _add_backup_flags(add: Callable[..., argparse.Action]) -> None:
+    add("--backup-every", type=_duration, default=0, metavar="TIME", help="back up regularly, such as every 6h or 1d")
+    add("--keep", type=_positive, default=14, metavar="N", help="how many of these backups are kept; default 14")
+    add("--backup-dir", metavar="FOLDER", help="where they are kept; default backups in the data folder")
+
+
+def _duration(text: str) -> int:
+    """Seconds of a time such as 90s, 30m, 6h or 1d."""
+    number, unit = text[:-1], text[-1:]
+    if not (number.isascii() and number.isdigit() and int(number) and unit in _UNITS):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 1d")
+    return int(number) * _UNITS[unit]
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
+    return int(text)
 
 
 def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:

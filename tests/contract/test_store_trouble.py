@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from fairlead.model.errors import Refused, Unavailable
-from fairlead.store.backup import backup, restore
+from fairlead.store.backup import backup, restore, verify
 from fairlead.store.base import Change, Comparison, Delete, Query, Store, Where
 from fairlead.store.collections import EVENTS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, AddColumns, Migration, Table
@@ -318,6 +318,42 @@ async def test_a_damaged_backup_changes_nothing(database: Database, tmp_path: Pa
         restore(database.address, tmp_path / "missing")
     async with opened(database) as store:
         assert await store.count(Query(collection=WORKLOADS)) == 50
+
+
+@scenario
+async def test_a_backup_is_verified_without_a_change_of_the_database(database: Database, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    async with opened(database) as store:
+        await store.commit(put(*(named(f"w{n}") for n in range(5)), events=(event("w0"),)))
+        backup(database.address, copy)
+        await store.commit(put(named("later")))
+        # Beside a running server, too.
+        assert await asyncio.to_thread(verify, database.address, copy) == 6
+        assert await store.count(Query(collection=WORKLOADS)) == 6
+    assert [name for name in os.listdir(tmp_path) if name.startswith(("copy", "tmp"))] == ["copy"]
+
+
+@scenario
+async def test_a_backup_with_an_unreadable_record_is_found_out(database: Database, tmp_path: Path) -> None:
+    async with opened(database) as store:
+        await store.commit(put(named("a")))
+    literal = "X'00'" if isinstance(database, SqliteDatabase) else "'\\x00'::bytea"
+    database.execute(f"UPDATE workloads SET data = {literal}")
+    backup(database.address, tmp_path / "copy")
+    with pytest.raises(Refused, match="Record id-a of workloads in the backup cannot be read"):
+        verify(database.address, tmp_path / "copy")
+
+
+@scenario
+async def test_a_backup_replaces_a_damaged_database(tmp_path: Path) -> None:
+    database = SqliteDatabase(tmp_path)
+    async with opened(database) as store:
+        await store.commit(put(named("a")))
+    backup(database.address, tmp_path / "copy")
+    await asyncio.to_thread(Path(database.address).write_bytes, b"not a database " * 1000)
+    restore(database.address, tmp_path / "copy")
+    async with opened(database) as store:
+        assert await store.count(Query(collection=WORKLOADS)) == 1
 
 
 def test_a_backup_of_nothing_is_refused(tmp_path: Path) -> None:

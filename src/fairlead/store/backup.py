@@ -6,7 +6,9 @@ can be read without other programs and restored into any PostgreSQL that Fairlea
 """
 
 import sqlite3
+import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,7 +18,9 @@ from psycopg import Connection
 from psycopg.rows import TupleRow
 
 from fairlead.model.errors import Refused, Unavailable
-from fairlead.store.migrations import MIGRATIONS, load_version, tables, upgrade
+from fairlead.store.changes import read_record
+from fairlead.store.collections import COLLECTIONS
+from fairlead.store.migrations import MIGRATIONS, MigrationConnection, load_version, tables, upgrade
 from fairlead.store.postgres import SCHEMA, connect_alone
 from fairlead.store.sql import POSTGRES, SQLITE
 from fairlead.store.sqlite import connect, copy, whole_file
@@ -67,22 +71,66 @@ def restore(database: str, source: Path) -> None:
         raise Unavailable(f"The restore failed: {error}.") from error
 
 
+def verify(database: str, source: Path) -> int:
+    """Restore the backup beside the database, which stays unchanged, and read every record. Returns how many there are.
+
+    A backup of PostgreSQL is restored into a schema that is never committed; of SQLite into a file that is deleted.
+    """
+    try:
+        if _is_postgres(database):
+            return _verify_postgres(database, source)
+        with tempfile.TemporaryDirectory(dir=source.parent) as scratch:
+            path = Path(scratch, "restored.db")
+            _restore_sqlite(path, source)
+            with closing(connect(path)) as connection:
+                return _read_records(connection, load_version(connection, SQLITE))
+    except (sqlite3.Error, psycopg.Error, OSError) as error:
+        raise Unavailable(f"The backup cannot be restored: {error}.") from error
+
+
+def _read_records(connection: MigrationConnection, layout: int) -> int:
+    """Decode all records of a restored database; raises Refused for one that cannot be read."""
+    number = 0
+    present = tables([migration for migration in MIGRATIONS if migration.number <= layout])
+    for collection in COLLECTIONS:
+        if collection.name in present:
+            for key, data in connection.execute(f"SELECT {collection.key}, data FROM {collection.name}"):
+                try:
+                    read_record(collection, key, bytes(data))
+                except msgspec.MsgspecError as error:
+                    raise Refused(
+                        f"Record {key} of {collection.name} in the backup cannot be read: {error}."
+                    ) from error
+                number += 1
+    return number
+
+
 def _is_postgres(database: str) -> bool:
     return database.startswith(("postgres://", "postgresql://"))
 
 
 def _restore_sqlite(path: Path, source: Path) -> None:
     _check_sqlite(source)
-    if path.exists():
-        current = connect(path, timeout=0)
-        try:
-            # SQLite leaves WAL mode only if no other connection is open; afterwards the database is a single file.
-            current.execute("PRAGMA journal_mode = DELETE")
-        except sqlite3.OperationalError as error:
-            raise Refused(f"A server is using {path}; stop it first.") from error
-        finally:
-            current.close()
+    if path.exists() and not _leave_log(path):
+        path.unlink()
+    if not path.exists():
+        for leftover in ("-wal", "-shm"):
+            # They belong to a previous database and would corrupt the restored one.
+            path.with_name(path.name + leftover).unlink(missing_ok=True)
     copy(source, path)
+
+
+def _leave_log(path: Path) -> bool:
+    """Make the database a single file; False if it is damaged, which may be why somebody restores a backup."""
+    try:
+        with closing(connect(path, timeout=0)) as current:
+            # SQLite leaves WAL mode only if no other connection is open.
+            current.execute("PRAGMA journal_mode = DELETE")
+            return True
+    except sqlite3.OperationalError as error:
+        raise Refused(f"A server is using {path}; stop it first.") from error
+    except sqlite3.DatabaseError:
+        return False
 
 
 def _check_sqlite(source: Path) -> None:
@@ -131,27 +179,46 @@ def _backup_postgres(url: str, target: Path) -> None:
 def _restore_postgres(url: str, source: Path) -> None:
     """Runs in one transaction: if the backup turns out to be damaged, the database stays unchanged."""
     with open(source, "rb") as file, connect_alone(url) as connection, connection.transaction():
-        try:
-            header = msgspec.json.decode(file.readline(), type=_Header)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise Refused(f"{source} is not a Fairlead backup, or it is damaged.") from error
-        if header.format != _Header(layout=0).format:
-            raise Refused(f"{source} is not a Fairlead backup, or it is damaged.")
-        _check_layout(header.layout)
+        layout = _read_layout(file, source)
         _check_unused(connection)
         connection.execute(f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE")
         connection.execute(f"CREATE SCHEMA {SCHEMA}")
-        migrations = [migration for migration in MIGRATIONS if migration.number <= header.layout]
-        upgrade(connection, POSTGRES, migrations, lambda version: "")
-        restored = set()
-        while line := file.readline():
-            table = msgspec.json.decode(line, type=_TableHeader)
-            restored.add(table.table)
-            if table.table not in tables(migrations):
-                raise Refused(f"{source} contains an unknown table {table.table}: it is damaged.")
-            _restore_table(connection, table, file)
-        if restored != set(tables(migrations)):
-            raise Refused(f"{source} is incomplete: it is damaged.")
+        _fill_postgres(connection, layout, file, source)
+
+
+def _verify_postgres(url: str, source: Path) -> int:
+    with open(source, "rb") as file, connect_alone(url) as connection, connection.transaction(force_rollback=True):
+        layout = _read_layout(file, source)
+        connection.execute(f"CREATE SCHEMA {SCHEMA}_verified")
+        connection.execute(f"SET LOCAL search_path TO {SCHEMA}_verified")
+        _fill_postgres(connection, layout, file, source)
+        return _read_records(connection, layout)
+
+
+def _read_layout(file: BinaryIO, source: Path) -> int:
+    try:
+        header = msgspec.json.decode(file.readline(), type=_Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise Refused(f"{source} is not a Fairlead backup, or it is damaged.") from error
+    if header.format != _Header(layout=0).format:
+        raise Refused(f"{source} is not a Fairlead backup, or it is damaged.")
+    _check_layout(header.layout)
+    return header.layout
+
+
+def _fill_postgres(connection: Connection[TupleRow], layout: int, file: BinaryIO, source: Path) -> None:
+    """Create the tables in the current schema and fill them."""
+    migrations = [migration for migration in MIGRATIONS if migration.number <= layout]
+    upgrade(connection, POSTGRES, migrations, lambda version: "")
+    restored = set()
+    while line := file.readline():
+        table = msgspec.json.decode(line, type=_TableHeader)
+        restored.add(table.table)
+        if table.table not in tables(migrations):
+            raise Refused(f"{source} contains an unknown table {table.table}: it is damaged.")
+        _restore_table(connection, table, file)
+    if restored != set(tables(migrations)):
+        raise Refused(f"{source} is incomplete: it is damaged.")
 
 
 def _restore_table(connection: Connection[TupleRow], header: _TableHeader, file: BinaryIO) -> None:

@@ -1,14 +1,21 @@
-"""What `doctor` finds out about the server of the data folder: whether it answers, its version, its ports."""
+"""What `doctor` finds out about the server of the data folder: whether it answers, its version, ports, backups."""
 
 import socket
+import time
+from pathlib import Path
 
 from fairlead import __version__
 from fairlead.cli.command import Invocation
+from fairlead.cli.flags import read_duration
 from fairlead.cli.session.background import is_healthy
 from fairlead.cli.session.settings import data_folder, next_command
-from fairlead.client.access.local import LocalServer, load_flags, load_local
+from fairlead.cli.terminal.times import span
+from fairlead.client.access.local import LocalServer, load_flags, load_local, read_flag
 from fairlead.model.finding import Finding
+from fairlead.store.last_backup import load_last_backup
 
+#: Seconds after which a backup that was made by hand is old.
+_OLD_BACKUP = 7 * 86_400.0
 #: As in `fairlead.settings`: the flag of each listener, and its port without it.
 _PORTS = (("--port", 7420), ("--proxy-port", 7421))
 
@@ -20,8 +27,8 @@ def check_server(invocation: Invocation) -> list[Finding]:
     if server is None:
         start = next_command(invocation, "server start")
         found = [Finding("Server", "note", "does not run", f"Start it: {start}"), Finding("Version", "ok", __version__)]
-        return [*found, _check_ports(load_flags(folder))]
-    return [_check_answer(server), judge_version(server.version, __version__, restart)]
+        return [*found, _check_ports(load_flags(folder)), _check_backup(folder)]
+    return [_check_answer(server), judge_version(server.version, __version__, restart), _check_backup(folder)]
 
 
 def judge_version(server: str, command: str, restart: str) -> Finding:
@@ -29,6 +36,27 @@ def judge_version(server: str, command: str, restart: str) -> Finding:
         return Finding("Version", "ok", f"{command}, of the server and of this command")
     advice = f"Restart the server; workloads keep running: {restart}"
     return Finding("Version", "note", f"the server is {server}, but this command is {command}", advice)
+
+
+def judge_backup(age: float | None, every: float) -> Finding:
+    """From the age of the newest backup (None: there is none) and the time between scheduled ones (0: none)."""
+    what = "Backup"
+    found = "there is none" if age is None else f"the newest one is {span(age)} old, and was restored for a test"
+    if every:
+        if age is not None and age < 2 * every:
+            return Finding(what, "ok", f"{found}; scheduled every {span(every)}")
+        advice = "Check that the server runs, and read its log about scheduled backups"
+        return Finding(what, "missing", f"{found}, but one is due every {span(every)}", advice)
+    if age is not None and age < _OLD_BACKUP:
+        return Finding(what, "ok", found)
+    advice = "Back up now (fairlead backup FILE), or regularly: fairlead server restart -- --backup-every 6h --keep 14"
+    return Finding(what, "note", found, advice)
+
+
+def _check_backup(folder: str) -> Finding:
+    last = load_last_backup(Path(folder))
+    every = read_duration(read_flag(load_flags(folder), "--backup-every") or "0")
+    return judge_backup(time.time() - last.time if last else None, every)
 
 
 def _check_answer(server: LocalServer) -> Finding:
@@ -42,9 +70,10 @@ def _check_ports(flags: list[str]) -> Finding:
     """Whether the ports that the server would have are free."""
     taken = []
     for name, default in _PORTS:
-        given = _read_port(flags, name)
-        if not _is_free(default if given is None else given):
-            taken.append((name, default if given is None else given, given is not None))
+        given = read_flag(flags, name) or ""
+        port = int(given) if given.isdigit() else default
+        if not _is_free(port):
+            taken.append((name, port, bool(given)))
     if not taken:
         return Finding("Ports", "ok", "the ports of the server are free")
     name, port, is_fixed = taken[0]
@@ -52,13 +81,6 @@ def _check_ports(flags: list[str]) -> Finding:
     if is_fixed:
         return Finding("Ports", "missing", f"port {port} ({name}) is in use", advice)
     return Finding("Ports", "note", f"port {port} is in use, so another free one would be used", advice)
-
-
-def _read_port(flags: list[str], name: str) -> int | None:
-    """From flags as they were given to `serve`: `--port N` or `--port=N`."""
-    words = [word for flag in flags for word in flag.split("=", 1)]
-    given = words[words.index(name) + 1 :] if name in words else []
-    return int(given[0]) if given and given[0].isdigit() else None
 
 
 def _is_free(port: int) -> bool:

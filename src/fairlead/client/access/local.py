@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from fairlead.client.access.tokens import Credentials, application
@@ -70,6 +71,16 @@ def load_flags(folder: str) -> list[str]:
     """The flags that the server of this data folder was started with last."""
     flags = _load(os.path.join(folder, RECORD)).get("flags")
     return [str(flag) for flag in flags] if isinstance(flags, list) else []
+
+
+def read_flag(flags: Sequence[str], name: str) -> str | None:
+    """The value of a flag of `serve` among those that it was started with: `--name value` or `--name=value`."""
+    for at, flag in enumerate(flags):
+        if flag == name:
+            return flags[at + 1] if at + 1 < len(flags) else None
+        if flag.startswith(f"{name}="):
+            return flag[len(name) + 1 :]
+    return None
 
 
 def is_personal_folder(folder: str) -> bool:

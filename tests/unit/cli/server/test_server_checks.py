@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.cli.command import CommandEnvironment, Invocation
 from fairlead.cli.flags import Parsed
-from fairlead.cli.server.server_checks import check_server, judge_version
+from fairlead.cli.server.server_checks import check_server, judge_backup, judge_version
 from fairlead.model.finding import Finding
 
 
@@ -42,3 +42,24 @@ def test_a_server_of_another_version_is_to_be_restarted() -> None:
     assert found.state == "note"
     assert "the server is 0.1.0, but this command is 0.2.0" in found.found
     assert "fairlead server restart" in found.advice
+
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("age", "every", "want_state", "want_text"),
+    [
+        pytest.param(None, 0.0, "note", "there is none", id="never"),
+        pytest.param(2 * HOUR, 0.0, "ok", "2h0m old", id="by hand"),
+        pytest.param(200 * HOUR, 0.0, "note", "8d8h old", id="by hand, long ago"),
+        pytest.param(2 * HOUR, 6 * HOUR, "ok", "scheduled every 6h", id="scheduled"),
+        pytest.param(13 * HOUR, 6 * HOUR, "missing", "one is due every 6h", id="scheduled, late"),
+        pytest.param(None, 6 * HOUR, "missing", "there is none, but one is due", id="scheduled, none"),
+    ],
+)
+def test_backups_are_judged_by_their_age(age: float | None, every: float, want_state: str, want_text: str) -> None:
+    found = judge_backup(age, every)
+    assert found.state == want_state
+    assert want_text in found.found
+    assert bool(found.advice) is (want_state != "ok")
