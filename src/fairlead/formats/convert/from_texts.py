@@ -4,9 +4,11 @@ Called by `convert`.
 """
 
 from fairlead.formats.convert.from_rest import read_request
+from fairlead.formats.foreign.dstack import read_dstack
 from fairlead.formats.foreign.kubernetes_job import read_job
+from fairlead.formats.foreign.skypilot import read_skypilot
 from fairlead.formats.foreign.slurm import read_sbatch
-from fairlead.formats.foreign.tasks import ForeignTask, read_dstack, read_skypilot
+from fairlead.formats.foreign.tasks import ForeignTask
 from fairlead.formats.intermediate import (
     DSTACK,
     JOB,
@@ -54,11 +56,13 @@ def _read_foreign(plain: Plain, dialect: str, file: str) -> ForeignTask:
 
 def _from_task(kind: Kind, task: ForeignTask) -> IntermediateWorkload:
     return IntermediateWorkload(
-        kind=kind, name=_label(task.name), project=task.project, spec=task.spec, losses=list(task.losses)
+        kind=task.kind or kind, name=_label(task.name), project=task.project, spec=task.spec, losses=list(task.losses)
     )
 
 
 def _label(name: str) -> str:
     """A foreign name as a valid name of a workload."""
     label = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name.lower()).strip("-")
-    return (label if label[:1].isalpha() else f"w-{label}".rstrip("-"))[:63] or "workload"
+    if not label:
+        return "workload"
+    return (label if label[:1].isalpha() else f"w-{label}")[:63].rstrip("-")

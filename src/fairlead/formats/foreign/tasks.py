@@ -1,7 +1,4 @@
-"""Reads dstack and SkyPilot tasks as specs of trainings.
-
-Called by `convert`. The common part is converted, everything else is listed as a loss.
-"""
+"""What the readers of other systems' files share: the result, environment variables, sizes, GPUs, several nodes."""
 
 import re
 import shlex
@@ -12,8 +9,11 @@ from msgspec import UNSET
 
 from fairlead.formats.losses import Loss, Source
 from fairlead.formats.plain import Plain
+from fairlead.kinds.distributed import DISTRIBUTED
+from fairlead.kinds.kind import Kind
 
 _NOT_HERE = "has no equivalent"
+_CALLERS = "is a variable of the caller; add it as a value or as a secret"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)")
 
@@ -26,6 +26,8 @@ class ForeignTask(msgspec.Struct, frozen=True, kw_only=True):
     #: With paths of the foreign description.
     losses: list[Loss]
     project: str = ""
+    #: None for the kind that was asked for.
+    kind: Kind | None = None
 
 
 def unconverted(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
@@ -45,9 +47,23 @@ def shell(commands: str) -> dict[str, str]:
 def variables(given: Any) -> list[Plain]:
     """Environment variables from a mapping, or from a list of NAME=VALUE."""
     if isinstance(given, dict):
-        return [{"name": name, "value": _text(value)} for name, value in given.items() if value is not None]
+        return [{"name": name, "value": text_of(value)} for name, value in given.items() if value is not None]
     pairs = (str(item).partition("=") for item in given or ())
     return [{"name": name, "value": value} for name, equals, value in pairs if equals]
+
+
+def take_variables(spec: Plain, source: Source, path: str) -> None:
+    """Environment variables of a mapping or of a list; those without a value are the caller's own, and lost."""
+    given = take_all(source, path)
+    found = variables(given)
+    if found:
+        spec["environmentVariables"] = found
+    pairs = (
+        given.items() if isinstance(given, dict) else [(str(item), "=" in str(item) or None) for item in given or ()]
+    )
+    for name, value in pairs:
+        if value is None:
+            source.losses.append(Loss(path=f"{path}.{name}", reason=_CALLERS, value=name))
 
 
 def size(text: Any, unit: str = "") -> str:
@@ -69,11 +85,11 @@ def count(text: Any) -> float | int | None:
     return int(number) if number.is_integer() else number
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _taken(source: Source, path: str) -> Any:
+def take_all(source: Source, path: str) -> Any:
     """A member with everything below it; None if it does not exist."""
     value: Any = source.plain
     for step in path.split("."):
@@ -95,7 +111,7 @@ def _accelerator(text: Any) -> tuple[int, str]:
     return int(numbers[0]) if numbers else 1, names[0] if names else ""
 
 
-def _ask_for_gpus(spec: Plain, source: Source, path: str, given: Any) -> None:
+def ask_for_gpus(spec: Plain, source: Source, path: str, given: Any) -> None:
     number, name = _accelerator(given)
     spec.setdefault("compute", {})["gpuDevicesRequest"] = number
     if name or (not isinstance(given, dict) and not str(given).isdecimal()):
@@ -103,8 +119,8 @@ def _ask_for_gpus(spec: Plain, source: Source, path: str, given: Any) -> None:
         source.losses.append(Loss(path=path, reason=reason, value=name or given))
 
 
-def _ask_for_compute(spec: Plain, source: Source, names: tuple[str, str]) -> None:
-    cpus, memory = (_taken(source, f"resources.{name}") for name in names)
+def ask_for_compute(spec: Plain, source: Source, names: tuple[str, str]) -> None:
+    cpus, memory = (take_all(source, f"resources.{name}") for name in names)
     compute: Plain = {}
     if cpus is not None and count(cpus) is not None:
         compute["cpuCoreRequest"] = count(cpus)
@@ -114,77 +130,49 @@ def _ask_for_compute(spec: Plain, source: Source, names: tuple[str, str]) -> Non
         spec.setdefault("compute", {}).update(compute)
 
 
-def read_dstack(task: Plain) -> ForeignTask:
-    """A dstack task."""
-    source = Source(task)
-    spec: Plain = {}
-    _taken(source, "type")
-    image = source.take("image")
-    if image is not UNSET:
-        spec["image"] = str(image)
-    commands = _taken(source, "commands")
-    if commands:
-        spec.update(shell("\n".join(str(line) for line in commands)))
-    folder = source.take("working_dir")
-    if folder is not UNSET:
-        spec["workingDir"] = str(folder)
-    env = variables(_taken(source, "env"))
-    if env:
-        spec["environmentVariables"] = env
-    _ask_for_compute(spec, source, ("cpu", "memory"))
-    gpu = _taken(source, "resources.gpu")
-    if isinstance(gpu, dict):
-        given = gpu.get("count", 1)
-        _ask_for_gpus(spec, source, "resources.gpu.name", {str(gpu.get("name", "")): given})
-        source.losses += [
-            Loss(path=f"resources.gpu.{name}", reason="is chosen by node pools", value=value)
-            for name, value in gpu.items()
-            if name not in ("count", "name")
-        ]
-    elif gpu is not None:
-        _ask_for_gpus(spec, source, "resources.gpu", gpu)
-    if _taken(source, "resources.shm_size") is not None:
-        spec.setdefault("compute", {})["largeShmRequest"] = True
-    _read_ports(spec, source)
-    return ForeignTask(name=_named(source), spec=spec, losses=unconverted(source))
-
-
-def _read_ports(spec: Plain, source: Source) -> None:
-    ports = []
-    given = _taken(source, "ports")
-    for number, port in enumerate(given if isinstance(given, list) else ()):
-        inside = str(port).rpartition(":")[2]
-        if inside.isascii() and inside.isdecimal() and len(inside) < 6:
-            ports.append({"container": int(inside), "serviceType": "ClusterIP"})
-        else:
-            source.losses.append(Loss(path=f"ports[{number}]", reason="is not a port", value=port))
-    if ports:
-        spec["ports"] = ports
-
-
-def _named(source: Source) -> str:
+def take_name(source: Source) -> str:
     name = source.take("name")
     return "" if name is UNSET else str(name)
 
 
-def read_skypilot(task: Plain) -> ForeignTask:
-    """A SkyPilot task: setup and run become one script."""
-    source = Source(task)
-    spec: Plain = {}
-    setup, run = source.take("setup"), source.take("run")
-    script = "\n".join(str(part).strip() for part in (setup, run) if part is not UNSET)
-    if script:
-        spec.update(shell(script))
-    image = source.peek("resources.image_id")
-    if image is not UNSET and str(image).startswith("docker:"):
-        spec["image"] = str(source.take("resources.image_id")).removeprefix("docker:")
-    gpus = _taken(source, "resources.accelerators")
-    if gpus is not None:
-        _ask_for_gpus(spec, source, "resources.accelerators", gpus)
-    _ask_for_compute(spec, source, ("cpus", "memory"))
-    env = variables(_taken(source, "envs"))
-    if env:
-        spec["environmentVariables"] = env
-    if source.peek("num_nodes") == 1:
-        source.take("num_nodes")
-    return ForeignTask(name=_named(source), spec=spec, losses=unconverted(source))
+def take_ports(spec: Plain, source: Source, path: str) -> None:
+    """Ports that a pod listens on, from a number, from `HOST:CONTAINER`, or from a list of those."""
+    given = take_all(source, path)
+    ports = []
+    for number, port in enumerate(given if isinstance(given, list) else [] if given is None else [given]):
+        inside = port_in(port)
+        if inside is not None:
+            ports.append({"container": inside, "serviceType": "ClusterIP"})
+        else:
+            source.losses.append(Loss(path=f"{path}[{number}]", reason="is not a port", value=port))
+    if ports:
+        spec["ports"] = ports
+
+
+def port_in(given: Any) -> int | None:
+    inside = str(given).rpartition(":")[2]
+    return int(inside) if inside.isascii() and inside.isdecimal() and len(inside) < 6 else None
+
+
+def span_of(given: Any) -> tuple[int, int] | None:
+    """The bounds in `2`, `1..4` or `{min: 1, max: 4}`."""
+    if isinstance(given, dict):
+        first, last = given.get("min", 0), given.get("max", given.get("min", 1))
+    else:
+        first, _, last = str(given).partition("..")
+    if not str(first).isdecimal() or not str(last or first).isdecimal():
+        return None
+    return int(first), int(last or first)
+
+
+def run_on_nodes(spec: Plain, nodes: int) -> Kind:
+    """Make the spec that of one pod on each node, which find each other by the variables of PyTorch."""
+    spec["distributedFramework"] = "PyTorch"
+    spec["numWorkers"] = nodes - 1
+    return DISTRIBUTED
+
+
+def with_variables(script: str, values: dict[str, str]) -> str:
+    """The script, with the variables of another system that it mentions set before it."""
+    lines = [f"export {name}={value}" for name, value in values.items() if re.search(rf"\b{re.escape(name)}\b", script)]
+    return "\n".join([*lines, script])
