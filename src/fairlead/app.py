@@ -202,7 +202,9 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     backups = BackupSchedule(settings, lambda: machine is not None and machine.reconciler is not None)
     samples = partial(_samples, machine, backups)
     application = make_application(context, accounts, limits, samples, gate, more)
-    server = HttpServer(_http(settings, application), context)
+    # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
+    withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
+    server = HttpServer(_http(settings, application), context, withdraw)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
     server.handle_signals()
@@ -223,7 +225,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
-        (settings.data_dir / "server.json").unlink(missing_ok=True)
+        withdraw()
         await backups.stop()
         await relay.stop()
         await proxy.stop()

@@ -146,9 +146,9 @@ def told(server: Server, name: str, framework: str, workers: int = 2, **more: An
     spec = program(TELL, distributedFramework=framework, numWorkers=workers, **more)
     workload_id = train(server, name, spec, **beside)
     server.until_phase(workload_id, "Completed")
-    return {
-        pod.removeprefix(f"{name}-"): json.loads(text) for pod, text in outputs(server, workload_id).items() if text
-    }
+    # The workload ends with its master; workers may still be about to print.
+    until(lambda: all(outputs(server, workload_id).values()), "the output of every pod")
+    return {pod.removeprefix(f"{name}-"): json.loads(text) for pod, text in outputs(server, workload_id).items()}
 
 
 def chosen(found: dict[str, dict[str, str]], *names: str) -> dict[str, tuple[str, ...]]:

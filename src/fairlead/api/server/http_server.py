@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Coroutine, Iterator
+import socket
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
 
 import uvicorn
@@ -14,9 +15,11 @@ from fairlead.control.context import Context
 class HttpServer(uvicorn.Server):
     """On a signal it refuses new requests and ends streams at once; `app` cleans up afterwards."""
 
-    def __init__(self, config: uvicorn.Config, context: Context) -> None:
+    def __init__(self, config: uvicorn.Config, context: Context, before_closing: Callable[[], None]) -> None:
         super().__init__(config)
         self._context = context
+        #: Called before the listener is closed.
+        self._before_closing = before_closing
         #: The exit code that `serve` returns.
         self.exit_code = 0
         self._starting: asyncio.Task[None] | None = None
@@ -37,6 +40,10 @@ class HttpServer(uvicorn.Server):
                 raise
         finally:
             self._starting = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._before_closing()
+        await super().shutdown(sockets)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
