@@ -8,9 +8,11 @@ from typing import cast
 
 import msgspec
 
-from fairlead.admission.policy import NO_POLICY, Policy, apply_policy
+from fairlead.admission.policies.apply import apply_policy
+from fairlead.admission.policies.merge import NO_POLICY, Policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
 from fairlead.model.clock import Millis
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
@@ -39,12 +41,14 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     framework: str
     #: The total run time that the project allows; None for no limit.
     time_limit: Millis | None = None
+    #: The spec with the defaults of the policy.
+    spec: Spec = Spec()
     conditions: tuple[Condition, ...] = ()
 
     def record(self, workload: Workload) -> Workload:
         """The workload with these members, except conditions."""
         members = msgspec.structs.asdict(self)
-        del members["conditions"]
+        del members["conditions"], members["spec"]
         if self.time_limit is None:
             del members["time_limit"]
         return msgspec.structs.replace(workload, **members)
@@ -73,6 +77,7 @@ def admit(
         category=value_or(placement.category, kind.category),
         node_pools=tuple(value_or(placement.node_pools, ())),
         framework=kind.framework(spec),
+        spec=spec,
     )
 
 
@@ -100,5 +105,6 @@ def effective_spec(kind: Kind, spec: Spec, policy: Policy = NO_POLICY) -> tuple[
     """The spec with the defaults of the policy, and its violations of the policy's rules."""
     if policy is NO_POLICY:
         return spec, []
-    plain, issues = apply_policy(kind.spec, msgspec.to_builtins(spec), policy)
-    return build(kind.spec, plain), issues
+    sent: dict[str, object] = msgspec.json.decode(msgspec.json.encode(spec))
+    plain, issues = apply_policy(POLICY_TYPE_OF_KIND[kind.key], sent, policy)
+    return spec if plain == sent else build(kind.spec, plain), issues

@@ -37,6 +37,7 @@ from fairlead.api.people.access_rules import RULE_OPERATIONS
 from fairlead.api.people.accounts import PEOPLE_OPERATIONS
 from fairlead.api.people.auth import authenticate, token_operations
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
+from fairlead.api.policies.policies import POLICY_OPERATIONS
 from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.ingress_auth import access_operations
 from fairlead.api.server.health import health_operations
@@ -112,6 +113,7 @@ def make_application(
         *HISTORY_OPERATIONS,
         *VOLUME_OPERATIONS,
         *TEMPLATE_OPERATIONS,
+        *POLICY_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
         *BATCH_OPERATIONS,

@@ -42,6 +42,7 @@ _RESEARCHER: dict[str, frozenset[str]] = {
             "workload-categories",
             "workload-priorities",
             "roles",
+            "policies",
         ),
         _READ,
     ),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from fairlead.admission.policies.merge import Policy
 from fairlead.control.decide.placement.equivalence import SchedulingKey
 from fairlead.control.directory import Directory
 from fairlead.control.questions import Questions
@@ -64,6 +65,8 @@ class Context:
     pending_equivalents: dict[SchedulingKey, tuple[Workload, Pending]] = field(default_factory=dict)
     #: Called by the loop for each workload that it records without an event, of which the store notifies nobody.
     notify_without_event: Callable[[str], None] = lambda workload_id: None
+    #: The merged policies by project and type, each with the revision of the directory that it was made from.
+    effective_policies: dict[tuple[str, str], tuple[int, Policy]] = field(default_factory=dict)
     #: The URLs of workloads; filled by the loop.
     url_registry: UrlRegistry = field(default_factory=UrlRegistry)
     #: Usage over time; None on a server without the loop.

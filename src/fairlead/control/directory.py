@@ -1,4 +1,4 @@
-"""A cache of projects, departments, node pools, nodes, the cluster and accounts, which every request looks up.
+"""A cache of projects, departments, node pools, nodes, the cluster, accounts and policies, which requests look up.
 
 Filled at the start and refreshed when the store reports a change. Reads never touch the database.
 """
@@ -10,10 +10,20 @@ from typing import Any
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.base import Collection, Query, Store, VersionedRecord
-from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, PROJECTS, USERS
+from fairlead.store.collections import (
+    ACCESS_RULES,
+    CLUSTERS,
+    DEPARTMENTS,
+    NODE_POOLS,
+    NODES,
+    POLICIES,
+    PROJECTS,
+    USERS,
+)
 
-_COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES)
+_COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES, POLICIES)
 
 
 class Directory:
@@ -80,6 +90,10 @@ class Directory:
     @property
     def access_rules(self) -> dict[str, AccessRule]:
         return self._records[ACCESS_RULES.name]
+
+    @property
+    def policies(self) -> dict[str, PolicyRecord]:
+        return self._records[POLICIES.name]
 
 
 class Refresher:

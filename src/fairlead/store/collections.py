@@ -12,6 +12,7 @@ from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, N
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.policies import PolicyRecord
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.templates import Template
 from fairlead.model.records.workload import Pod, Workload
@@ -246,6 +247,14 @@ ACCESS_RULES: Collection[AccessRule] = Collection(
     columns=(_text("subject_id"), _text("subject_type"), _integer("created_at")),
 )
 
+POLICIES: Collection[PolicyRecord] = Collection(
+    name="policies",
+    record=PolicyRecord,
+    columns=(*_KEPT, _text("type")),
+    # A scope has one policy of each type.
+    unique=(("type", "place"),),
+)
+
 COLLECTIONS: tuple[Collection[object], ...] = (
     WORKLOADS,
     PODS,
@@ -266,4 +275,5 @@ COLLECTIONS: tuple[Collection[object], ...] = (
     ASSETS,
     TEMPLATES,
     ACCESS_RULES,
+    POLICIES,
 )

@@ -144,6 +144,7 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration(4, (AddColumns(table="workloads", columns="distributed_framework:text"),)),
+    Migration(5, (Table(name="policies", columns=f"{_KEPT} type:text", unique=("type place",)),)),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.kinds.policies import POLICY_TYPES
 from fairlead.model.records.event import Event
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Condition, PendingMessage
@@ -102,6 +103,8 @@ OWNED = {
     "/api/v1/workload-templates/name-availability",
     "/api/v1/workload-templates/{templateId}",
     "/api/v1/workload-templates/trainings/{templateId}",
+    # `test_policies.py` reads those of a scope.
+    *(f"/api/v2/policy/{type}" for type in POLICY_TYPES),
 }
 READS = [
     ("get", path)

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from fairlead.admission.admit import admit
-from fairlead.admission.policy import Policy
+from fairlead.admission.policies.merge import Policy
 from fairlead.kinds import KINDS
 from fairlead.model.errors import AGAINST_POLICY, Invalid
 from fairlead.model.spec.fields import build

@@ -4,15 +4,16 @@ from typing import Any
 
 import pytest
 
-from fairlead.admission.policy import Policy, apply_policy
-from fairlead.kinds import KINDS
+from fairlead.admission.policies.apply import apply_policy
+from fairlead.admission.policies.merge import Policy
+from fairlead.kinds.policies import POLICY_TYPES
 
-SPEC = KINDS["training"].spec
+TRAININGS = POLICY_TYPES["trainings"]
 ENV = "environmentVariables"
 
 
 def check(sent: dict[str, Any], defaults: dict[str, Any], rules: dict[str, Any]) -> tuple[dict[str, Any], list[Any]]:
-    spec, issues = apply_policy(SPEC, sent, Policy(defaults, rules))
+    spec, issues = apply_policy(TRAININGS, sent, Policy(defaults=defaults, rules=rules))
     return spec, [(issue.field, issue.rule) for issue in issues]
 
 
@@ -87,7 +88,8 @@ def test_rule(sent: dict[str, Any], defaults: dict[str, Any], rules: dict[str, A
                      {ENV: [{"name": "A", "value": "2"}]}, id="an item of the same key is changed"),
         pytest.param({ENV: [{"name": "A", "exclude": True}]}, {ENV: {"instances": [{"name": "A", "value": "1"}]}}, {},
                      {ENV: []}, id="an item is excluded"),
-        pytest.param({ENV: [{"name": "Z", "exclude": True}]}, {}, {}, {ENV: []}, id="exclusion of nothing"),
+        pytest.param({ENV: [{"name": "Z", "exclude": True}]}, {}, {ENV: {"instances": {"canAdd": True}}}, {ENV: []},
+                     id="exclusion of nothing"),
         pytest.param({"ports": [{"name": "a", "container": 1}]},
                      {"ports": {"attributes": {"serviceType": "NodePort", "container": 9}}}, {},
                      {"ports": [{"name": "a", "container": 1, "serviceType": "NodePort"}]}, id="attributes fill in"),

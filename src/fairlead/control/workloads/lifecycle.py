@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.workloads.policies import check_against_policy
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict, NotFound
 from fairlead.model.records.event import AuditLine, Event
@@ -27,7 +28,10 @@ async def suspend(context: Context, caller: Caller, kind: str, workload_id: str,
 
 
 async def resume(context: Context, caller: Caller, kind: str, workload_id: str, request_id: str = "") -> Workload:
-    """Start it again from the beginning with new pods; no effect if it is finished or running."""
+    """Start it again from the beginning with new pods; no effect if it is finished or running.
+
+    Raises Forbidden if the policy of its project has changed and refuses it now.
+    """
     return await _set_desired_phase(context, caller, kind, workload_id, DesiredPhase.RUNNING, request_id)
 
 
@@ -75,6 +79,8 @@ async def _set_desired_phase(
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, _VERB[desired])
         changed = _with_desired_phase(workload, desired, context.clock())
+        if desired is DesiredPhase.RUNNING and changed is not workload:
+            check_against_policy(context, KINDS[kind], workload)
         try:
             await context.store.commit(_change(changed, workload, desired, caller, request_id, context.clock()))
         except Conflict:

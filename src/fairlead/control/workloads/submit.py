@@ -14,6 +14,7 @@ from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
 from fairlead.control.references.names import resolve_names, waiting_condition
+from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -44,7 +45,10 @@ async def submit(
             f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the maximum", 30
         )
     submission = await apply_named_template(context, kind, submission)
-    admitted = admit(kind, submission, max_completions=context.settings.max_completions)
+    policy = policy_for(context, kind, project.id)
+    submission = await add_imposed_assets(context, kind, submission, policy)
+    admitted = admit(kind, submission, max_completions=context.settings.max_completions, policy=policy)
+    submission = msgspec.structs.replace(submission, spec=admitted.spec)
     department = context.directory.departments.get(project.department_id)
     if has_project_rules(project, department):
         admitted = apply_project_rules(project, department, kind, submission.spec, admitted)

@@ -12,6 +12,7 @@ from fairlead.admission.project_rules import apply_project_rules, has_project_ru
 from fairlead.control.context import Context
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.lifecycle import load_for_change
+from fairlead.control.workloads.policies import policy_for
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict
 from fairlead.model.records.event import AuditLine, Event
@@ -77,7 +78,8 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
         cluster_id=workload.cluster_id,
         spec=build(kind.spec, spec),
     )
-    admitted = admit(kind, submission, max_completions=context.settings.max_completions)
+    policy = policy_for(context, kind, workload.project_id)
+    admitted = admit(kind, submission, max_completions=context.settings.max_completions, policy=policy)
     project = context.directory.projects.get(workload.project_id)
     department = context.directory.departments.get(workload.department_id)
     if project is not None and has_project_rules(project, department):

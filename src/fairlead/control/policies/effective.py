@@ -1,0 +1,37 @@
+"""The effective policy of a project: those of all its scopes, merged. Computed again when the directory has changed."""
+
+from fairlead.admission.policies.merge import Policy, RuleSource, merge_policies, with_source
+from fairlead.admission.policies.system import SYSTEM_POLICIES
+from fairlead.control.context import Context
+from fairlead.control.references import scopes
+from fairlead.kinds.policies import POLICY_TYPES, PolicyType
+from fairlead.model.records.assets import Scope
+from fairlead.model.records.policies import PolicyRecord
+
+TYPES_BY_KEY: dict[str, PolicyType] = {type.key: type for type in POLICY_TYPES.values()}
+
+
+def effective_policy(context: Context, type: PolicyType, scope: Scope) -> Policy:
+    """What holds in a scope: its own policy and those of wider scopes, the installation's own included."""
+    key, revision = (scope.scope_key, type.key), context.directory.revision
+    known = context.effective_policies.get(key)
+    if known is not None and known[0] == revision:
+        return known[1]
+    records = {record.scope_key: record for record in context.directory.policies.values() if record.type == type.key}
+    around = [records[place] for place in scopes.scope_keys_around(context, scope) if place in records]
+    policies = [with_source(type, policy_of(record), source_of(record.scope)) for record in around]
+    policy = merge_policies(type, [*policies, SYSTEM_POLICIES[type.key]])
+    context.effective_policies[key] = (revision, policy)
+    return policy
+
+
+def policy_of(record: PolicyRecord) -> Policy:
+    return Policy(defaults=record.defaults, rules=record.rules, imposed_assets=record.imposed_assets)
+
+
+def source_of(scope: Scope) -> RuleSource:
+    if scope.type == "project":
+        return RuleSource(scope=scope.type, project_id=int(scope.id))
+    if scope.type == "department":
+        return RuleSource(scope=scope.type, department_id=scope.id)
+    return RuleSource(scope=scope.type, cluster_id=scope.id if scope.type == "cluster" else None)

@@ -1,0 +1,1 @@
+"""What policies can say: the rules that fit a field, and the spec of NIM services, which only policies know."""
