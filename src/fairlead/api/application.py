@@ -46,6 +46,7 @@ from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
 from fairlead.api.telemetry.metrics import telemetry_operations
 from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
+from fairlead.api.workloads.caller_environments import CALLER_ENVIRONMENT_OPERATIONS
 from fairlead.api.workloads.catalog import CATALOG_OPERATIONS
 from fairlead.api.workloads.kind_routes import kind_operations
 from fairlead.api.workloads.logs import LOG_OPERATIONS
@@ -93,6 +94,7 @@ def make_application(
         *kind_operations(),
         *token_operations(accounts),
         *WORKLOAD_OPERATIONS,
+        *CALLER_ENVIRONMENT_OPERATIONS,
         *revision_operations(),
         *telemetry_operations(),
         *PLACE_OPERATIONS,

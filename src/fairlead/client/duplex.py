@@ -16,7 +16,7 @@ from fairlead.client.errors import Unreachable, read_error
 
 #: The frames of the server's sessions: a channel, a length, bytes.
 FRAME = struct.Struct("!BI")
-INPUT, END, SIZE = 0, 1, 2
+INPUT, END, SIZE, FINISH = 0, 1, 2, 3
 OUTPUT, ERROR, EXIT = 1, 2, 3
 _PIECE = 65_536
 

@@ -19,14 +19,28 @@ class KindClient:
         self._path = f"/api/v1/workloads/{entry.rest}"
         self.entry = entry
 
-    def submit(self, body: Mapping[str, Any] | bytes, *, origin: str = "", must_fit: bool = False) -> Json:
+    def submit(
+        self,
+        body: Mapping[str, Any] | bytes,
+        *,
+        origin: str = "",
+        must_fit: bool = False,
+        caller_environment: str = "",
+    ) -> Json:
         """Submit a creation request, given as a dict or as JSON text; returns the new workload.
 
         `origin` is the kind of object that it was written as, if it is not this one. With `must_fit`, the server
-        refuses what could not start even if all nodes were empty.
+        refuses what could not start even if all nodes were empty. `caller_environment` is the id of variables that
+        were stored for it.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-        query = render_query({"origin": origin or None, "mustFit": must_fit or None})
+        query = render_query(
+            {
+                "origin": origin or None,
+                "mustFit": must_fit or None,
+                "callerEnvironment": caller_environment or None,
+            }
+        )
         workload: Json = self._client.send("POST", self._path + query, payload)
         return workload
 

@@ -23,5 +23,7 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = "rest"
     #: For contradictions in the older dialect: (field, what was done about it).
     remarks: tuple[tuple[str, str], ...] = ()
+    #: The id of its caller's stored environment, which its pods take over; empty for none.
+    caller_environment: str = ""
     #: For an object applied to a cluster: the digest of each member of its spec.
     applied: dict[str, str] = {}

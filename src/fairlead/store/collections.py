@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, NamedRecord, Secret
+from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
@@ -241,6 +242,12 @@ TEMPLATES: Collection[Template] = Collection(
     unique=(("place", "name"),),
 )
 
+CALLER_ENVIRONMENTS: Collection[CallerEnvironment] = Collection(
+    name="caller_environments",
+    record=CallerEnvironment,
+    columns=(_text("workload_id", indexed=True), _text("created_by"), _integer("created_at")),
+)
+
 ACCESS_RULES: Collection[AccessRule] = Collection(
     name="access_rules",
     record=AccessRule,
@@ -276,4 +283,5 @@ COLLECTIONS: tuple[Collection[object], ...] = (
     TEMPLATES,
     ACCESS_RULES,
     POLICIES,
+    CALLER_ENVIRONMENTS,
 )

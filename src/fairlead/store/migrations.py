@@ -145,6 +145,16 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(4, (AddColumns(table="workloads", columns="distributed_framework:text"),)),
     Migration(5, (Table(name="policies", columns=f"{_KEPT} type:text", unique=("type place",)),)),
+    Migration(
+        6,
+        (
+            Table(
+                name="caller_environments",
+                columns="workload_id:text created_by:text created_at:integer",
+                indexed=("workload_id",),
+            ),
+        ),
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.

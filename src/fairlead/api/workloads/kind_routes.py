@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice, read_body
+from fairlead.api.http.body import query_boolean, query_choice, query_text, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
+from fairlead.control.assets.caller_environments import QUERY_NAME
 from fairlead.control.context import Context
 from fairlead.control.explain.feasibility import submit_if_it_can_start
 from fairlead.control.lists import normal_id
@@ -49,6 +50,12 @@ MUST_FIT = Parameter(
     description="An addition of Fairlead: refuses a workload that could not start even if all nodes were empty.",
     is_addition=True,
 )
+CALLER_ENVIRONMENT = Parameter(
+    name=QUERY_NAME,
+    schema={"type": "string"},
+    description="An addition of Fairlead: the id of a stored caller's environment, for workloads on one machine.",
+    is_addition=True,
+)
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
@@ -80,7 +87,7 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create {with_article(noun)}",
             run=_creator(kind),
-            parameters=(DRY_RUN, ORIGIN, MUST_FIT),
+            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT),
             body=RequestBody(schema=request_schema(kind)),
             answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
         ),
@@ -132,6 +139,8 @@ def _creator(kind: Kind) -> Handler:
         if call.request.scope["query_string"]:
             is_dry_run, must_fit = bool(query_boolean(call, DRY_RUN.name)), bool(query_boolean(call, MUST_FIT.name))
             submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
+            environment = query_text(call, CALLER_ENVIRONMENT.name)
+            submission = msgspec.structs.replace(submission, caller_environment=environment)
         if must_fit and not is_dry_run:
             workload = await submit_if_it_can_start(call.context, call.caller, submission, call.request_id)
         else:

@@ -36,8 +36,8 @@ from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 
 FRAME = struct.Struct("!BI")
-#: Channels to the pod: input, end of input, the terminal's new size as `COLUMNSxROWS`.
-INPUT, END, SIZE = 0, 1, 2
+#: Channels to the pod: input, its end for this session, the terminal's new size as `COLUMNSxROWS`, its end for all.
+INPUT, END, SIZE, FINISH = 0, 1, 2, 3
 #: Channels from the pod.
 _CHANNELS = {"output": 1, "error": 2, "exit": 3}
 _MOST = 1 << 20
@@ -61,6 +61,8 @@ def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
                 await session.write(content)
             elif channel == END:
                 session.close_input()
+            elif channel == FINISH:
+                session.finish_input()
             elif channel == SIZE:
                 columns, _, rows = content.partition(b"x")
                 if columns.isdigit() and rows.isdigit():

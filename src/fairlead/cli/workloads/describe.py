@@ -17,6 +17,7 @@ def describe(session: ServerSession, workload: Json) -> None:
             session.console.data(f"  {message['nodePool']}: {message.get('userMessage') or message['reason']}")
         _conditions(session, workload.get("conditions") or ())
         _evictions(session, workload)
+        _caller_environment(session, workload["id"])
     if get("compute", True):
         _facts(session, "Compute", _compute(workload))
     if get("networks", True) and workload.get("urls"):
@@ -61,6 +62,17 @@ def _evictions(session: ServerSession, workload: Json) -> None:
     if last:
         times = "once" if explanation["preemptions"] == 1 else f"{explanation['preemptions']} times"
         session.console.data(f"Evicted {times}, last at {shown_time(last['at'])}: {last['message']}")
+
+
+def _caller_environment(session: ServerSession, workload_id: str) -> None:
+    """The names of the variables that it took over from its caller, if it did; nobody is shown their values."""
+    taken = session.client.caller_environment(workload_id)
+    if taken is None:
+        return
+    if taken["names"]:
+        session.console.data(f"Variables of its caller: {', '.join(taken['names'])}")
+    if taken["inputBytes"]:
+        session.console.data(f"Standard input: {taken['inputBytes']} bytes")
 
 
 def _compute(workload: Json) -> list[tuple[str, str]]:

@@ -32,11 +32,14 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
             session.console.say(f"Note: {condition['reason']}: {condition['message']}.")
 
 
-def submit_checked(session: ServerSession, kind: str, body: Json, origin: str = "") -> Json:
+def submit_checked(
+    session: ServerSession, kind: str, body: Json, origin: str = "", caller_environment: str = ""
+) -> Json:
     """Submit a creation request. What can never start is refused, unless the user allows that it stays pending."""
     must_fit = not session.invocation.get(ALLOW_PENDING.name)
     try:
-        return session.client.kind(kind).submit(body, origin=origin, must_fit=must_fit)
+        client = session.client.kind(kind)
+        return client.submit(body, origin=origin, must_fit=must_fit, caller_environment=caller_environment)
     except ServerError as error:
         if must_fit and error.details.startswith(_NEVER):
             raise ClientError(f"{error.details}\nIt was not submitted. --{ALLOW_PENDING.name} submits it.") from error

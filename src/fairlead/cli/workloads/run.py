@@ -10,6 +10,7 @@ from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.workloads import caller_environment
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import ALLOW_PENDING, note_unenforced, submit_checked
@@ -33,6 +34,7 @@ _FLAGS = (
         repeatable=True,
         placeholder="NAME[=VALUE]",
     ),
+    *caller_environment.FLAGS,
 )
 
 
@@ -66,7 +68,9 @@ def _run(invocation: Invocation) -> int:
         raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
     try:
-        created = _submit(session, command)
+        # Input that goes on reaches only a server that runs the command itself.
+        piped = caller_environment.NO_INPUT if _is_elsewhere(session) else caller_environment.read_input(invocation)
+        created = _submit(session, command, piped)
         if invocation.get("image"):
             note_unenforced(session, created)
         if invocation.get("detach"):
@@ -76,6 +80,8 @@ def _run(invocation: Invocation) -> int:
                 f"It starts in the background as soon as there is room. Show its output with `{again}`."
             )
             return OK
+        if not piped.is_whole:
+            caller_environment.InputStream(session, created, piped).start()
         return _follow(session, created)
     except ClientError as error:
         # 1 to 7 could be exit codes of the command, so failures of `run` itself have their own code.
@@ -85,12 +91,18 @@ def _run(invocation: Invocation) -> int:
         session.close()
 
 
-def _submit(session: ServerSession, command: list[str]) -> Json:
+def _submit(session: ServerSession, command: list[str], piped: caller_environment.PipedInput) -> Json:
     if not _is_elsewhere(session):
         find_or_start(data_folder(session.invocation), None, session.console.say)
     request = make_request(session, command)
+    if not piped.is_whole:
+        if session.invocation.get("detach"):
+            raise UsageError("The piped input is too long, or goes on, to be stored for a command in the background.")
+        request["spec"]["stdin"] = True
+    variables = caller_environment.choose_variables(session.invocation, is_own_server=session.is_personal)
     with flags_in_errors(_kind().key, session.invocation):
-        return submit_checked(session, _kind().key, request)
+        stored = caller_environment.store(session.client, variables, piped)
+        return submit_checked(session, _kind().key, request, caller_environment=stored)
 
 
 def _is_elsewhere(session: ServerSession) -> bool:

@@ -8,7 +8,7 @@ from fairlead.client.aio.kind_client import AsyncKindClient
 from fairlead.client.aio.requests import AsyncRequests
 from fairlead.client.aio.streams import AsyncWatch
 from fairlead.client.deadline import Deadline
-from fairlead.client.errors import NameNotFound, TimedOut, Unreachable
+from fairlead.client.errors import NameNotFound, ServerError, TimedOut, Unreachable
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.client.phases import ENDED
@@ -90,6 +90,16 @@ class AsyncWorkloads(AsyncRequests):
         """Why the workload is pending, and the smallest changes that would start it."""
         answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why")
         return answer
+
+    async def caller_environment(self, workload_id: str) -> Json | None:
+        """The names of the variables that the workload took over from its caller; None if it took none."""
+        try:
+            taken: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/caller-environment")
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            return None
+        return taken
 
     async def written(self, workload_id: str, dialect: str) -> str:
         """The workload as `yaml`, as a `command` line or as the `rest` request that would create it again."""

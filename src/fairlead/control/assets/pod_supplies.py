@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from fairlead.control.assets.caller_environments import NO_ENVIRONMENT, open_environment
 from fairlead.control.assets.claims import claim_name
 from fairlead.control.assets.kinds import REGISTRY_KEY
 from fairlead.control.context import Context
@@ -44,7 +45,10 @@ class Supplier(msgspec.Struct, frozen=True):
             sorted({use.name for use in named if use.reference is reference and use.path.startswith("storage.")})
             for reference in (Reference.SECRET, Reference.CONFIG_MAP, Reference.DATA_VOLUME)
         )
+        caller = await open_environment(self.context, workload) if workload.caller_environment else NO_ENVIRONMENT
         return Supplies(
+            caller_variables=caller.variables,
+            caller_input=caller.input,
             secrets={name: await load_secret(self.context, project, name) for name in secrets},
             config_maps={name: await load_config_map(self.context, project, name) for name in maps},
             claims=await self._load_claims(workload, pod.container.fields.storage.pvc),

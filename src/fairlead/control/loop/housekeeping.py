@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from fairlead.control.assets.caller_environments import delete_unused
 from fairlead.control.context import Context
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
@@ -52,6 +53,7 @@ class Housekeeper:
         now = self.context.clock()
         if now >= self._next_sweep:
             await self.purge(now)
+            await delete_unused(self.context, now)
             await self.compact(now)
             self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
         self._earlier.clear()

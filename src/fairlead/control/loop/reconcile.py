@@ -26,7 +26,7 @@ from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
+from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -280,6 +280,8 @@ class Reconciler(Generic[OrderT]):
             claim_writes, claim_events = await leave_claims(self.context, workload)
             writes += claim_writes
             events += claim_events
+        if workload.gone and not draft.entry.workload.gone and workload.caller_environment:
+            writes.append(Delete(CALLER_ENVIRONMENTS, workload.caller_environment))
         self._recording.add(workload.id)
         try:
             await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))

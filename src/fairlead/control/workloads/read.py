@@ -14,12 +14,13 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, build_query, find_page, normal_id, seen_by
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
+from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import EVENTS, PODS, WORKLOADS
+from fairlead.store.collections import CALLER_ENVIRONMENTS, EVENTS, PODS, WORKLOADS
 
 _CHANGES_AT_ONCE = 500
 
@@ -87,6 +88,15 @@ async def load_workload(context: Context, caller: Caller, workload_id: str, kind
         raise NotFound(f"There is no {KINDS[kind].title if kind else 'workload'} with the id {workload_id}")
     access.check(caller, "workloads:read", workload.project_id)
     return workload
+
+
+async def load_caller_environment(context: Context, caller: Caller, workload_id: str) -> CallerEnvironment:
+    """The names of the variables that a workload took over; raises NotFound if it took none."""
+    workload = await load_workload(context, caller, workload_id)
+    record: CallerEnvironment | None = await context.store.get(CALLER_ENVIRONMENTS, workload.caller_environment)
+    if record is None:
+        raise NotFound(f"Workload {workload.name} has no environment of its caller")
+    return record
 
 
 async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dict[str, list[Pod]]:

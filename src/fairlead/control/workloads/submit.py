@@ -10,6 +10,7 @@ import msgspec
 from fairlead.admission.admit import LENIENT_DIALECT, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control import access
+from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
@@ -19,7 +20,6 @@ from fairlead.control.workloads.templates import apply_named_template
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
-from fairlead.model.records.assets import Claim
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.phase import DesiredPhase, Phase
@@ -54,6 +54,7 @@ async def submit(
         admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
+    environment = await caller_environments.claim(context, caller, submission.caller_environment)
     for _ in range(_SUFFIX_TRIES):
         workload = admitted.record(_workload(context, caller, kind, project, submission))
         if conditions:
@@ -65,7 +66,9 @@ async def submit(
         if submission.is_active and (twin := context.pending_equivalents.get(scheduling_key(workload))):
             workload = pend_like(workload, *twin)
         try:
-            await _commit(context, workload, _creation(workload, caller, request_id, claims))
+            writes = [Put(CLAIMS, claim) for claim in claims]
+            writes += [caller_environments.claimed(environment, workload)] if environment is not None else []
+            await _commit(context, workload, _creation(workload, caller, request_id, writes))
         except Conflict as error:
             if "live_name" in error.columns and not submission.use_given_name_as_prefix:
                 raise _name_taken(submission.name, project.name, submission.dialect) from None
@@ -126,6 +129,7 @@ def _workload(context: Context, caller: Caller, kind: Kind, project: Project, su
         created_at=now,
         spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
         dialect=submission.dialect,
+        caller_environment=submission.caller_environment,
         applied=submission.applied,
         desired_phase=DesiredPhase.RUNNING if submission.is_active else DesiredPhase.STOPPED,
         phase_updated_at=now,
@@ -145,9 +149,9 @@ def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
     return remarks
 
 
-def _creation(workload: Workload, caller: Caller, request_id: str, claims: Sequence[Claim]) -> Change:
+def _creation(workload: Workload, caller: Caller, request_id: str, more: Sequence[Put]) -> Change:
     return Change(
-        writes=(Put(WORKLOADS, workload), *(Put(CLAIMS, claim) for claim in claims)),
+        writes=(Put(WORKLOADS, workload), *more),
         events=tuple(
             Event(
                 at=workload.created_at,

@@ -134,6 +134,10 @@ class CommandSession:
         elif self._link.subprotocol == _COMMANDS[0]:
             self._later(bytes([_CLOSE, _INPUT]))
 
+    def finish_input(self) -> None:
+        """A pod's own input ends with its first session if `stdinOnce` says so, which no spec can."""
+        self.close_input()
+
     def resize(self, columns: int, rows: int) -> None:
         if self._is_terminal:
             self._later(bytes([_SIZE]) + json.dumps({"Width": columns, "Height": rows}).encode())

@@ -40,6 +40,8 @@ class CommandLine(NamedTuple):
     makes_cwd: bool = False
     tty: bool = False
     stdin: bool = False
+    #: What the command reads from its standard input, in base64; empty: nothing, or what `stdin` brings.
+    input: str = ""
     #: Seconds between TERM and KILL.
     grace: int = 30
 

@@ -35,13 +35,15 @@ class Line:
 
     async def ask(self, message: wire.Message) -> tuple[wire.Message, list[int]]:
         """Send one request; the answer and the open files that came with it."""
-        loop = asyncio.get_running_loop()
-        await loop.sock_sendall(self._socket, wire.encode(message))
+        await self.send(message)
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._receive()
         except TimeoutError:
             raise Unavailable("the pod's supervisor does not answer") from None
+
+    async def send(self, message: wire.Message) -> None:
+        await asyncio.get_running_loop().sock_sendall(self._socket, wire.encode(message))
 
     async def _receive(self) -> tuple[wire.Message, list[int]]:
         files: list[int] = []
@@ -208,6 +210,11 @@ class ProcessSession:
             self._files.remove(self._input)
         os.close(self._input)
         self._input = -1
+
+    def finish_input(self) -> None:
+        self.close_input()
+        if not self._is_terminal:
+            self._spawn(self._line.send({"op": "end-input"}))
 
     def resize(self, columns: int, rows: int) -> None:
         if self._is_terminal and self._input >= 0:

@@ -219,3 +219,5 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     may_exec_in: str = msgspec.field(default="", name="commands")
     #: Small files, by the absolute path at which it finds them.
     files: dict[str, str] = {}
+    #: Whether it takes over the environment of its caller, which the engine loads before its start.
+    has_caller_environment: bool = False

@@ -45,6 +45,9 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     data_volumes: Mapping[str, ClaimSupply] = {}
     #: The content of its pull secrets, each as the JSON of a Docker configuration.
     registries: tuple[str, ...] = ()
+    #: The environment of its caller, and what was piped into the call, in base64.
+    caller_variables: Mapping[str, str] = {}
+    caller_input: str = ""
 
 
 #: Raises Refused if an object that a volume names does not exist.

@@ -106,6 +106,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: msgspec.Raw
     #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
     dialect: str = "rest"
+    #: The id of its caller's environment, which its pods take over; empty for none.
+    caller_environment: str = ""
     #: For an object applied to a cluster: the digest of each member of its accepted spec.
     applied: dict[str, str] = {}
 

@@ -214,7 +214,7 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerR
         options.append("--http-proxy=false")
     if container.tty:
         options.append("--tty")
-    if container.stdin:
+    if container.stdin or pod.has_caller_environment:
         options.append("--interactive")
     if container.cpu_limit_milli is not None:
         options.append(f"--cpus={container.cpu_limit_milli / 1000:g}")

@@ -31,10 +31,10 @@ async def refuse_references(pod: PodSpec) -> Resolve:
 
 
 def render_environment(
-    pod: PodSpec, user: Identity, address: str, device_memory: int, resolve: Resolve
+    pod: PodSpec, base: dict[str, str], address: str, device_memory: int, resolve: Resolve
 ) -> dict[str, str]:
     """Base, then the variables of its set, the user's in their order, who the pod is, and its share of the node."""
-    variables = _base(user, pod.container.tty) | pod.variables
+    variables = base | pod.variables
     for variable in pod.container.environment:
         variables[variable.name] = _value(variable, pod, address, resolve)
     variables |= pod.identity
@@ -47,7 +47,8 @@ def render_environment(
     return variables
 
 
-def _base(user: Identity, tty: bool) -> dict[str, str]:
+def render_base(user: Identity, tty: bool, of_caller: Mapping[str, str]) -> dict[str, str]:
+    """What every pod has, then what its caller's shell had."""
     base = {
         "PATH": PATH,
         "HOME": user.home,
@@ -56,7 +57,7 @@ def _base(user: Identity, tty: bool) -> dict[str, str]:
         "SHELL": user.shell,
         "LANG": "C.UTF-8",
     }
-    return {**base, "TERM": "xterm-256color"} if tty else base
+    return {**base, **({"TERM": "xterm-256color"} if tty else {}), **of_caller}
 
 
 def _value(variable: EnvironmentVariable, pod: PodSpec, address: str, resolve: Resolve) -> str:

@@ -27,7 +27,7 @@ from fairlead.engines.local.launch_order import (
 from fairlead.engines.local.linux import capabilities
 from fairlead.engines.local.network.ports import owner_of
 from fairlead.engines.local.plan import container as plan_container
-from fairlead.engines.local.plan.environment import Resolve, expand, render_environment
+from fairlead.engines.local.plan.environment import Resolve, expand, render_base, render_environment
 from fairlead.engines.local.plan.identity import PodRights, ServerRights, decide_rights, find_refused_fields
 from fairlead.engines.local.plan.limits import decide_pids, render_limits
 from fairlead.engines.local.plan.remote_exec import check_places, member_link, render_files, render_remote_exec
@@ -54,7 +54,8 @@ def render_order(
     if pod.container.fields.create_home_dir and settings.is_personal:
         user = msgspec.structs.replace(user, home=PERSONAL_HOME)
     key = (pod.pod_id, pod.attempt)
-    environment = render_environment(pod, user, settings.host_address, device_memory, resolve)
+    base = render_base(user, pod.container.tty, volumes.caller_variables)
+    environment = render_environment(pod, base, settings.host_address, device_memory, resolve)
     arguments = expand(pod.container.command + pod.container.args, environment)
     runtime = plan_container.choose(pod.container, settings)
     if not arguments and runtime == plan_container.HOST:
@@ -76,6 +77,7 @@ def render_order(
             makes_cwd=isolation is not None and is_within(working_dir, mounts),
             tty=pod.container.tty,
             stdin=pod.container.stdin,
+            input=volumes.caller_input,
             grace=pod.container.termination_grace_seconds,
         ),
         rights=_render_rights(granted, rights, isolated=isolation is not None and isolation.isolated),

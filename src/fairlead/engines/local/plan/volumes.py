@@ -61,7 +61,7 @@ class VolumeContext(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Volumes(msgspec.Struct, frozen=True, kw_only=True):
-    """The volumes of one attempt."""
+    """The volumes of one attempt, and what else was loaded for it."""
 
     mounts: tuple[Volume, ...] = ()
     #: What is fetched into volumes before the start; buckets also get changes back after the end.
@@ -72,6 +72,9 @@ class Volumes(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[ClaimSupply, ...] = ()
     #: What lets it in at registries of images, as they are kept.
     registries: tuple[str, ...] = ()
+    #: The environment of its caller, and the caller's input in base64.
+    caller_variables: Mapping[str, str] = {}
+    caller_input: str = ""
 
 
 def plan_volumes(pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> Volumes:
@@ -87,6 +90,8 @@ def plan_volumes(pod: PodSpec, supplies: Supplies, ground: VolumeContext) -> Vol
         watched=tuple(planner.watched),
         claims=tuple(planner.claims),
         registries=supplies.registries,
+        caller_variables=supplies.caller_variables,
+        caller_input=supplies.caller_input,
     )
 
 

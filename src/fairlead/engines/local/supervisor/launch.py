@@ -4,6 +4,7 @@ Runs in the child between fork and exec, and never returns. A failure goes back 
 from which `describe_failure` makes the message.
 """
 
+import binascii
 import errno
 import fcntl
 import os
@@ -53,7 +54,19 @@ def open_streams(order: LaunchOrder) -> tuple[tuple[int, int, int], int, int]:
     if order.command.stdin:
         given, sink = os.pipe2(os.O_CLOEXEC)
         return (given, theirs, theirs), ours, sink
+    if order.command.input:
+        return (_open_input(order.command.input), theirs, theirs), ours, -1
     return (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), theirs, theirs), ours, -1
+
+
+def _open_input(content: str) -> int:
+    """A file in memory that every attempt reads from its beginning."""
+    descriptor = os.memfd_create("input", os.MFD_CLOEXEC)
+    data = binascii.a2b_base64(content)
+    while data:
+        data = data[os.write(descriptor, data) :]
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def become_command(

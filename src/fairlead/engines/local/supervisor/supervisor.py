@@ -350,6 +350,9 @@ class Supervisor:
         elif verb == "refresh":
             self._changed_files = request["files"]
             self._refresh_files()
+        elif verb == "end-input" and self._input >= 0:
+            os.close(self._input)
+            self._input = -1
         elif verb in ("exec", "input", "socket"):
             self._open_session(descriptor, request)
 

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.local.plan.environment import expand, pod_field, refuse_references, render_environment
+from fairlead.engines.local.plan.environment import (
+    expand,
+    pod_field,
+    refuse_references,
+    render_base,
+    render_environment,
+)
 from fairlead.engines.local.settings import Identity
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSpec, Request
@@ -39,7 +45,9 @@ def pod(**members: Any) -> PodSpec:
 
 
 def render(spec: PodSpec, device_memory: int = 0) -> dict[str, str]:
-    return render_environment(spec, USER, "10.0.0.1", device_memory, asyncio.run(refuse_references(spec)))
+    return render_environment(
+        spec, render_base(USER, spec.container.tty, {}), "10.0.0.1", device_memory, asyncio.run(refuse_references(spec))
+    )
 
 
 def literal(name: str, value: str) -> EnvironmentVariable:
@@ -142,7 +150,9 @@ def test_references_are_refused_with_their_name(source: str) -> None:
 
 def test_a_resolver_gives_the_values_of_references() -> None:
     spec = pod(environment=(EnvironmentVariable(name="TOKEN", secret=("a", "b")),))
-    variables = render_environment(spec, USER, "", 0, lambda variable: "/".join(variable.secret or ()))
+    variables = render_environment(
+        spec, render_base(USER, False, {}), "", 0, lambda variable: "/".join(variable.secret or ())
+    )
     assert variables["TOKEN"] == "a/b"
 
 
