@@ -135,8 +135,8 @@ def test_the_exit_code_is_the_commands(warm: Caller, words: list[str], want: int
 
 def test_it_runs_as_in_the_callers_shell(warm: Caller) -> None:
     script = 'pwd; id -u; echo "$A-$B-${C:-unset}"; for x in 1; do echo ${x} $(echo nested); done'
-    called = warm("run", "--env", "A=1 2", "--env", "B", "--", "sh", "-c", script, B="from here", C="not passed on")
-    assert called.out == f"{warm.folder}\n{os.getuid()}\n1 2-from here-unset\n1 nested\n"
+    called = warm("run", "--env", "A=1 2", "--env", "B", "--", "sh", "-c", script, B="from here", C="of the shell")
+    assert called.out == f"{warm.folder}\n{os.getuid()}\n1 2-from here-of the shell\n1 nested\n"
 
 
 def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
