@@ -38,6 +38,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     preemptible: bool
     category: str
     node_pools: tuple[str, ...]
+    #: The node types that the project allows; empty for any.
+    node_types: tuple[str, ...] = ()
     framework: str
     #: The total run time that the project allows; None for no limit.
     time_limit: Millis | None = None

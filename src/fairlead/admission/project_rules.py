@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UnsetType
 
 from fairlead.admission.admit import Admitted
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, outside_spec_names, roles_of
 from fairlead.model.clock import SECOND
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
@@ -20,7 +20,7 @@ from fairlead.model.spec.fields import Spec, is_given
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
-    """The node types that workloads of a project may request; empty for any."""
+    """The node types on which workloads of a project may run; empty for any."""
 
     training: tuple[str, ...] = ()
     workspace: tuple[str, ...] = ()
@@ -94,9 +94,12 @@ def rule_issues(rules: Rules, above: Rules, path: str) -> list[ComplianceIssue]:
 
 
 def allowed_node_types(project: Project, department: Department | None, category: str) -> tuple[str, ...]:
-    """The node types that a workload of this category may request; empty for any."""
+    """The node types on which a workload of this category may run; empty for any.
+
+    Projects have two lists: one for workspaces, and one for everything else.
+    """
     types = msgspec.convert(effective_node_types(project, department), NodeTypes)
-    return {"Train": types.training, "Build": types.workspace}.get(category, ())
+    return types.workspace if category == "Build" else types.training
 
 
 def time_limit(rules: Rules, category: str) -> int | None:
@@ -134,7 +137,10 @@ def apply_project_rules(
     project: Project, department: Department | None, kind: Kind, spec: Spec, admitted: Admitted
 ) -> Admitted:
     """What follows from the spec together with the project's rules; raises Invalid for a forbidden node type."""
-    _check_node_type(project, department, kind, spec)
+    node_types = allowed_node_types(project, department, kind.category)
+    issues = _node_type_issues(node_types, project, kind, spec)
+    if issues:
+        raise Invalid(issues=issues)
     rules = effective_rules(project, department)
     seconds = time_limit(rules, kind.category)
     conditions: tuple[Condition, ...] = ()
@@ -146,14 +152,21 @@ def apply_project_rules(
     return msgspec.structs.replace(
         admitted,
         node_pools=admitted.node_pools or effective_node_pools(project, department),
+        node_types=node_types,
         time_limit=None if seconds is None else seconds * SECOND,
         conditions=conditions,
     )
 
 
-def _check_node_type(project: Project, department: Department | None, kind: Kind, spec: Spec) -> None:
-    allowed = allowed_node_types(project, department, kind.category)
-    given: str | UnsetType | None = getattr(spec, "node_type", None)
-    if allowed and is_given(given) and given not in allowed:
-        details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
-        raise Invalid(issues=(ComplianceIssue("spec.nodeType", details),))
+def _node_type_issues(allowed: tuple[str, ...], project: Project, kind: Kind, spec: Spec) -> list[ComplianceIssue]:
+    """Node types that the project does not allow, of the workload and of its roles."""
+    outside = outside_spec_names(kind)
+    pods = {"spec": spec, **{f"spec.{name}": role for name, role in roles_of(spec).items() if name not in outside}}
+    pods |= {name: role for name, role in roles_of(spec).items() if name in outside}
+    issues = []
+    for path, pod in pods.items():
+        given: str | UnsetType | None = getattr(pod, "node_type", None)
+        if allowed and is_given(given) and given not in allowed:
+            details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
+            issues.append(ComplianceIssue(f"{path}.nodeType", details))
+    return issues

@@ -75,6 +75,8 @@ class DesiredWorkload(msgspec.Struct, frozen=True, kw_only=True):
     node_pools: tuple[str, ...] = ()
     #: Those of them that do not exist.
     missing_pools: tuple[str, ...] = ()
+    #: The node types on which its pods may run, unless they name one; empty for any.
+    node_types: tuple[str, ...] = ()
     #: Variables that identify it (`RUNAI_JOB_NAME` …), set after the user's own.
     identity: dict[str, str] = {}
     #: Its URLs, in the order in which its pod sets expose ports.

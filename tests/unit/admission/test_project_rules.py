@@ -80,7 +80,7 @@ def test_pools_and_node_types_are_inherited() -> None:
     assert effective_node_pools(project(default_node_pools=("default",)), above) == ("default",)
     assert allowed_node_types(project(), above, "Train") == ("a100",)
     assert allowed_node_types(project(), above, "Build") == ()
-    assert allowed_node_types(project(), above, "Deploy") == ()
+    assert allowed_node_types(project(), above, "Deploy") == ("a100",)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,38 @@ def test_a_node_type_must_be_allowed() -> None:
     with pytest.raises(Invalid) as caught:
         apply_project_rules(team, None, KIND, spec(nodeType="t4"), admitted)
     assert [issue.field for issue in caught.value.issues] == ["spec.nodeType"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "members", "want"),
+    [
+        ("distributed-inference", {"leader": {"nodeType": "t4"}}, ["spec.leader.nodeType"]),
+        (
+            "distributed-inference",
+            {"leader": {"nodeType": "t4"}, "worker": {"nodeType": "v100"}},
+            ["spec.leader.nodeType", "spec.worker.nodeType"],
+        ),
+        (
+            "distributed-training",
+            {"nodeType": "t4", "masterSpec": {"nodeType": "t4"}},
+            ["spec.nodeType", "masterSpec.nodeType"],
+        ),
+    ],
+)
+def test_node_types_of_roles_must_be_allowed(kind: str, members: dict[str, Any], want: list[str]) -> None:
+    team = project(node_types={"training": ["a100"]})
+    given = read_stored_spec(KINDS[kind], msgspec.json.encode(members))
+    with pytest.raises(Invalid) as caught:
+        apply_project_rules(team, None, KINDS[kind], given, ADMITTED)
+    assert [issue.field for issue in caught.value.issues] == want
+
+
+def test_a_workload_without_a_node_type_is_confined_to_those_of_its_project() -> None:
+    team = project(node_types={"training": ["a100", "h100"], "workspace": ["t4"]})
+    assert apply_project_rules(team, None, KIND, spec(), ADMITTED).node_types == ("a100", "h100")
+    workspace = apply_project_rules(team, None, KINDS["workspace"], spec(), ADMITTED)
+    assert workspace.node_types == ("t4",)
+    assert apply_project_rules(project(), None, KIND, spec(), ADMITTED).node_types == ()
 
 
 class Wish(NamedTuple):

@@ -180,6 +180,7 @@ class ClusterDriver:
             created_by=workload.created_by,
             node_pools=workload.node_pools,
             missing_pools=self._find_missing_pools(workload),
+            node_types=workload.node_types,
             identity=identity(workload),
             urls=tuple(route.for_engine for route in routes),
         )

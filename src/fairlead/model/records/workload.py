@@ -118,6 +118,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The framework by which its pods find each other; empty for kinds without one.
     framework: str = ""
     node_pools: tuple[str, ...] = ()
+    #: The node types that its project allowed when it was submitted; empty for any.
+    node_types: tuple[str, ...] = ()
     #: The total run time that its project allowed when it was submitted; None for no limit.
     time_limit: Millis | None = None
 

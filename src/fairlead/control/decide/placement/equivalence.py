@@ -22,7 +22,7 @@ from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending
 
 #: Everything of a workload that a scheduling decision reads, except its age.
-SchedulingKey = tuple[str, str, str, int, bool, tuple[str, ...], bytes]
+SchedulingKey = tuple[str, str, str, int, bool, tuple[str, ...], tuple[str, ...], bytes]
 
 
 def scheduling_key(workload: Workload) -> SchedulingKey:
@@ -33,6 +33,7 @@ def scheduling_key(workload: Workload) -> SchedulingKey:
         workload.priority,
         workload.preemptible,
         workload.node_pools,
+        workload.node_types,
         bytes(workload.spec),
     )
 

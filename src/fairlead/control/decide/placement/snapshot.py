@@ -36,6 +36,7 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
 }
 _Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _MIG = "nvidia.com/mig-"
+_NODE_TYPE = "run.ai/type"
 _TOPOLOGY = "kai.scheduler/topology"
 #: The label by which the scheduler knows the pods of one workload, and how the topology of a label is named.
 _OF_WORKLOAD = "fairlead.dev/workload"
@@ -297,7 +298,6 @@ def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
     labels = {label.name: label.value or "" for label in fields.labels}
     if any(each.container.fields.pod_affinity is not None for each in entry.podsets):
         labels[_OF_WORKLOAD] = entry.workload.id
-    required = fields.node_affinity_required
     task = facts.Task(
         id="",
         cpu_milli=request.cpu_milli,
@@ -305,8 +305,8 @@ def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
         mig={name.removeprefix(_MIG): count for name, count in request.extended.items() if name.startswith(_MIG)},
         extended={name: count for name, count in request.extended.items() if not name.startswith(_MIG)},
         labels=labels,
-        node_selector={"run.ai/type": fields.node_type} if fields.node_type else {},
-        node_affinity=tuple(map(_term, required.node_selector_terms or ())) if required is not None else (),
+        node_selector={_NODE_TYPE: fields.node_type} if fields.node_type else {},
+        node_affinity=_node_affinity(fields, entry.workload.node_types),
         tolerations=tuple(map(_toleration, fields.tolerations)),
     )
     affinity = fields.pod_affinity
@@ -318,6 +318,16 @@ def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
     if podset.gang:
         task = replace(task, pod_set=podset.role, leader=podset.is_placed_first)
     return _with_gpus(task, podset)
+
+
+def _node_affinity(fields: ContainerFields, node_types: tuple[str, ...]) -> tuple[tuple[facts.Requirement, ...], ...]:
+    """The terms of the workload. Without a node type of its own, each also asks for one that the project allows."""
+    required = fields.node_affinity_required
+    terms = tuple(map(_term, required.node_selector_terms or ())) if required is not None else ()
+    if not node_types or fields.node_type:
+        return terms
+    typed = facts.Requirement(key=_NODE_TYPE, operator="In", values=node_types)
+    return tuple((*term, typed) for term in terms or ((),))
 
 
 def _with_gpus(task: facts.Task, podset: PodSet) -> facts.Task:

@@ -108,6 +108,7 @@ class ObjectApplier(ObjectDeleter):
             priority_class=run.priority_class,
             is_preemptible=run.is_preemptible,
             pools=run.node_pools,
+            node_types=run.node_types,
             pool=queue_pool(run.project, queue) if run.node_pools else "",
             ownership_labels={CLUSTER_LABEL: self.cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,

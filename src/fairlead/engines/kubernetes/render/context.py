@@ -67,6 +67,8 @@ class RenderContext(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[str, ...] = ()
     #: The node pool that its pods name; empty: the first.
     pool: str = ""
+    #: The node types on which its pods may run, unless they name one; empty for any.
+    node_types: tuple[str, ...] = ()
     #: Labels that mark our objects; empty for objects that are only printed.
     ownership_labels: dict[str, str] = {}
     #: Variables that identify the workload, set after the user's own.

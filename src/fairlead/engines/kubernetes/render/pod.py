@@ -223,10 +223,13 @@ def _toleration(source: Source, number: int, item: dict[str, Any]) -> Manifest:
 
 def _affinity(context: RenderContext, source: Source) -> Manifest:
     affinity: Manifest = {}
-    terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms")
+    terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or []
+    source.take_below("nodeAffinityRequired.")
+    if context.node_types and not source.plain.get("nodeType"):
+        typed = {"key": NODE_TYPE_LABEL, "operator": "In", "values": list(context.node_types)}
+        terms = [{"matchExpressions": [*(term.get("matchExpressions") or ()), typed]} for term in terms or [{}]]
     if terms:
         affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-        source.take_below("nodeAffinityRequired.")
     kind, key = source.take("podAffinity.type"), source.take("podAffinity.key")
     if key is not UNSET:
         term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: context.name}}, "topologyKey": key}

@@ -64,3 +64,33 @@ def test_variables_in_words(word: str, want: str) -> None:
     container = msgspec.structs.replace(podset.container, args=(word,))
     found = render_objects(GOLDEN_PLACE, (msgspec.structs.replace(podset, container=container),))
     assert found.runners[0]["spec"]["template"]["spec"]["containers"][0]["args"] == [want]
+
+
+@pytest.mark.parametrize(
+    ("fields", "want"),
+    [
+        pytest.param({}, [[("run.ai/type", "In", ["a100"])]], id="none of its own"),
+        pytest.param({"nodeType": "a100"}, None, id="its own"),
+        pytest.param(
+            {
+                "nodeAffinityRequired": {
+                    "nodeSelectorTerms": [{"matchExpressions": [{"key": "z", "operator": "Exists"}]}]
+                }
+            },
+            [[("z", "Exists", None), ("run.ai/type", "In", ["a100"])]],
+            id="beside its affinity",
+        ),
+    ],
+)
+def test_node_types_of_the_project_hold_for_pods_that_name_none(fields: dict[str, Any], want: Any) -> None:
+    podset = builders.podset()
+    container = msgspec.structs.replace(podset.container, fields=builders.container_fields(fields))
+    place = msgspec.structs.replace(GOLDEN_PLACE, node_types=("a100",))
+    made = render_objects(place, (msgspec.structs.replace(podset, container=container),))
+    affinity = made.runners[0]["spec"]["template"]["spec"].get("affinity")
+    if want is None:
+        assert affinity is None
+        return
+    terms = affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    given = [[(one["key"], one["operator"], one.get("values")) for one in term["matchExpressions"]] for term in terms]
+    assert given == want
