@@ -196,11 +196,6 @@ def test_create_home_dir(containers: ContainerServer) -> None:
     assert containers.look("home", script, createHomeDir=True).split() == ["/home/runai-home", "700"]
 
 
-def test_places_that_a_runtime_cannot_be_told(containers: ContainerServer) -> None:
-    storage = {"emptyDirVolume": [{"path": "/with:colon"}]}
-    assert "':'" in refuse(containers.server, "colon", image=IMAGE, storage=storage)
-
-
 # Network
 
 SERVE = "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"

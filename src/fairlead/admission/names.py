@@ -42,6 +42,10 @@ def missing_names(uses: Iterable[NamedReference], existing: Existing) -> list[tu
 
 def _nearby(name: str, known: Iterable[str], what: str) -> str:
     names = sorted(known)
+    if what == Reference.USER_CREDENTIAL:
+        near = get_close_matches(name, names, 1, 0.6)
+        yours = f"yours are {', '.join(names[:_SHOWN])}" if names else "you have none"
+        return f"; did you mean {near[0]}?" if near else f"; only its creator can use a user credential, and {yours}"
     if not names:
         return f"; it has no {what}s" if what == "key" else f"; this project has no {what} yet"
     near = get_close_matches(name, names, 1, 0.6)

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UnsetType
 
 from fairlead.admission.admit import Admitted
-from fairlead.kinds.kind import Kind, outside_spec_names, roles_of
+from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.clock import SECOND
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.workload import Condition
 from fairlead.model.spec.fields import Spec, is_given
+from fairlead.model.spec.pod_fields import pods_of
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
@@ -160,13 +160,12 @@ def apply_project_rules(
 
 def _node_type_issues(allowed: tuple[str, ...], project: Project, kind: Kind, spec: Spec) -> list[ComplianceIssue]:
     """Node types that the project does not allow, of the workload and of its roles."""
-    outside = outside_spec_names(kind)
-    pods = {"spec": spec, **{f"spec.{name}": role for name, role in roles_of(spec).items() if name not in outside}}
-    pods |= {name: role for name, role in roles_of(spec).items() if name in outside}
+    if not allowed:
+        return []
     issues = []
-    for path, pod in pods.items():
-        given: str | UnsetType | None = getattr(pod, "node_type", None)
-        if allowed and is_given(given) and given not in allowed:
-            details = f"is '{given}'; project {project.name} allows {', '.join(allowed)}"
-            issues.append(ComplianceIssue(f"{path}.nodeType", details))
+    for pod, path in pods_of(spec):
+        if is_given(pod.node_type) and pod.node_type not in allowed:
+            whole = path if path in outside_spec_names(kind) else f"spec.{path}".rstrip(".")
+            details = f"is '{pod.node_type}'; project {project.name} allows {', '.join(allowed)}"
+            issues.append(ComplianceIssue(f"{whole}.nodeType", details))
     return issues

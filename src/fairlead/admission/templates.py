@@ -35,15 +35,18 @@ def _merged(field: Field, sent: object, template: object) -> object:
 
 
 def _items(key: str, sent: Sequence[Plain | None], template: Sequence[Plain | None]) -> list[Plain | None]:
-    """The template's items in order, each replaced by the request's item of the same key, or removed if that excludes
-    it; then the items that the request adds."""
-    given = {item[key]: item for item in sent if item is not None and item.get(key) is not None}
+    """The template's items in order, each replaced by the request's items of the same key, or removed if these exclude
+    it; then the items that the request adds. Nothing that the request gives is lost: rules refuse a key used twice."""
+    given: dict[object, list[Plain]] = {}
+    for item in sent:
+        if item is not None and item.get(key) is not None:
+            given.setdefault(item[key], []).append(item)
     known = {item[key] for item in template if item is not None and item.get(key) is not None}
-    kept = []
+    kept: list[Plain | None] = []
     for item in template:
-        mine = given.get(item.get(key)) if item is not None else None
+        mine = given.pop(item[key], None) if item is not None and item.get(key) in given else None
         if mine is None:
             kept.append(item)
-        elif mine.get("exclude") is not True:
-            kept.append(mine)
+        else:
+            kept += [one for one in mine if one.get("exclude") is not True]
     return kept + [item for item in sent if item is None or item.get(key) not in known]

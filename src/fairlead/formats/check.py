@@ -5,14 +5,15 @@ Called by the formats when a typed decode has failed: msgspec stops at the first
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 import msgspec
 from msgspec import inspect
 
-from fairlead.model.quantity import BadQuantity, parse
+from fairlead.model.quantity import BadQuantity, from_recommended, parse
 from fairlead.model.spec.fields import Field, fields_of
+from fairlead.model.spec.rules import Violation
 
 #: More would not be read; a request with a million mistakes is still answered quickly.
 MOST = 200
@@ -37,6 +38,33 @@ def find_violations(struct: type, plain: object, path: str) -> list[SchemaViolat
     violations: list[SchemaViolation] = []
     _object(struct, plain, path, violations)
     return violations[:MOST]
+
+
+def normalize_sizes(struct: type, plain: object) -> None:
+    """Write sizes in recommended units (`1GB`, `10MIB`) as quantities. Changes `plain`, which only the caller uses."""
+    if not isinstance(plain, dict):
+        return
+    for field in fields_of(struct):
+        value = plain.get(field.rest)
+        if field.has_recommended_units and isinstance(value, str):
+            plain[field.rest] = from_recommended(value)
+        elif field.struct is not None:
+            for item in value if isinstance(value, list) else [value]:
+                normalize_sizes(field.struct, item)
+
+
+def follows_from(rule: Violation, wrong: Iterable[str]) -> bool:
+    """Whether a rule is broken only because a wrong member was removed: that member itself, one below it, or an object
+    whose rule names it. Rules name the members that they depend on."""
+    parent = rule.path.rpartition(".")[0]
+    around = (rule.path, parent, parent.rpartition(".")[0])
+    for path in wrong:
+        if rule.path == path or rule.path.startswith((f"{path}.", f"{path}[")):
+            return True
+        owner, _, member = path.rpartition(".")
+        if owner in around and re.search(rf"\b{re.escape(member.partition('[')[0])}\b", rule.details):
+            return True
+    return False
 
 
 def join(path: str, name: str) -> str:

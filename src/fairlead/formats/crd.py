@@ -17,7 +17,7 @@ from fairlead.kinds.kind import Kind
 Schema = dict[str, Any]
 
 GROUP, VERSION = API_VERSION.split("/")
-_QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i)?$"
+_QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i|[kKMGTP][iI]?B)?$"
 #: The declarations refuse longer texts anyway; rules that compare need a bound.
 _MOST_DIGITS = 63
 _OWN = "has(self.baseWorkload)"

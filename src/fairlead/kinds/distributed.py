@@ -23,6 +23,7 @@ from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, is_given, value_or
 from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.spec.run_fields import RunFields, run_violations
+from fairlead.model.syntax import Syntax
 
 MAX_WORKERS = 10_000
 _KEYS_PATH = "/root/.ssh"
@@ -88,6 +89,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
         FieldInfo(
             text="The path at which MPI images expect their SSH keys; only the MPI operator of a cluster uses it.",
             default=_KEYS_PATH,
+            syntax=Syntax.ABSOLUTE_PATH,
             origin="contract",
         ),
     ] = UNSET

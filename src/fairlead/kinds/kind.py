@@ -13,7 +13,6 @@ import msgspec
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import Json, Spec, build, fields_of
-from fairlead.model.spec.pod_fields import PodFields
 from fairlead.model.spec.rules import SubmissionLimits, Violation, violations
 
 #: An instance of the kind's own spec: each function of a kind is declared with that type.
@@ -138,12 +137,6 @@ def outside_spec_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of the members outside the spec."""
     named = {field.attribute: field.rest for field in fields_of(kind.spec)}
     return tuple(named[name] for name in kind.outside_spec)
-
-
-def roles_of(spec: Spec) -> dict[str, PodFields]:
-    """The specs of the roles that a spec gives, by REST name."""
-    values = {field.rest: getattr(spec, field.attribute) for field in fields_of(type(spec))}
-    return {rest: value for rest, value in values.items() if isinstance(value, PodFields)}
 
 
 def spec_violations(kind: Kind, spec: Spec, path: str, limits: SubmissionLimits) -> list[Violation]:

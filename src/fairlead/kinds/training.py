@@ -74,6 +74,9 @@ def _violations(spec: TrainingSpec, path: str, limits: SubmissionLimits) -> list
     if not 1 <= completions <= limits.completions:
         details = f"is {completions}; it must be between 1 and {limits.completions}"
         broken.append(Violation(f"{path}.completions", details))
+    if completions > 1 and spec.restart_policy == "Always":
+        details = f"is {completions}, but with restartPolicy Always no pod ever completes; use OnFailure or Never"
+        broken.append(Violation(f"{path}.completions", details))
     if not 1 <= parallelism <= max(completions, 1):
         details = f"is {parallelism}; it must be between 1 and completions ({completions})"
         broken.append(Violation(f"{path}.parallelism", details))

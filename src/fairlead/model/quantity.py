@@ -21,6 +21,8 @@ _SCALES: dict[str, Fraction] = {
     "K": Fraction(1000),
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", start=1)},
 }
+#: Sizes as the Trainings API recommends them: `1GB`, `10MIB`.
+_RECOMMENDED = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s?([KMGTP])(I?)B\Z", re.IGNORECASE)
 #: The maximum of Kubernetes; no machine has more.
 LARGEST = 2**63 - 1
 
@@ -65,3 +67,12 @@ def thousandths_of(number: float) -> int:
     if product == int(product):
         return int(product)
     return math.ceil(Fraction(repr(number)) * 1000)
+
+
+def from_recommended(text: str) -> str:
+    """A size such as `1GB` or `10MIB` as a quantity (`1G`, `10Mi`); any other text as it is."""
+    match = _RECOMMENDED.match(text)
+    if match is None:
+        return text
+    number, letter, binary = match.groups()
+    return f"{number}{letter.upper()}i" if binary else f"{number}{'k' if letter in 'kK' else letter.upper()}"

@@ -88,3 +88,19 @@ def test_names_tell_items_apart(path: tuple[str, ...]) -> None:
 def test_every_list_with_a_declared_name_is_merged_by_it() -> None:
     declared = {path for path, effect in EFFECTS.items() if effect.host.startswith("tells items apart")}
     assert declared - {f"{'.'.join(path)}[].name" for path in LISTS} == set()
+
+
+def test_nothing_that_a_request_gives_vanishes() -> None:
+    """Two items of one name are refused later; merging must not hide one of them."""
+    sent: dict[str, Any] = {"storage": {"emptyDirVolume": [{"name": "n", "path": "/a"}, {"name": "n", "path": "/b"}]}}
+    template: dict[str, Any] = {
+        "storage": {"emptyDirVolume": [{"name": "n", "path": "/t"}, {"name": "m", "path": "/m"}]}
+    }
+    merged: Any = apply_template(KINDS["training"].spec, sent, template)
+    assert [item["path"] for item in merged["storage"]["emptyDirVolume"]] == ["/a", "/b", "/m"]
+
+
+def test_an_item_can_be_excluded_and_given_anew() -> None:
+    sent: dict[str, Any] = {"labels": [{"name": "n", "exclude": True}, {"name": "n", "value": "mine"}]}
+    merged: Any = apply_template(KINDS["training"].spec, sent, {"labels": [{"name": "n", "value": "theirs"}]})
+    assert merged["labels"] == [{"name": "n", "value": "mine"}]

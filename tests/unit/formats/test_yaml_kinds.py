@@ -302,7 +302,7 @@ def test_a_field_of_a_kind_is_never_refused_as_another_kinds(kind: Any) -> None:
     ("field", "member", "credentials", "want_values"),
     [
         pytest.param(
-            "gitSync: {items: {g: {value: {repository: r, path: /p, username: u, password: top}}}}",
+            "gitSync: {items: {g: {value: {repository: https://x/r, path: /p, username: u, password: top}}}}",
             "git",
             {"secretRef": {"name": "x-g"}},
             {"User": "u", "Password": "top"},
@@ -330,6 +330,6 @@ def test_plain_credentials_leave_the_spec(
 
 
 def test_templates_take_no_plain_credentials() -> None:
-    text = document("usage: Template\ngitSync: {items: {g: {value: {repository: r, path: /p, password: x}}}}")
+    text = document("usage: Template\ngitSync: {items: {g: {value: {repository: https://x/r, path: /p, password: x}}}}")
     [issue] = issues_of(text)
     assert issue.path == "spec.gitSync.items.g.value.password"

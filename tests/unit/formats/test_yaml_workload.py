@@ -47,13 +47,13 @@ FIELDS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     (
         "gitSync",
-        "{items: {g: {value: {repository: r, directory: /d, branch: b, rev: v, secretName: s, username: u}}}}",
+        "{items: {g: {value: {repository: https://x, directory: /d, branch: b, rev: v, secretName: s, username: u}}}}",
         {
             "storage": {
                 "git": [
                     {
                         "name": "g",
-                        "repository": "r",
+                        "repository": "https://x",
                         "path": "/d",
                         "branch": "b",
                         "revision": "v",
@@ -115,7 +115,7 @@ FIELDS: list[tuple[str, str, dict[str, Any]]] = [
     ("runAsUser", "{value: true}", {"security": {"uidGidSource": "fromIdpToken"}}),
     (
         "s3",
-        "{items: {s: {value: {bucket: b, path: /p, url: u, secretName: k, key: i, secret: j}}}}",
+        "{items: {s: {value: {bucket: b, path: /p, url: https://u, secretName: k, key: i, secret: j}}}}",
         {
             "storage": {
                 "s3": [
@@ -123,7 +123,7 @@ FIELDS: list[tuple[str, str, dict[str, Any]]] = [
                         "name": "s",
                         "bucket": "b",
                         "path": "/p",
-                        "url": "u",
+                        "url": "https://u",
                         "accessKeySecret": "k",
                         "secretKeyOfAccessKeyId": "i",
                         "secretKeyOfSecretKey": "j",
@@ -232,8 +232,8 @@ def test_every_field_has_a_case() -> None:
             id="a probe as YAML text",
         ),
         pytest.param(
-            "gitSync: {items: {g: {value: {Repository: r, Path: /d, revision: v}}}}",
-            {"storage": {"git": [{"name": "g", "repository": "r", "path": "/d", "revision": "v"}]}},
+            "gitSync: {items: {g: {value: {Repository: https://x/r, Path: /d, revision: v}}}}",
+            {"storage": {"git": [{"name": "g", "repository": "https://x/r", "path": "/d", "revision": "v"}]}},
             id="git's other names",
         ),
         pytest.param(

@@ -92,7 +92,7 @@ ROWS = (
         ALL,
         ITEMS,
         {
-            "repository": "r",
+            "repository": "https://x/r",
             "directory": "/d",
             "branch": "b",
             "rev": "v",
@@ -102,7 +102,7 @@ ROWS = (
         },
         {
             "name": "k",
-            "repository": "r",
+            "repository": "https://x/r",
             "path": "/d",
             "branch": "b",
             "revision": "v",
@@ -241,12 +241,12 @@ ROWS = (
         "s3",
         ALL,
         ITEMS,
-        {"bucket": "b", "path": "/p", "url": "u", "key": "i", "secret": "j", "secretName": "s"},
+        {"bucket": "b", "path": "/p", "url": "https://u", "key": "i", "secret": "j", "secretName": "s"},
         {
             "name": "k",
             "bucket": "b",
             "path": "/p",
-            "url": "u",
+            "url": "https://u",
             "accessKeySecret": "s",
             "secretKeyOfAccessKeyId": "i",
             "secretKeyOfSecretKey": "j",

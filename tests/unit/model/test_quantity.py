@@ -1,6 +1,6 @@
 import pytest
 
-from fairlead.model.quantity import BadQuantity, thousandths, thousandths_of, whole
+from fairlead.model.quantity import BadQuantity, from_recommended, thousandths, thousandths_of, whole
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,14 @@ def test_refuses(text: str) -> None:
 )
 def test_numbers_in_thousandths(number: float, want: int) -> None:
     assert thousandths_of(number) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        *(("1GB", "1G"), ("10MIB", "10Mi"), ("1.5tb", "1.5T"), ("2 GiB", "2Gi"), ("3kB", "3k"), ("4KIB", "4Ki")),
+        *(("1G", "1G"), ("B", "B"), ("1GBB", "1GBB"), ("", "")),
+    ],
+)
+def test_recommended_sizes_are_quantities(text: str, want: str) -> None:
+    assert from_recommended(text) == want

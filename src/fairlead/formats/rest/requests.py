@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 import msgspec
 from msgspec import UNSET, Meta
 
-from fairlead.formats.check import SchemaViolation, find_violations
+from fairlead.formats.check import SchemaViolation, find_violations, follows_from, normalize_sizes
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
@@ -172,6 +172,7 @@ def _plain(body: bytes) -> Plain:
 
 def _walked(kind: Kind, plain: Plain, older: bool) -> Submission:
     """The slow way: find every schema violation and every broken rule, and what the older dialect tolerates."""
+    normalize_sizes(request_type(kind), plain)
     flaws = find_violations(request_type(kind), plain, "")
     spec = _joined(kind, plain)
     built = build(kind.spec, spec)
@@ -207,7 +208,7 @@ def _rules(kind: Kind, plain: Plain, built: Any, flaws: list[SchemaViolation]) -
         built = build(kind.spec, _joined(kind, _without(plain, wrong, "")))
     # Admission checks the limit of the installation, because it knows it.
     violations += spec_violations(kind, built, "spec", SubmissionLimits(completions=INT32_MAX))
-    return [rule for rule in violations if rule.path not in wrong]
+    return [rule for rule in violations if not follows_from(rule, wrong)]
 
 
 def _without(plain: Any, wrong: set[str], path: str) -> Any:

@@ -6,7 +6,7 @@ that finds the templates that a document names (`inherit.py`).
 
 import msgspec
 
-from fairlead.formats.check import find_violations
+from fairlead.formats.check import find_violations, follows_from, normalize_sizes
 from fairlead.formats.intermediate import PlainSecret
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.fields import YamlField, kind_names, kinds_with, resources, spellings, yaml_fields
@@ -373,6 +373,8 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Spec | None:
     """The typed spec; None if it violates the declarations. Rules between members are checked in any case."""
     kind = manifest.kind
     spec: Spec | None = None
+    wrong: set[str] = set()
+    normalize_sizes(kind.spec, reading.plain)
     try:
         spec = msgspec.convert(reading.plain, kind.spec)
     except msgspec.ValidationError:
@@ -387,7 +389,8 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Spec | None:
         # A missing member comes from the template.
         return spec
     for violation in spec_violations(kind, built, "spec", RuleLimits(completions=INT32_MAX)):
-        reading.wrong_at(violation.path.removeprefix("spec."), violation.details)
+        if not follows_from(violation, {f"spec.{path}" for path in wrong}):
+            reading.wrong_at(violation.path.removeprefix("spec."), violation.details)
     return spec
 
 

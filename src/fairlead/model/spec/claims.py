@@ -7,17 +7,18 @@ from msgspec import UNSET, Meta
 from fairlead.model.records.assets import Reference
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
+    ClaimSizeText,
     ExcludeItem,
     FieldInfo,
     Given,
     Maybe,
     ObjectName63,
-    QuantityText,
     Spec,
     Text63,
     Text4096,
     UpTo10000,
 )
+from fairlead.model.syntax import Syntax
 
 VolumeMode = Literal["Filesystem", "Block"]
 
@@ -82,7 +83,7 @@ class AddedAttribute(Spec, frozen=True, kw_only=True):
 
 class ClaimInfo(Spec, frozen=True, kw_only=True):
     size: Annotated[
-        Maybe[QuantityText],
+        Maybe[ClaimSizeText],
         FieldInfo(
             text="The size of the new claim. Mandatory unless the claim exists.",
             unit="bytes, as a quantity such as 1G",
@@ -121,7 +122,13 @@ class Pvc(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(
+            text="The mount path inside the container.",
+            mandatory=True,
+            yaml="path",
+            part="path",
+            syntax=Syntax.MOUNT_PATH,
+        ),
     ] = UNSET
     existing_pvc: Annotated[
         Maybe[bool],

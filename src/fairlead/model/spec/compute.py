@@ -13,6 +13,7 @@ from fairlead.model.spec.fields import (
     Maybe,
     Number,
     QuantityText,
+    SizeText,
     Spec,
     Text253,
 )
@@ -120,7 +121,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     gpu_memory_request: Annotated[
-        Maybe[QuantityText],
+        Maybe[SizeText],
         FieldInfo(
             text="The memory of each device. Given if and only if the request type is memory.",
             unit="bytes, as a quantity such as 20M or 1Gi",

@@ -21,6 +21,7 @@ from fairlead.model.spec.fields import (
     UpTo250,
     UpTo10000,
 )
+from fairlead.model.syntax import Syntax
 
 ImagePullPolicy = Literal["Always", "Never", "IfNotPresent"]
 
@@ -29,7 +30,9 @@ class SecretKey(Spec, frozen=True, kw_only=True):
     name: Annotated[
         Maybe[ObjectName253], FieldInfo(text="The secret's name.", mandatory=True, part="secret", older=NO_SUCH_NAME)
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
+    key: Annotated[
+        Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key", syntax=Syntax.OBJECT_KEY)
+    ] = UNSET
 
 
 class ConfigMapKey(Spec, frozen=True, kw_only=True):
@@ -37,7 +40,9 @@ class ConfigMapKey(Spec, frozen=True, kw_only=True):
         Maybe[ObjectName253],
         FieldInfo(text="The config map's name.", mandatory=True, part="config-map", older=NO_SUCH_NAME),
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
+    key: Annotated[
+        Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key", syntax=Syntax.OBJECT_KEY)
+    ] = UNSET
 
 
 class UserCredentialKey(Spec, frozen=True, kw_only=True):
@@ -45,7 +50,9 @@ class UserCredentialKey(Spec, frozen=True, kw_only=True):
         Maybe[Text253],
         FieldInfo(text="The credential's name; only its creator can use it.", mandatory=True, part="credential"),
     ] = UNSET
-    key: Annotated[Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key")] = UNSET
+    key: Annotated[
+        Maybe[Text63], FieldInfo(text="The key in the object.", mandatory=True, part="key", syntax=Syntax.OBJECT_KEY)
+    ] = UNSET
 
 
 class PodFieldRef(Spec, frozen=True, kw_only=True):

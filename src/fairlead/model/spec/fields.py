@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from fairlead.model.records.assets import Reference
+from fairlead.model.syntax import Syntax
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -65,15 +66,19 @@ ObjectName = Annotated[str, Meta(min_length=1, **_NAMED)]
 ObjectName63 = Annotated[str, Meta(min_length=1, max_length=63, **_NAMED)]
 ObjectName253 = Annotated[str, Meta(min_length=1, max_length=253, **_NAMED)]
 QUANTITY_RULE = "give a number with an optional suffix, such as 500M, 10Gi or 1e9"
-QuantityText = Annotated[
-    str,
-    Meta(
-        max_length=63,
-        pattern=_QUANTITY,
-        extra_json_schema={"pattern": QUANTITY_PATTERN},
-        extra={"quantity": 1, "rule": QUANTITY_RULE},
-    ),
-]
+
+
+def _bytes(least: int, **more: int) -> Meta:
+    """An amount of bytes; less than one byte is a mistake, as in 500m for 500M."""
+    extra = {"quantity": 1, "least": least, "rule": QUANTITY_RULE, **more}
+    return Meta(max_length=63, pattern=_QUANTITY, extra_json_schema={"pattern": QUANTITY_PATTERN}, extra=extra)
+
+
+QuantityText = Annotated[str, _bytes(0)]
+#: The size of something that cannot be empty.
+SizeText = Annotated[str, _bytes(1)]
+#: A size for which the contract's prose recommends units that its pattern refuses: TB, GB, MB, TIB, GIB, MIB.
+ClaimSizeText = Annotated[str, _bytes(1, recommended=1)]
 Uuid = Annotated[
     str,
     Meta(
@@ -135,6 +140,8 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     part_constant: bool | None = None
     #: For a field that describes pods of another role: the role's name, which prefixes its flags. YAML lacks it.
     role: str = ""
+    #: The form of its text, if there is more to say than its type does.
+    syntax: Syntax | None = None
     #: Whether its value is a secret, which is never shown, logged or indexed.
     secret: bool = False
     #: The kind of object that it names. `model/spec/references.py` walks these.
@@ -168,6 +175,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     #: Further keywords of its schema (format, pattern as the contract writes it).
     schema: dict[str, Json] = {}
     is_quantity: bool = False
+    #: For an amount of bytes: 1 if it must not be 0, otherwise 0.
+    least_bytes: int | None = None
+    #: Whether units such as GB and MIB are accepted, and stored as a quantity.
+    has_recommended_units: bool = False
     #: The rule of its pattern in words.
     pattern_rule: str = ""
     #: The struct, for a struct or a list of structs.
@@ -303,6 +314,8 @@ def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
         shape=kind,
         schema=keywords,
         is_quantity=bool(extra.get("quantity")) and item is None,
+        least_bytes=cast(int | None, extra.get("least")) if item is None else None,
+        has_recommended_units=bool(extra.get("recommended")),
         pattern_rule=str(extra.get("rule", "")),
         struct=inner.cls if isinstance(inner, msgspec.inspect.StructType) else None,
         is_list=item is not None,

@@ -15,16 +15,21 @@ from fairlead.model.spec.fields import (
     UpTo253,
     UpTo10000,
 )
+from fairlead.model.syntax import Syntax
 
 
 class Label(Spec, frozen=True, kw_only=True):
-    name: Annotated[Maybe[Text63], FieldInfo(text="The label's key.", mandatory=True, part="name")] = UNSET
-    value: Annotated[Maybe[str], FieldInfo(text="The label's value.", part="value")] = UNSET
+    name: Annotated[
+        Maybe[Text63], FieldInfo(text="The label's key.", mandatory=True, part="name", syntax=Syntax.LABEL_KEY)
+    ] = UNSET
+    value: Annotated[Maybe[str], FieldInfo(text="The label's value.", part="value", syntax=Syntax.LABEL_VALUE)] = UNSET
     exclude: ExcludeItemUnset = UNSET
 
 
 class Annotation(Spec, frozen=True, kw_only=True):
-    name: Annotated[Maybe[Text63], FieldInfo(text="The annotation's key.", mandatory=True, part="name")] = UNSET
+    name: Annotated[
+        Maybe[Text63], FieldInfo(text="The annotation's key.", mandatory=True, part="name", syntax=Syntax.LABEL_KEY)
+    ] = UNSET
     value: Annotated[Maybe[UpTo10000], FieldInfo(text="The annotation's value.", part="value")] = UNSET
     exclude: ExcludeItem = UNSET
 

@@ -22,6 +22,7 @@ from fairlead.model.spec.fields import (
     UpTo253,
     UpTo2048,
 )
+from fairlead.model.syntax import Syntax
 
 ServiceType = Literal["LoadBalancer", "NodePort", "ClusterIP"]
 UrlAuthorization = Literal["authenticatedUsers", "authorizedUsers", "authorizedGroups"]
@@ -96,7 +97,9 @@ class RelatedUrl(Spec, frozen=True, kw_only=True):
         Maybe[UpTo63],
         FieldInfo(text="Identifies this URL when lists are merged and when policies lock items.", part="name"),
     ] = UNSET
-    url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", mandatory=True, part="url")] = UNSET
+    url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", mandatory=True, part="url", syntax=Syntax.WEB_URL)] = (
+        UNSET
+    )
     type: Annotated[
         Maybe[UpTo63], FieldInfo(text="The service at this URL, such as wandb.", mandatory=True, part="type")
     ] = UNSET

@@ -16,6 +16,7 @@ from fairlead.model.spec.fields import (
     UpTo253,
     UpTo10000,
 )
+from fairlead.model.syntax import Syntax
 
 Preemptible = Literal["preemptible", "non-preemptible"]
 PodAffinityType = Literal["Required", "Preferred"]
@@ -25,7 +26,7 @@ TolerationEffect = Literal["NoSchedule", "NoExecute", "PreferNoSchedule", "Any"]
 
 
 class MatchExpression(Spec, frozen=True, kw_only=True):
-    key: Annotated[UpTo63, FieldInfo(text="The node label's key.", mandatory=True, part="key")]
+    key: Annotated[UpTo63, FieldInfo(text="The node label's key.", mandatory=True, part="key", syntax=Syntax.LABEL_KEY)]
     operator: Annotated[
         MatchOperator, FieldInfo(text="How the label relates to the values.", mandatory=True, part="operator")
     ]
@@ -88,6 +89,7 @@ class PodAffinity(Spec, frozen=True, kw_only=True):
             text="The node label whose value all pods of the workload share.",
             mandatory=True,
             yaml="podAffinityTopology",
+            syntax=Syntax.LABEL_KEY,
             yaml_kinds="WTIJ",
             flags=(
                 FlagDeclaration(
@@ -119,9 +121,13 @@ class Toleration(Spec, frozen=True, kw_only=True):
             part="operator",
         ),
     ] = UNSET
-    key: Annotated[Maybe[UpTo253], FieldInfo(text="The taint's key.", mandatory=True, yaml="key", part="key")] = UNSET
+    key: Annotated[
+        Maybe[UpTo253],
+        FieldInfo(text="The taint's key.", mandatory=True, yaml="key", part="key", syntax=Syntax.LABEL_KEY),
+    ] = UNSET
     value: Annotated[
-        Maybe[UpTo10000], FieldInfo(text="The taint's value; only with Equal.", yaml="value", part="value")
+        Maybe[UpTo10000],
+        FieldInfo(text="The taint's value; only with Equal.", yaml="value", part="value", syntax=Syntax.LABEL_VALUE),
     ] = UNSET
     effect: Annotated[
         Maybe[TolerationEffect],

@@ -25,6 +25,7 @@ from fairlead.model.spec.fields import (
 from fairlead.model.spec.metadata import Annotation, Label
 from fairlead.model.spec.network import Probes
 from fairlead.model.spec.placement import NodeAffinityRequired, PodAffinity, Toleration
+from fairlead.model.syntax import Syntax
 
 
 class PodFields(Spec, frozen=True, kw_only=True):
@@ -89,6 +90,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
             text="The working directory of the command.",
             default_text="the image's",
             yaml="workingDir",
+            syntax=Syntax.ABSOLUTE_PATH,
             flags=(FlagDeclaration(name="--working-dir"),),
         ),
     ] = UNSET
@@ -174,6 +176,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
         FieldInfo(
             text="The type of nodes that may run the pods, as administrators label them.",
             yaml="nodeType",
+            syntax=Syntax.LABEL_VALUE,
             flags=(FlagDeclaration(name="--node-type"),),
         ),
     ] = UNSET

@@ -87,7 +87,7 @@ class BasicSecurity(Spec, frozen=True, kw_only=True):
     supplemental_groups: Annotated[
         Maybe[str],
         FieldInfo(
-            text="Supplemental group ids, separated by commas; an empty string removes those of the image.",
+            text="Supplemental group ids, separated by commas; an empty string means those of the image.",
             yaml="supplementalGroups",
             flags=(FlagDeclaration(name="--supplemental-groups"),),
         ),

@@ -19,7 +19,7 @@ from fairlead.model.spec.fields import (
     Maybe,
     ObjectName,
     ObjectName253,
-    QuantityText,
+    SizeText,
     Spec,
     Text,
     Text63,
@@ -29,13 +29,22 @@ from fairlead.model.spec.fields import (
     UpTo4096,
     Uuid,
 )
+from fairlead.model.syntax import Syntax
 
 MountPropagation = Literal["None", "HostToContainer"]
 GitAuthentication = Literal["password", "ssh-key"]
 
+_NOT_MOUNTED = "it cannot be mounted there, so the workload fails at its start"
 MountPath = Annotated[
     Maybe[Text4096],
-    FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="mountPath", part="path"),
+    FieldInfo(
+        text="The mount path inside the container.",
+        mandatory=True,
+        yaml="mountPath",
+        part="path",
+        syntax=Syntax.MOUNT_PATH,
+        older=_NOT_MOUNTED,
+    ),
 ]
 _FILE_MODE = Meta(
     min_length=4,
@@ -71,7 +80,9 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
     mount_path: MountPath = UNSET
     sub_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The single key to mount instead of all keys.", yaml="subPath", part="subpath"),
+        FieldInfo(
+            text="The single key to mount instead of all keys.", yaml="subPath", part="subpath", syntax=Syntax.SUB_PATH
+        ),
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -85,7 +96,13 @@ class SecretVolume(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text],
-        FieldInfo(text="The directory in which the keys of the secret appear as files.", mandatory=True, part="path"),
+        FieldInfo(
+            text="The directory in which the keys of the secret appear as files.",
+            mandatory=True,
+            part="path",
+            syntax=Syntax.MOUNT_PATH,
+            older=_NOT_MOUNTED,
+        ),
     ] = UNSET
     default_mode: FileMode = UNSET
     exclude: ExcludeItem = UNSET
@@ -95,14 +112,14 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path"),
+        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path", syntax=Syntax.MOUNT_PATH),
     ] = UNSET
     medium: Annotated[
         Maybe[Text63],
         FieldInfo(text="Memory to keep the files in memory.", default_text="the node's disk", part="medium"),
     ] = UNSET
     size_limit: Annotated[
-        Maybe[QuantityText],
+        Maybe[SizeText],
         FieldInfo(
             text="The maximum size.",
             unit="bytes, as a quantity such as 500Mi",
@@ -119,7 +136,8 @@ class DataVolumeMount(Spec, frozen=True, kw_only=True):
         FieldInfo(text="The data volume's id.", mandatory=True, part="id", refers=Reference.DATA_VOLUME),
     ] = UNSET
     mount_path: Annotated[
-        Maybe[UpTo4096], FieldInfo(text="The mount path inside the container.", mandatory=True, part="path")
+        Maybe[UpTo4096],
+        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path", syntax=Syntax.MOUNT_PATH),
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -148,6 +166,7 @@ class GitSecretRef(Spec, frozen=True, kw_only=True):
             origin="prose",
             yaml="username",
             part="user-key",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
     secret_key_of_password: Annotated[
@@ -158,6 +177,7 @@ class GitSecretRef(Spec, frozen=True, kw_only=True):
             origin="prose",
             yaml="password",
             part="password-key",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
 
@@ -166,7 +186,13 @@ class Git(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     repository: Annotated[
         Maybe[Text2048],
-        FieldInfo(text="The repository's address.", mandatory=True, yaml="repository", part="repository"),
+        FieldInfo(
+            text="The repository's address.",
+            mandatory=True,
+            yaml="repository",
+            part="repository",
+            syntax=Syntax.REPOSITORY,
+        ),
     ] = UNSET
     branch: Annotated[
         Maybe[Text63],
@@ -192,6 +218,7 @@ class Git(Spec, frozen=True, kw_only=True):
             yaml="directory",
             yaml_also=("path",),
             part="path",
+            syntax=Syntax.MOUNT_PATH,
         ),
     ] = UNSET
     password_secret: Annotated[
@@ -209,6 +236,7 @@ class Git(Spec, frozen=True, kw_only=True):
             default="User",
             origin="prose",
             part="password-secret-user",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
     secret_key_of_password: Annotated[
@@ -218,6 +246,7 @@ class Git(Spec, frozen=True, kw_only=True):
             default="Password",
             origin="prose",
             part="password-secret-password",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
     secret_ref: Annotated[Maybe[GitSecretRef], FieldInfo(text="The secret for a private repository.")] = UNSET
@@ -241,11 +270,18 @@ ReadOnlyUnlessSaid = Annotated[
 class HostPath(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
-        Maybe[Text4096], FieldInfo(text="The path on the node.", mandatory=True, yaml="path", part="path")
+        Maybe[Text4096],
+        FieldInfo(text="The path on the node.", mandatory=True, yaml="path", part="path", syntax=Syntax.ABSOLUTE_PATH),
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="mountPath", part="mount"),
+        FieldInfo(
+            text="The mount path inside the container.",
+            mandatory=True,
+            yaml="mountPath",
+            part="mount",
+            syntax=Syntax.MOUNT_PATH,
+        ),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     mount_propagation: Annotated[
@@ -264,14 +300,23 @@ class HostPath(Spec, frozen=True, kw_only=True):
 class Nfs(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
-        Maybe[Text4096], FieldInfo(text="The exported path.", mandatory=True, yaml="sourcePath", part="path")
+        Maybe[Text4096],
+        FieldInfo(
+            text="The exported path.", mandatory=True, yaml="sourcePath", part="path", syntax=Syntax.ABSOLUTE_PATH
+        ),
     ] = UNSET
     server: Annotated[
         Maybe[Text253], FieldInfo(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="targetPath", part="mountpath"),
+        FieldInfo(
+            text="The mount path inside the container.",
+            mandatory=True,
+            yaml="targetPath",
+            part="mountpath",
+            syntax=Syntax.MOUNT_PATH,
+        ),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     exclude: ExcludeItem = UNSET
@@ -282,11 +327,23 @@ class S3(Spec, frozen=True, kw_only=True):
     bucket: Annotated[Maybe[Text], FieldInfo(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
     path: Annotated[
         Maybe[Text],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, yaml="path", part="path"),
+        FieldInfo(
+            text="The mount path inside the container.",
+            mandatory=True,
+            yaml="path",
+            part="path",
+            syntax=Syntax.MOUNT_PATH,
+        ),
     ] = UNSET
     url: Annotated[
         Maybe[Text],
-        FieldInfo(text="The address of the S3 service.", default_text="Amazon's", yaml="url", part="url"),
+        FieldInfo(
+            text="The address of the S3 service.",
+            default_text="Amazon's",
+            yaml="url",
+            part="url",
+            syntax=Syntax.WEB_URL,
+        ),
     ] = UNSET
     access_key_secret: Annotated[
         Maybe[ObjectName],
@@ -306,6 +363,7 @@ class S3(Spec, frozen=True, kw_only=True):
             origin="prose",
             yaml="key",
             part="id-key",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
     secret_key_of_secret_key: Annotated[
@@ -316,6 +374,7 @@ class S3(Spec, frozen=True, kw_only=True):
             origin="prose",
             yaml="secret",
             part="secret-key",
+            syntax=Syntax.OBJECT_KEY,
         ),
     ] = UNSET
     exclude: ExcludeItem = UNSET

@@ -55,6 +55,8 @@ def test_the_page_is_accepted_and_says_what_was_done() -> None:
         "spec.compute.gpuMemoryLimit",
         "spec.tolerations[0].seconds",
         "spec.storage.git[0].repository",
+        "spec.storage.configMapVolume[0].mountPath",
+        "spec.storage.secretVolume[0].mountPath",
         "spec.exposedUrls[0]",
     }
 
@@ -84,6 +86,8 @@ def test_the_same_contradictions_are_refused_in_the_present_dialect() -> None:
         "spec.compute.gpuMemoryLimit",
         "spec.tolerations[0].seconds",
         "spec.storage.git[0].repository",
+        "spec.storage.configMapVolume[0].mountPath",
+        "spec.storage.secretVolume[0].mountPath",
         "spec.exposedUrls[0]",
     }
 

@@ -307,3 +307,30 @@ def test_a_broken_pattern_is_told_in_words(spec: dict[str, Any], path: str, want
     assert list(told) == [path]
     assert want in told[path]
     assert "[" not in told[path]
+
+
+def test_a_size_in_recommended_units_is_stored_as_a_quantity() -> None:
+    claim = {"path": "/a", "claimInfo": {"size": "10MIB"}}
+    spec: Any = read_submission(KIND, body({"image": "x", "storage": {"pvc": [claim]}})).spec
+    assert spec.storage.pvc[0].claim_info.size == "10Mi"
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"image": 5}, ["spec.image"]),
+        ({"storage": {"pvc": [{"path": "/a", "claimInfo": 5}]}}, ["spec.storage.pvc[0].claimInfo"]),
+        ({"storage": {"pvc": [{"path": "/a", "existingPvc": "no"}]}}, ["spec.storage.pvc[0].existingPvc"]),
+        ({"compute": {"gpuRequestType": 5, "gpuPortionRequest": 0.5}}, ["spec.compute.gpuRequestType"]),
+        ({"environmentVariables": [{"name": "A", "secret": "s"}]}, ["spec.environmentVariables[0].secret"]),
+        ({"completions": "4", "parallelism": 3}, ["spec.completions"]),
+        ({"tty": True, "stdin": "yes"}, ["spec.stdin"]),
+        ({"tty": True, "stdin": False, "args": 5}, ["spec.args", "spec.tty"]),
+        (
+            {"tolerations": [{"key": "k", "operator": "equal", "effect": "Any", "value": "v"}]},
+            ["spec.tolerations[0].operator"],
+        ),
+    ],
+)
+def test_a_wrong_type_is_one_violation(spec: dict[str, Any], want: list[str]) -> None:
+    assert list(issues(body({"image": "x"} | spec))) == want

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.pods.container_fields import OfferedPort
 from fairlead.model.pods.podset import PodSpec
-from fairlead.model.spec.rules import NODE_PORTS
+from fairlead.model.spec.object_rules import NODE_PORTS
 
 #: A port of `NODE_PORTS`, one of which is chosen if the spec names none.
 NODE_PORT = "NodePort"

@@ -1,0 +1,109 @@
+"""The forms of texts in a spec that would be refused later, when the pod is made: labels, paths, keys, URLs.
+
+A field declares its form (`FieldInfo.syntax`), and `rules.py` checks it. `flaw_of` says what is wrong with a text.
+"""
+
+import re
+from enum import Enum
+
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_OBJECT_KEY = re.compile(r"[-._A-Za-z0-9]+\Z")
+#: Scheme, perhaps a user, a name or an address in brackets, perhaps a port, and what follows.
+_WEB = re.compile(r"https?://([^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?\Z", re.IGNORECASE)
+_SCP = re.compile(r"([^\s@:/]+@)?[^\s@:/]+:\S+\Z")
+_LABEL_RULE = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+_LONGEST_LABEL, _LONGEST_PREFIX = 63, 253
+
+
+class Syntax(Enum):
+    """The forms that texts can have."""
+
+    LABEL_KEY = "label-key"
+    LABEL_VALUE = "label-value"
+    ABSOLUTE_PATH = "absolute-path"
+    MOUNT_PATH = "mount-path"
+    SUB_PATH = "sub-path"
+    OBJECT_KEY = "object-key"
+    WEB_URL = "web-url"
+    REPOSITORY = "repository"
+
+
+def flaw_of(syntax: Syntax, text: str) -> str:
+    """What is wrong with a text, with an example of a right one; empty if nothing is."""
+    return _FLAWS[syntax](text)
+
+
+def _label_key(text: str) -> str:
+    """A label's key is a name, which may have a domain and a slash before it."""
+    prefix, slash, name = text.rpartition("/")
+    if not text:
+        return "is empty; give the key of a label, such as kubernetes.io/hostname"
+    if slash and (len(prefix) > _LONGEST_PREFIX or not _PREFIX.match(prefix)):
+        return f"is '{text[:80]}'; before the slash stands a domain, such as example.com/zone"
+    if len(name) > _LONGEST_LABEL or not _LABEL.match(name):
+        return f"is '{text[:80]}', which is not the key of a label: at most 63 {_LABEL_RULE}, such as example.com/zone"
+    return ""
+
+
+def _label_value(text: str) -> str:
+    if text and (len(text) > _LONGEST_LABEL or not _LABEL.match(text)):
+        return f"is '{text[:80]}', which is not the value of a label: at most 63 {_LABEL_RULE}, such as zone-1"
+    return ""
+
+
+def _absolute_path(text: str) -> str:
+    if not text.startswith("/"):
+        return f"is '{text[:80]}'; give an absolute path, such as /{text.lstrip('./')[:80] or 'data'}"
+    return ""
+
+
+def _mount_path(text: str) -> str:
+    """A volume is mounted at an absolute path that is not the root."""
+    if not text.startswith("/"):
+        return _absolute_path(text)
+    if not text.strip("/"):
+        return "is '/'; a volume cannot be mounted over the whole file system, give a path such as /data"
+    if ":" in text or ".." in text.split("/"):
+        return f"is '{text[:80]}'; a mount path has no ':' and no '..', such as /data"
+    return ""
+
+
+def _sub_path(text: str) -> str:
+    if text.startswith("/") or ".." in text.split("/"):
+        return f"is '{text[:80]}'; give a path inside the volume, without a leading '/' and without '..'"
+    return ""
+
+
+def _object_key(text: str) -> str:
+    """A key of a secret or config map is the name of a file."""
+    if text.startswith("..") or text == "." or not _OBJECT_KEY.match(text):
+        return f"is '{text[:80]}', which is not a key; use letters, digits, '-', '_' and '.', such as access.key"
+    return ""
+
+
+def _web_url(text: str) -> str:
+    """An address that browsers and HTTP clients can open."""
+    if _WEB.match(text):
+        return ""
+    return f"is '{text[:80]}'; give an http or https URL, such as https://example.com/path"
+
+
+def _repository(text: str) -> str:
+    """The address of a git repository: a URL, user@host:path, or an absolute path."""
+    is_address = "://" in text or text.startswith("/") or bool(_SCP.match(text))
+    if is_address and not text.startswith("-") and not any(char.isspace() for char in text):
+        return ""
+    return f"is '{text[:80]}'; give the URL of a repository, such as https://github.com/owner/name.git"
+
+
+_FLAWS = {
+    Syntax.LABEL_KEY: _label_key,
+    Syntax.LABEL_VALUE: _label_value,
+    Syntax.ABSOLUTE_PATH: _absolute_path,
+    Syntax.MOUNT_PATH: _mount_path,
+    Syntax.SUB_PATH: _sub_path,
+    Syntax.OBJECT_KEY: _object_key,
+    Syntax.WEB_URL: _web_url,
+    Syntax.REPOSITORY: _repository,
+}
