@@ -106,6 +106,9 @@ class TestSessions:
             assert await session.read() == ("output", b"got one\n")
             await session.close()
             assert (await harness.output(spec)) == b"got one\n"
+            again = await harness.engine.attach(spec.pod_id, from_start=True)
+            assert await again.read() == ("output", b"got one\n")
+            await again.close()
 
     @scenario
     async def test_dial_reaches_a_port_of_the_pod(self, make: Make, tmp_path: Path, port: int) -> None:

@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -203,8 +204,9 @@ def test_output_comes_while_it_runs(warm: Caller) -> None:
 class Terminal:
     """The command on a terminal of its own, typed at by the test."""
 
-    def __init__(self, caller: Caller, *words: str) -> None:
+    def __init__(self, caller: Caller, *words: str, size: tuple[int, int] = (24, 80)) -> None:
         self.main, other = pty.openpty()
+        termios.tcsetwinsize(self.main, size)
         self.process = subprocess.Popen(
             [*COMMAND, *words],
             stdin=other,
@@ -257,6 +259,45 @@ def test_interrupting_asks_once(warm: Caller, answer: str, want_phase: str, want
     assert terminal.end() == exit_codes.INTERRUPTED
     assert warm("wait", name, "--for", want_phase, "--timeout", "120s").code == 0
     warm.ok("training", "delete", name)
+
+
+def test_interrupting_what_waits_says_so(warm: Caller) -> None:
+    terminal = Terminal(warm, "run", "--name", "queued", "--allow-pending", "--gpu", "1000", "--", "true")
+    terminal.wait_for("Can never start")
+    terminal.interrupt()
+    terminal.wait_for("queued waits to start. (d)etach and leave it in the queue")
+    terminal.type("d\n")
+    terminal.wait_for("queued stays in the queue.")
+    assert terminal.end() == exit_codes.INTERRUPTED
+    warm.ok("training", "delete", "queued")
+
+
+def test_a_terminal_in_a_job(warm: Caller) -> None:
+    """The size of the window is that of the job's terminal, detaching leaves it, and its exit code is that of `run`."""
+    terminal = Terminal(warm, "run", "-it", "--name", "shell", "--", "sh")
+    terminal.wait_for("Attached to pod shell-0-0. Ctrl-P Ctrl-Q detaches and leaves it running.")
+    terminal.type("\x10\x11")
+    terminal.wait_for("Detached. shell keeps running.")
+    assert terminal.end() == exit_codes.OK
+    again = Terminal(warm, "attach", "shell", size=(33, 77))
+    again.wait_for("Attached to pod shell-0-0.")
+    again.type("stty size; exit\r")
+    again.wait_for("33 77")
+    again.wait_for("The main process of shell has ended.")
+    assert again.end() == exit_codes.OK
+    ended = Terminal(warm, "run", "-it", "--", "sh", "-c", "exit 3")
+    assert ended.end() == 3
+
+
+def test_what_takes_no_input_is_left_with_ctrl_c(warm: Caller) -> None:
+    warm.ok("run", "--detach", "--name", "deaf", "--", "sleep", "600")
+    warm.ok("wait", "deaf", "--for", "Running")
+    terminal = Terminal(warm, "attach", "deaf")
+    terminal.wait_for("Attached to the new output of pod deaf-0-0, which takes no input. Ctrl-C detaches.")
+    terminal.interrupt()
+    terminal.wait_for("Detached. deaf keeps running.")
+    assert terminal.end() == exit_codes.OK
+    warm.ok("training", "delete", "deaf")
 
 
 def test_going_on_after_the_question(warm: Caller) -> None:

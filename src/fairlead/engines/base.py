@@ -420,8 +420,8 @@ class Sessions(Protocol):
         """Run a command beside the pod's main process."""
         ...
 
-    async def attach(self, pod_id: str) -> Session:
-        """Attach to the pod's main process: its input, and its output from now on."""
+    async def attach(self, pod_id: str, *, from_start: bool = False) -> Session:
+        """Attach to the pod's main process: its input, and its output from now on, or from the start if it is kept."""
         ...
 
     async def dial(self, pod_id: str, port: int) -> int:

@@ -57,7 +57,7 @@ class RecordedOutput:
     async def exec(self, request: ExecRequest) -> Session:
         raise NotFound(f"nothing runs in {request.pod_id}")
 
-    async def attach(self, pod_id: str) -> Session:
+    async def attach(self, pod_id: str, *, from_start: bool = False) -> Session:
         raise NotFound(f"nothing runs in {pod_id}")
 
     async def dial(self, pod_id: str, port: int) -> int:

@@ -102,7 +102,8 @@ def _guard(call: Call, verb: str, workload_id: str) -> StreamGuard:
 
 async def attach_to(call: Call) -> Response:
     workload_id = normal_id(call.path["workloadId"], "workload")
-    session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"))
+    from_start = bool(query_boolean(call, "fromStart"))
+    session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"), from_start=from_start)
     return _duplex_of(session, _guard(call, "attach", workload_id))
 
 
@@ -210,7 +211,17 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         Parameter(name="columns", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
         Parameter(name="rows", schema={"type": "integer", "minimum": 1, "maximum": 9999}),
     ),
-    _operation("attach", "attach_to_workload", "Attach to a pod's main process", attach_to),
+    _operation(
+        "attach",
+        "attach_to_workload",
+        "Attach to a pod's main process",
+        attach_to,
+        Parameter(
+            name="fromStart",
+            schema=_BOOLEAN,
+            description="Whether the answer begins with the pod's earlier output, on engines that keep it.",
+        ),
+    ),
     _operation(
         "port-forward",
         "forward_port_of_workload",

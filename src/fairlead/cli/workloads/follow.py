@@ -1,87 +1,27 @@
-"""Follows a workload: shows its progress, passes its output on, and returns its exit code.
-
-Used by `run`, by `submit --attach`, by `logs --follow` and by `wait`.
-"""
+"""Follows a workload: passes its output on, and returns its exit code. Used by `run` and by `submit --attach`."""
 
 from fairlead.cli.exit_codes import OK, RUN_FAILED
+from fairlead.cli.pods.waiting import PendingProgress
 from fairlead.cli.session.session import ServerSession
-from fairlead.client import NameNotFound, ServerError, Unreachable
+from fairlead.client import ServerError, Unreachable
 from fairlead.client.json_object import Json
 from fairlead.client.output import PodOutput, sorted_pods
-from fairlead.client.phases import ENDED, WITH_PODS, exit_code_of
-
-_WAITING = "Waiting for "
+from fairlead.client.phases import ENDED, exit_code_of
 
 
-def wait_for_pod(session: ServerSession, workload_id: str, timeout: float | None = None) -> Json:
-    """Show progress until the workload has a pod, or is in a phase in which it gets none."""
-    workload = session.client.workload(workload_id)
-    if workload["phase"] in WITH_PODS:
-        return workload
-    progress = _Progress(session)
-    for workload in session.client.changes(workload_id, timeout=timeout):
-        if workload["phase"] in WITH_PODS:
-            session.console.clear()
-            return workload
-        progress(workload)
-    raise Unreachable("The server closed the stream of changes.")
-
-
-class _Progress:
-    """Shows the progress of a pending workload, whenever it changes."""
-
-    def __init__(self, session: ServerSession) -> None:
-        self._session = session
-        self._shown = ""
-
-    def __call__(self, workload: Json) -> None:
-        text = progress_line(self._session, workload)
-        if text != self._shown:
-            self._session.console.live(text)
-            self._shown = text
-
-
-def check_container(session: ServerSession, workload: Json) -> None:
-    """Refuse the name of another container: sessions can only use the workload's main container."""
-    wanted, pod = session.invocation.get("container"), session.invocation.get("pod")
-    if not wanted:
-        return
-    pods = [each for each in session.client.pods(workload["id"]) if pod in (None, each["name"])]
-    names = {container["name"] for each in pods for container in each["containers"]}
-    if names and wanted not in names:
-        of_what = f"Pod {pod}" if pod else f"Workload {workload['name']}"
-        raise NameNotFound(f"{of_what} has no container '{wanted}'; it has {', '.join(sorted(names))}.")
-
-
-def progress_line(session: ServerSession, workload: Json) -> str:
-    """One line about a workload that has no pods yet. A terminal shows its beginning, so that is what it waits for."""
-    message = str(workload.get("phaseMessage") or workload["phase"]).rstrip(".")
-    if workload["phase"] != "Pending":
-        return f"{workload['name']}: {workload['phase']} · {message}"
-    if message.startswith(_WAITING):
-        waiting = session.client.explanation(workload["id"]).get("waiting") or {}
-        message = str(waiting.get("headline") or message).rstrip(".")
-    return f"{message} · {workload['name']} is {_position(session, workload)}"
-
-
-def _position(session: ServerSession, workload: Json) -> str:
-    """Its place among the pending workloads of the project, oldest first."""
-    waiting = [f"projectId=={workload['projectId']}", "phase==Pending"]
-    count = session.client.count_workloads(filterBy=waiting)
-    before = session.client.count_workloads(filterBy=[*waiting, f"createdAt<={workload['createdAt']}"])
-    return f"{max(before, 1)} of {max(count, before, 1)} in the queue"
-
-
-def follow_to_end(session: ServerSession, created: Json, patience: float | None = None) -> int:
+def follow_to_end(
+    session: ServerSession, created: Json, patience: float | None = None, *, passes_output: bool = True
+) -> int:
     """Pass on the output of every pod, one after another, until the workload ends; returns its exit code.
 
     If the server goes away, this waits for it and continues the output where it stopped.
     """
-    output = PodOutput(created["workloadId"], _Progress(session))
+    output = PodOutput(created["workloadId"], PendingProgress(session))
     while True:
         try:
             for piece in output.pieces(session.client, patience):
-                session.console.raw(piece)
+                if passes_output:
+                    session.console.raw(piece)
             break
         except (Unreachable, ServerError) as error:
             # A server that stops may still answer that it does.

@@ -5,10 +5,11 @@ The kinds and the flags of their specs come from generated tables; no kind is kn
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.pods.attach import verb as attach_verb
+from fairlead.cli.pods.exec import verbs
+from fairlead.cli.pods.port_forward import verb as port_forward_verb
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads import submit
-from fairlead.cli.workloads.exec import verbs
-from fairlead.cli.workloads.port_forward import verb as port_forward_verb
 from fairlead.cli.workloads.submit_flags import submit_flags
 from fairlead.cli.workloads.update import update_command
 from fairlead.cli.workloads.workload import (
@@ -77,7 +78,7 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         made.append(update_command(kind))
     if kind.can_suspend:
         made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
-    return (*made, *verbs(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
+    return (*made, *verbs(), attach_verb(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
 
 
 def _submit(kind: KindEntry) -> Command:

@@ -6,6 +6,8 @@ It starts a server if none is running; the workload uses the same REST API as ev
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.pods.attach import attach_to
+from fairlead.cli.pods.waiting import wait_for_pod
 from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
@@ -15,17 +17,19 @@ from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import ALLOW_PENDING, note_unenforced, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
-from fairlead.client import ClientError
+from fairlead.client import ClientError, ServerError
 from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
+from fairlead.client.phases import ENDED
 
 #: The kind that `run` submits is the first one: work that completes.
 _FLAGS = (
     PROJECT,
     Flag("name", "Name (default: made from the command)", short="n", placeholder="NAME"),
     Flag("detach", "Return at once; the command keeps running", "boolean"),
-    Flag("image", "Container image (default: the command uses this machine's own files)", short="i"),
+    Flag("image", "Container image (default: the command uses this machine's own files)"),
+    Flag("stdin", "Pass this terminal's input to the command; -it opens a terminal", "boolean", "i"),
     Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
     ALLOW_PENDING,
     Flag(
@@ -36,6 +40,9 @@ _FLAGS = (
     ),
     *caller_environment.FLAGS,
 )
+#: The statuses of an answer if no pod runs any more.
+_NO_POD = (404, 503)
+_WAITING = ("Creating", "Pending", "Resuming")
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -53,7 +60,8 @@ def commands(_noun: str) -> tuple[Command, ...]:
             _run,
             flags,
             trailing="COMMAND [ARGUMENT...]",
-            details="The exit code is that of the command. Ctrl-C asks whether to detach or to stop.",
+            details="The exit code is that of the command. Ctrl-C asks whether to detach or to stop. "
+            "`fairlead run -it -- bash` opens a terminal, which Ctrl-P Ctrl-Q detaches from.",
         ),
     )
 
@@ -82,6 +90,8 @@ def _run(invocation: Invocation) -> int:
             return OK
         if not piped.is_whole:
             caller_environment.InputStream(session, created, piped).start()
+        elif created["spec"].get("stdin"):
+            return _attach(session, created)
         return _follow(session, created)
     except ClientError as error:
         # 1 to 7 could be exit codes of the command, so failures of `run` itself have their own code.
@@ -120,6 +130,10 @@ def make_request(session: ServerSession, command: list[str]) -> Json:
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     _apply_environment(invocation, spec)
+    if not invocation.environment.stdin.isatty() and not invocation.get("detach"):
+        # There is nobody to type.
+        spec.pop("stdin", None)
+        spec.pop("tty", None)
     set_command(spec, command)
     project = session.project()
     name = invocation.get("name")
@@ -153,6 +167,22 @@ def _apply_environment(invocation: Invocation, spec: Json) -> None:
         del spec["environmentVariables"]
 
 
+def _attach(session: ServerSession, created: Json) -> int:
+    """Attach to the command when it runs; returns its exit code, or 0 after detaching."""
+    workload = wait_for_pod(session, created["workloadId"])
+    session.console.clear()
+    if workload["phase"] in ENDED:
+        return follow_to_end(session, created)
+    try:
+        is_detached = attach_to(session, workload, from_start=True).is_detached
+    except ServerError as error:
+        if error.status not in _NO_POD:
+            raise
+        # It ended before this command was attached.
+        return follow_to_end(session, created)
+    return OK if is_detached else follow_to_end(session, created, passes_output=False)
+
+
 def _follow(session: ServerSession, created: Json) -> int:
     """Follow the workload to its end; the first Ctrl-C asks what to do, the second detaches."""
     while True:
@@ -161,23 +191,35 @@ def _follow(session: ServerSession, created: Json) -> int:
         except KeyboardInterrupt:
             session.console.clear()
             session.client.close()
-            answer = _ask(session, created["name"])
+            name, is_waiting = created["name"], _is_waiting(session, created["workloadId"])
+            answer = _ask(session, name, is_waiting)
             if answer == "stop":
                 session.client.kind(_kind().key).suspend(created["workloadId"])
-                look = next_command(session.invocation, f"describe {created['name']}", "project")
-                session.console.say(f"{created['name']} is stopping. Check it with `{look}`.")
+                look = next_command(session.invocation, f"describe {name}", "project")
+                state = "has left the queue" if is_waiting else "is stopping"
+                session.console.say(f"{name} {state}. Check it with `{look}`.")
                 return INTERRUPTED
             if answer == "detach":
-                again = next_command(session.invocation, f"logs -f {created['name']}", "project")
-                session.console.say(f"{created['name']} continues without this command. Follow it with `{again}`.")
+                again = next_command(session.invocation, f"logs -f {name}", "project")
+                state = "stays in the queue" if is_waiting else "continues without this command"
+                session.console.say(f"{name} {state}. Follow it with `{again}`.")
                 return INTERRUPTED
 
 
-def _ask(session: ServerSession, name: str) -> str:
+def _is_waiting(session: ServerSession, workload_id: str) -> bool:
+    return session.client.workload(workload_id)["phase"] in _WAITING
+
+
+def _ask(session: ServerSession, name: str, is_waiting: bool) -> str:
     environment = session.invocation.environment
     if not environment.stdin.isatty():
         return "detach"
-    environment.stderr.write(f"\n{name} has not finished. (d)etach and let it continue, (s)top it, or Enter to stay? ")
+    question = (
+        f"{name} waits to start. (d)etach and leave it in the queue, (s)top waiting, or Enter to stay? "
+        if is_waiting
+        else f"{name} has not finished. (d)etach and let it continue, (s)top it, or Enter to stay? "
+    )
+    environment.stderr.write(f"\n{question}")
     environment.stderr.flush()
     try:
         answer = environment.stdin.readline()

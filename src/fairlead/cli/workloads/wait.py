@@ -3,8 +3,8 @@
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
+from fairlead.cli.pods.waiting import progress_line
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.follow import progress_line
 from fairlead.cli.workloads.workload import read_phase
 from fairlead.client import NameNotFound, ServerError, Unreachable
 from fairlead.client.deadline import Deadline

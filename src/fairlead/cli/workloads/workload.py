@@ -8,11 +8,11 @@ from collections.abc import Callable
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.pods.waiting import check_container, wait_for_pod
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads.describe import describe
-from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.cli.workloads.listing import workload_listing
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json

@@ -103,10 +103,12 @@ async def run_command(
     return await sessions.exec(msgspec.structs.replace(request, pod_id=pod.id))
 
 
-async def attach(context: Context, caller: Caller, workload_id: str, pod_name: str) -> Session:
+async def attach(
+    context: Context, caller: Caller, workload_id: str, pod_name: str, *, from_start: bool = False
+) -> Session:
     """Attach to the main process of a pod."""
     sessions, pod = await _find_running_pod(context, caller, "attach", workload_id, pod_name)
-    return await sessions.attach(pod.id)
+    return await sessions.attach(pod.id, from_start=from_start)
 
 
 async def connect(context: Context, caller: Caller, workload_id: str, pod_name: str, port: int) -> int:

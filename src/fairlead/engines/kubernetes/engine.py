@@ -215,7 +215,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     async def exec(self, request: ExecRequest) -> CommandSession:
         return await CommandSession.run(self._api, self._pod(request.pod_id), request)
 
-    async def attach(self, pod_id: str) -> CommandSession:
+    async def attach(self, pod_id: str, *, from_start: bool = False) -> CommandSession:
+        # Kubernetes has no attachment that begins with earlier output.
         pod = self._pod(pod_id)
         main = pod.spec.containers[0] if pod.spec.containers else objects.Container()
         return await CommandSession.attach(self._api, pod, stdin=main.stdin, tty=main.tty)

@@ -172,9 +172,9 @@ class LocalEngine(PodEngine, Sessions, LogStore):
     async def exec(self, request: ExecRequest) -> ProcessSession:
         return await ProcessSession.run(self._folders.control(self._running(request.pod_id)), request)
 
-    async def attach(self, pod_id: str) -> ProcessSession:
+    async def attach(self, pod_id: str, *, from_start: bool = False) -> ProcessSession:
         key = self._running(pod_id)
-        output = self.logs(LogRequest(pod_id=pod_id, attempt=key[1], follow=True, tail=0))
+        output = self.logs(LogRequest(pod_id=pod_id, attempt=key[1], follow=True, tail=None if from_start else 0))
         return await ProcessSession.attach(self._folders.control(key), output)
 
     async def dial(self, pod_id: str, port: int) -> int:

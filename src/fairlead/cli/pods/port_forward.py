@@ -8,10 +8,10 @@ from _thread import start_new_thread
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.pods.exec import POD_FLAGS
+from fairlead.cli.pods.waiting import check_container, wait_for_pod
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.exec import POD_FLAGS
-from fairlead.cli.workloads.follow import check_container, wait_for_pod
 from fairlead.client import Client, NameNotFound
 from fairlead.client.access.urls import quote
 from fairlead.client.duplex import Duplex, open_duplex

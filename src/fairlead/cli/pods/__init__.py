@@ -1,0 +1,1 @@
+"""Commands that open something in a pod: commands, terminals, ports, files."""
