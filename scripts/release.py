@@ -28,6 +28,10 @@ NAME = f"docker.io/library/fairlead:{__version__}"
 ACTIVATED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "FAIRLEAD_DATA_DIR")
 
 
+class ReleaseError(Exception):
+    """An artefact cannot be made, or does not do what it should."""
+
+
 def main() -> int:
     shutil.rmtree(DIST, ignore_errors=True)
     build(ROOT, DIST, commit_time())
@@ -62,8 +66,8 @@ def commit_time() -> str:
 
 
 def copy_clone(target: Path) -> None:
-    """The files of a clone, in another folder and readable by their owner only: neither may show in what is built."""
-    listed = run("git", "ls-files", "-z", cwd=ROOT)
+    """What a clone has, in another folder and readable by its owner only: neither may show in what is built."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).exists():
             copied = target / name
@@ -81,7 +85,7 @@ def check(scratch: Path) -> None:
     build(scratch / "clone", scratch / "again", commit_time())
     for name in (WHEEL, SOURCE):
         if (scratch / "again" / name).read_bytes() != (DIST / name).read_bytes():
-            raise SystemExit(f"{name} differs when it is built in another folder")
+            raise ReleaseError(f"{name} differs when it is built in another folder")
     shutil.rmtree(scratch / "clone")
     wheel = DIST / WHEEL
     check_run("uvx", (UV, "tool", "run", "--from", wheel, "fairlead"), scratch)
@@ -112,7 +116,7 @@ def check_run(how: str, command: tuple[Path | str, ...], scratch: Path) -> None:
     try:
         said = run(*command, "run", "--", "sh", "-c", "echo runs in $PWD", cwd=home, HOME=home)
         if said != f"runs in {home}\n":
-            raise SystemExit(f"installed with {how}, a training says {said!r}")
+            raise ReleaseError(f"installed with {how}, a training says {said!r}")
     finally:
         run(*command, "server", "stop", cwd=home, HOME=home)
 
@@ -134,7 +138,7 @@ def check_image(archive: Path) -> None:
     finally:
         run("podman", "rmi", "--force", NAME)
     if f"fairlead {__version__}" not in said:
-        raise SystemExit(f"the image {archive.name} says {said!r}")
+        raise ReleaseError(f"the image {archive.name} says {said!r}")
 
 
 def interpreter() -> str:
@@ -146,7 +150,7 @@ def run(*command: Path | str, cwd: Path | None = None, **variables: Path | str) 
     words = [str(word) for word in command]
     done = subprocess.run(words, cwd=cwd or ROOT, env=clean_environment(variables), capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"`{' '.join(words)}` failed with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise ReleaseError(f"`{' '.join(words)}` failed with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout
 
 
@@ -163,4 +167,7 @@ def clean_environment(more: Mapping[str, Path | str]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ReleaseError as error:
+        sys.exit(str(error))

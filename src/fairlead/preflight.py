@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
-import psycopg
 
 from fairlead.api.server.sockets import listen
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
@@ -17,7 +16,7 @@ from fairlead.engines.kubernetes.configuration import read_ingress
 from fairlead.engines.local.configuration import load_settings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
-from fairlead.model.errors import Refused, Unavailable
+from fairlead.model.errors import Refused
 from fairlead.settings import (
     DEFAULT_PORT,
     DEFAULT_PROXY_PORT,
@@ -29,7 +28,7 @@ from fairlead.settings import (
     load_recorded,
     read_settings,
 )
-from fairlead.store.postgres import connect_alone
+from fairlead.store.backup import NEWEST_LAYOUT, load_layout
 
 
 class _Announced(msgspec.Struct):
@@ -59,15 +58,15 @@ def _check_engine(settings: ServerSettings, clock: Clock) -> None:
 
 def _check_database(settings: ServerSettings) -> None:
     database = find_database(settings)
-    if is_postgres(database):
-        try:
-            connect_alone(database).close()
-        except psycopg.Error as error:
-            raise Unavailable(f"Cannot open the PostgreSQL database: {str(error).partition(chr(10))[0]}") from error
-        return
     folder = Path(database).parent
-    if folder != settings.data_dir and not folder.is_dir():
+    if not is_postgres(database) and folder != settings.data_dir and not folder.is_dir():
         raise Refused(f"The folder of the database, {folder}, does not exist")
+    layout = load_layout(database)
+    if layout > NEWEST_LAYOUT:
+        raise Refused(
+            f"The database has layout {layout}, but this version of Fairlead knows layouts up to {NEWEST_LAYOUT}. "
+            "Use a newer version, or restore a backup from before the upgrade"
+        )
 
 
 def _check_certificate(settings: ServerSettings) -> None:

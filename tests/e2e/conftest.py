@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.e2e import wheels
 from tests.e2e.server import Server
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder with the wheel and the source distribution, built once for the tests that install them."""
+    return wheels.build(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture

@@ -10,19 +10,9 @@ import pytest
 
 from fairlead import __version__
 from scripts import release
+from tests.e2e import wheels
 
 pytestmark = pytest.mark.xdist_group("install")
-EPOCH = "1700000000"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from what a clone has, so that nothing of the checkout's environment can help."""
-    folder = tmp_path_factory.mktemp("built")
-    release.copy_clone(folder / "clone")
-    release.build(folder / "clone", folder / "dist", EPOCH)
-    shutil.rmtree(folder / "clone")
-    return folder / "dist"
 
 
 def install_with_uv(built: Path, folder: Path) -> tuple[Path | str, ...]:
@@ -66,7 +56,7 @@ def test_installed_command_runs_a_training(
 
 def test_two_builds_are_the_same_bytes(built: Path, tmp_path: Path) -> None:
     release.copy_clone(tmp_path / "elsewhere")
-    release.build(tmp_path / "elsewhere", tmp_path / "dist", EPOCH)
+    release.build(tmp_path / "elsewhere", tmp_path / "dist", wheels.BUILD_TIME)
     for name in (release.WHEEL, release.SOURCE):
         assert (tmp_path / "dist" / name).read_bytes() == (built / name).read_bytes(), name
 

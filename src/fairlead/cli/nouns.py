@@ -73,6 +73,7 @@ NOUNS: dict[str, Noun] = {
     "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
     "restore": Noun("server.backup", "Restore the server's data from a backup", _SERVER),
+    "upgrade": Noun("server.upgrade", "Install another version, and restart the server with it", _SERVER),
     "login": Noun("server.login", "Log in", _CLIENT),
     "logout": Noun("server.login", "Log out", _CLIENT),
     "whoami": Noun("server.login", "Show the logged-in user and the server", _CLIENT),
@@ -112,7 +113,6 @@ _REPLACED = {
     "diagnostics": "`fairlead server status` names the server's log, `--debug` shows the requests of a command",
     "kubeconfig": "commands talk to the server, see `fairlead login` and `fairlead config`",
     "report": "the server serves its metrics at /metrics",
-    "upgrade": "install the newer version the way you installed this one, then run `fairlead server restart`",
 }
 #: The sub-type of a kind whose command has one word, as in `training standard submit`.
 _STANDARD = "standard"

@@ -27,6 +27,7 @@ from fairlead.store.sqlite import connect, copy, whole_file
 
 _END_OF_TABLE = b"\\.\n"
 _PIECE = 1 << 20
+NEWEST_LAYOUT = MIGRATIONS[-1].number
 
 
 class _Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +87,20 @@ def verify(database: str, source: Path) -> int:
                 return _read_records(connection, load_version(connection, SQLITE))
     except (sqlite3.Error, psycopg.Error, OSError) as error:
         raise Unavailable(f"The backup cannot be restored: {error}.") from error
+
+
+def load_layout(database: str) -> int:
+    """The number of the database's layout; 0 if there is no database yet."""
+    try:
+        if _is_postgres(database):
+            with connect_alone(database) as remote:
+                return load_version(remote, POSTGRES)
+        if not Path(database).exists():
+            return 0
+        with closing(connect(Path(database))) as local:
+            return load_version(local, SQLITE)
+    except (sqlite3.Error, psycopg.Error, OSError) as error:
+        raise Unavailable(f"The database cannot be opened: {str(error).partition(chr(10))[0]}.") from error
 
 
 def _read_records(connection: MigrationConnection, layout: int) -> int:
@@ -148,10 +163,10 @@ def _check_sqlite(source: Path) -> None:
 
 
 def _check_layout(version: int) -> None:
-    newest = MIGRATIONS[-1].number
-    if version > newest:
+    if version > NEWEST_LAYOUT:
         raise Refused(
-            f"The backup has layout {version}; this version of Fairlead knows up to {newest}. Use a newer version."
+            f"The backup has layout {version}; this version of Fairlead knows up to {NEWEST_LAYOUT}. "
+            "Use a newer version."
         )
 
 
