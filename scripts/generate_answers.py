@@ -4,10 +4,11 @@ import json
 
 import msgspec
 
+from fairlead.foresight.plan import PlanAnswer
 from fairlead.foresight.why import WhyAnswer
 
 #: Heading and type of each answer.
-ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer}
+ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer, "plan": PlanAnswer}
 
 
 def render_page() -> str:

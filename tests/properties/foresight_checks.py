@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 from fairlead.foresight.changes import Change, RemoveWorkload, apply
 from fairlead.foresight.families import Family, WaitingWorkload, families
-from fairlead.foresight.outlook import look_ahead
+from fairlead.foresight.outlook import CYCLES, SECONDS, look_ahead
+from fairlead.foresight.plan import make_plan
 from fairlead.foresight.search import Steps
 from fairlead.foresight.why import VerifiedChange, WhyAnswer, explain_why
 from fairlead.foresight.workloads import SnapshotWorkloads
@@ -40,6 +41,7 @@ def check_cluster(seed: int, features: tuple[str, ...] = FEATURES) -> WhyAnswer 
     key = waiting[seed % len(waiting)]
     answer = explain_why(snapshot, key)
     assert (answer.status == "starts") == starts(snapshot, key, ())
+    check_plan(snapshot, key)
     if answer.status in ("waits", "never"):
         check_changes(snapshot, key, answer)
     if answer.status == "never":
@@ -96,6 +98,19 @@ def check_never(snapshot: Snapshot, key: str) -> None:
     alone: Snapshot = replace(snapshot, jobs=tuple(workloads.jobs[key]))
     for _, decisions in simulate(alone, 5):
         assert not any(bind.job in waiting for bind in decisions.binds)
+
+
+def check_plan(snapshot: Snapshot, key: str) -> None:
+    """What was planned is what then happens when nothing else does: nodes, devices and evictions."""
+    plan = make_plan(snapshot, key)
+    waiting = SnapshotWorkloads(snapshot).waiting_jobs(key)
+    places: dict[str, tuple[str, tuple[int, ...]]] = {}
+    for _, decisions in simulate(snapshot, CYCLES, SECONDS):
+        for eviction in decisions.evictions:
+            places.pop(eviction.task, None)
+        places |= {bind.task: (bind.node, bind.devices) for bind in decisions.binds if bind.job in waiting}
+    assert sorted((pod.node, pod.devices) for pod in plan.pods) == sorted(places.values())
+    assert (plan.status == "starts") == bool(places)
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from fairlead import __version__
 from fairlead.api.http.errors import ADDED_STATUSES, Error
-from fairlead.api.http.operation import Call, Inline, Operation, Parameter
+from fairlead.api.http.operation import AnyOf, Call, Inline, Operation, Parameter
 from fairlead.formats.rest.openapi import schemas, struct_schema
 from fairlead.kinds import KINDS
 
@@ -80,7 +80,7 @@ def _components(operations: Iterable[Operation]) -> JsonObject:
 
 
 def _types(operation: Operation) -> list[object]:
-    shapes = list(operation.answers.values())
+    shapes: list[object] = [each.struct if isinstance(each, AnyOf) else each for each in operation.answers.values()]
     if operation.body is not None:
         shapes.append(operation.body.schema)
     return [Error, *(shape for shape in shapes if shape is not None and not isinstance(shape, str | dict | Inline))]
@@ -91,6 +91,8 @@ def _schema(shape: object) -> JsonObject:
         return {"$ref": _REFERENCE.format(name=shape)}
     if isinstance(shape, dict):
         return shape
+    if isinstance(shape, AnyOf):
+        return {"anyOf": [_schema(shape.name), _schema(shape.struct)]}
     if isinstance(shape, Inline):
         return _inline(shape.make())
     (schema,), _ = msgspec.json.schema_components((shape,), ref_template=_REFERENCE)

@@ -35,6 +35,7 @@ NOUNS: dict[str, Noun] = {
     "describe": Noun("workloads.workload", "Show a workload's state, pods and events", _WORKLOADS),
     "logs": Noun("workloads.workload", "Show the output of a workload", _WORKLOADS),
     "why": Noun("workloads.why", "Explain why a workload is pending", _WORKLOADS),
+    "plan": Noun("workloads.plan", "Show what a submission would do, without submitting", _WORKLOADS),
     "wait": Noun("workloads.wait", "Wait until a workload reaches a phase", _WORKLOADS),
     "exec": Noun("pods.exec", "Run a command in a pod", _WORKLOADS),
     "bash": Noun("pods.exec", "Open a shell in a pod", _WORKLOADS),
@@ -116,6 +117,8 @@ _REPLACED = {
 }
 #: The sub-type of a kind whose command has one word, as in `training standard submit`.
 _STANDARD = "standard"
+#: The noun, and the flag of the commands that submit.
+_PLAN = "plan"
 
 
 class MatchedCommand(NamedTuple):
@@ -131,6 +134,8 @@ class MatchedCommand(NamedTuple):
 def find_command(arguments: Sequence[str]) -> MatchedCommand:
     """Match the first words of a command line to a command; raises UsageError if there is none."""
     kinds = load_kinds()
+    if arguments[0] == _PLAN and (planned := _find_planned(arguments[1:], kinds)):
+        arguments = planned
     kind = _find_kind(arguments, kinds)
     if kind is not None:
         used = len(kind.command)
@@ -140,6 +145,22 @@ def find_command(arguments: Sequence[str]) -> MatchedCommand:
     else:
         used, commands = 1, _commands_of(arguments[0], kinds)
     return _find_verb(tuple(arguments[:used]), commands, list(arguments[used:]))
+
+
+def _find_planned(arguments: Sequence[str], kinds: dict[str, KindEntry]) -> list[str] | None:
+    """The command that submits what `plan` is asked about, with the flag that only plans; None if it is not one."""
+    flag = f"--{_PLAN}"
+    if not arguments:
+        return None
+    if arguments[0] == "run":
+        return ["run", flag, *arguments[1:]]
+    if arguments[0].split("=")[0] in ("-f", "--filename"):
+        return ["apply", flag, *arguments]
+    kind = _find_kind(arguments, kinds)
+    if kind is None:
+        return None
+    rest = arguments[len(kind.command) :]
+    return [*kind.command, "submit", flag, *(rest[1:] if rest[:1] == ["submit"] else rest)]
 
 
 def _commands_of(word: str, kinds: dict[str, KindEntry]) -> tuple[Command, ...]:

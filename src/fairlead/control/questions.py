@@ -25,6 +25,8 @@ class Questions:
     def __init__(self) -> None:
         self._turns: dict[str, asyncio.Lock] = {}
         self._answers: OrderedDict[QuestionKey, Any] = OrderedDict()
+        #: By caller and id.
+        self._plans: OrderedDict[tuple[str, str], Any] = OrderedDict()
 
     def known(self, key: QuestionKey) -> Any | None:
         return self._answers.get(key)
@@ -45,3 +47,13 @@ class Questions:
         while len(self._answers) > _KEPT:
             self._answers.popitem(last=False)
         return answer
+
+    def remember_plan(self, caller: str, id: str, plan: object) -> None:
+        """Keep a plan, so that a submission can be told how the present differs from it."""
+        self._plans[caller, id] = plan
+        self._plans.move_to_end((caller, id))
+        while len(self._plans) > _KEPT:
+            self._plans.popitem(last=False)
+
+    def known_plan(self, caller: str, id: str) -> Any | None:
+        return self._plans.get((caller, id))

@@ -22,7 +22,7 @@ from fairlead.foresight.search import ChangeSearch, Method, Solution
 from fairlead.foresight.workloads import HIDDEN_POD, Concerned, SnapshotWorkloads
 from fairlead.model.clock import iso
 from fairlead.scheduling.messages import format_reason
-from fairlead.scheduling.model.decisions import Pending, Reason
+from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
 #: How many times a result that changes by time alone is followed.
@@ -95,6 +95,16 @@ def explain_why(snapshot: Snapshot, workload: str, asker: Asker = ANYBODY) -> Wh
     return _Explanation(snapshot, workload, asker).answer()
 
 
+def redact(reason: Reason, workloads: SnapshotWorkloads) -> Reason:
+    """With the names of pods instead of their ids; those that the caller may not see are not named."""
+    shown = []
+    for task in reason.waits_for:
+        queue, name = workloads.task_names.get(task, ("", task))
+        shown.append(name if workloads.visible is None or queue in workloads.visible else HIDDEN_POD)
+    redacted: Reason = replace(reason, waits_for=tuple(dict.fromkeys(shown)))
+    return redacted
+
+
 class _Explanation:
     def __init__(self, snapshot: Snapshot, workload: str, asker: Asker) -> None:
         self.snapshot = snapshot
@@ -106,10 +116,9 @@ class _Explanation:
         self.not_searched: list[str] = []
 
     def answer(self) -> WhyAnswer:
-        job = self.workloads.jobs[self.key][0]
         empty = WhyAnswer(
             workload=self.workloads.name(self.key),
-            project=self.workloads.projects.get(job.queue, job.queue),
+            project=self.workloads.project_of(self.key),
             status="notWaiting",
             message="None of its pods waits for a place.",
             now=self.snapshot.now,
@@ -158,17 +167,7 @@ class _Explanation:
 
     def _reason(self) -> Reason:
         pending = next((each for each in self.before.first.pending if each.job in self.waiting), None)
-        return self._redact(pending) if pending is not None else Reason(code="NextCycle")
-
-    def _redact(self, pending: Pending) -> Reason:
-        names = self.workloads.task_names
-        shown = []
-        for task in pending.reason.waits_for:
-            queue, name = names.get(task, ("", task))
-            is_visible = self.asker.visible is None or queue in self.asker.visible
-            shown.append(name if is_visible else HIDDEN_POD)
-        reason: Reason = replace(pending.reason, waits_for=tuple(dict.fromkeys(shown)))
-        return reason
+        return redact(pending.reason, self.workloads) if pending is not None else Reason(code="NextCycle")
 
     def _starts_alone(self) -> bool:
         alone: Snapshot = replace(self.snapshot, jobs=tuple(self.workloads.jobs[self.key]))

@@ -105,6 +105,10 @@ class SnapshotWorkloads:
     def name(self, key: str) -> str:
         return self.jobs[key][0].name or key
 
+    def project_of(self, key: str) -> str:
+        queue = self.jobs[key][0].queue
+        return self.projects.get(queue, queue)
+
     def shown_key(self, key: str) -> str:
         """`PROJECT/NAME`, which `find` understands."""
         job = self.jobs[key][0]

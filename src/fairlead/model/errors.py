@@ -6,6 +6,7 @@ FairleadError
 ├── Forbidden        the caller may not do this here
 ├── NotFound         no record of that id, or none that the caller may see
 ├── Conflict         the record was changed at the same time, or the name is taken
+├── PlanChanged      a submission names a plan that no longer holds
 ├── InUse            another object still uses what should be removed
 ├── TooMuch          over a limit on open work or on requests; try again later
 ├── Elsewhere        another server runs the pod's machine: the request is forwarded to it
@@ -104,6 +105,10 @@ class Conflict(FairleadError):
         super().__init__(message)
         #: The columns whose values another record has already; empty if the record was changed at the same time.
         self.columns = columns
+
+
+class PlanChanged(FairleadError):
+    code = "plan-changed"
 
 
 class InUse(FairleadError):

@@ -18,6 +18,7 @@ from fairlead.model.errors import (
     InUse,
     Invalid,
     NotFound,
+    PlanChanged,
     Refused,
     TooMuch,
     Unauthenticated,
@@ -103,6 +104,7 @@ _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),
+    (PlanChanged, 409),
     (Gone, 410),
     (InUse, 412),
     (TooMuch, 429),
@@ -151,6 +153,8 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
             body = Error(status, message, _in_line(error.issues, _MOST_ISSUES))
     elif status == 400:
         body = Error(status, headline((ComplianceIssue("", details),)), details)
+    elif isinstance(error, PlanChanged):
+        body = Error(status, "The plan does not hold", details)
     elif isinstance(error, Gone):
         body = RevisionGone(status, MESSAGES[status], details, error.revision)
     else:

@@ -69,8 +69,15 @@ class Inline(msgspec.Struct, Generic[T_co], frozen=True):
     make: Callable[[], type[T_co]]
 
 
-#: A struct, the name of a schema of a workload kind, plain JSON schema, or None for no body.
-Schema = type | Inline[object] | str | JsonSchema | None
+class AnyOf(msgspec.Struct, frozen=True):
+    """One of several: the name of a schema of a workload kind, or a struct."""
+
+    name: str
+    struct: type
+
+
+#: A struct, the name of a schema of a workload kind, one of both, plain JSON schema, or None for no body.
+Schema = type | Inline[object] | AnyOf | str | JsonSchema | None
 
 
 class RequestBody(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,15 +9,17 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, query_text, read_body
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.http.operation import Call, Handler, JsonAnswer, Operation, Parameter, RequestBody
+from fairlead.api.http.operation import AnyOf, Call, Handler, JsonAnswer, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.assets.caller_environments import QUERY_NAME
 from fairlead.control.context import Context
 from fairlead.control.explain.feasibility import submit_if_it_can_start
+from fairlead.control.explain.plan import plan_submission, submit_as_planned
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update
+from fairlead.foresight.plan import PlanAnswer
 from fairlead.formats.rest.requests import read_changes, read_submission, render_workload
 from fairlead.formats.yaml.documents import DIALECT as WORKLOAD_YAML
 from fairlead.formats.yaml.fields import resources
@@ -34,8 +36,9 @@ LifecycleAction = Callable[[Context, Caller, str, str, str], Awaitable[Workload]
 
 DRY_RUN = Parameter(
     name="dryRun",
-    schema={"type": "boolean", "default": False},
-    description="An addition of Fairlead: answers 200 with the workload that would be created, but creates nothing.",
+    schema={"type": "string", "enum": ["false", "true", "plan"], "default": "false"},
+    description="An addition of Fairlead: creates nothing. `true` answers 200 with the workload that would be created, "
+    "`plan` answers 200 with what would happen: where it starts or what it waits for, and whom it evicts.",
     is_addition=True,
 )
 ORIGIN = Parameter(
@@ -56,7 +59,14 @@ CALLER_ENVIRONMENT = Parameter(
     description="An addition of Fairlead: the id of a stored caller's environment, for workloads on one machine.",
     is_addition=True,
 )
+PLAN_ID = Parameter(
+    name="planId",
+    schema={"type": "string"},
+    description="An addition of Fairlead: the id of a plan (`dryRun=plan`); answers 409 if it no longer holds.",
+    is_addition=True,
+)
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
+_FAILURES_OF_CREATION = {401: Error, 403: Error, 503: Error}
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 
 
@@ -87,9 +97,15 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create {with_article(noun)}",
             run=_creator(kind),
-            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT),
+            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT, PLAN_ID),
             body=RequestBody(schema=request_schema(kind)),
-            answers={200: kind.title, 202: kind.title, 400: _refusal(kind), 401: Error, 403: Error, 503: Error},
+            answers={
+                200: AnyOf(kind.title, PlanAnswer),
+                202: kind.title,
+                400: _refusal(kind),
+                409: Error,
+                **_FAILURES_OF_CREATION,
+            },
         ),
         Operation(
             method="GET",
@@ -129,23 +145,36 @@ def _operations(kind: Kind) -> list[Operation]:
     return operations
 
 
+async def _create_as_asked(call: Call, kind: Kind, submission: Submission) -> Response:
+    """Create it, plan it or try it out, as the query says."""
+    arguments = (call.context, call.caller, submission, call.request_id)
+    if query_text(call, DRY_RUN.name) == "plan":
+        return as_json(await plan_submission(*arguments))
+    if query_boolean(call, DRY_RUN.name):
+        return JsonAnswer(render_workload(kind, await submit(*arguments, is_dry_run=True)), 200)
+    plan_id = query_text(call, PLAN_ID.name)
+    if plan_id:
+        workload = await submit_as_planned(*arguments, plan_id)
+    elif query_boolean(call, MUST_FIT.name):
+        workload = await submit_if_it_can_start(*arguments)
+    else:
+        workload = await submit(*arguments)
+    return JsonAnswer(render_workload(kind, workload), 202)
+
+
 def _creator(kind: Kind) -> Handler:
     async def create(call: Call) -> Response:
         body = await read_body(call.request, "application/json")
         if not body:
             raise Invalid(f"The request has no body; send the {noun_of(kind)} as a JSON object")
         submission = read_submission(kind, body)
-        is_dry_run = must_fit = False
-        if call.request.scope["query_string"]:
-            is_dry_run, must_fit = bool(query_boolean(call, DRY_RUN.name)), bool(query_boolean(call, MUST_FIT.name))
-            submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
-            environment = query_text(call, CALLER_ENVIRONMENT.name)
-            submission = msgspec.structs.replace(submission, caller_environment=environment)
-        if must_fit and not is_dry_run:
-            workload = await submit_if_it_can_start(call.context, call.caller, submission, call.request_id)
-        else:
-            workload = await submit(call.context, call.caller, submission, call.request_id, is_dry_run=is_dry_run)
-        return JsonAnswer(render_workload(kind, workload), 200 if is_dry_run else 202)
+        if not call.request.scope["query_string"]:
+            workload = await submit(call.context, call.caller, submission, call.request_id)
+            return JsonAnswer(render_workload(kind, workload), 202)
+        submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
+        environment = query_text(call, CALLER_ENVIRONMENT.name)
+        submission = msgspec.structs.replace(submission, caller_environment=environment)
+        return await _create_as_asked(call, kind, submission)
 
     return create
 

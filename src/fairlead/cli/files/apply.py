@@ -22,11 +22,11 @@ from fairlead.cli.files.apply_objects import (
     delete_template,
     diff_template,
 )
-from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.notes import ALLOW_PENDING, submit_checked
+from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, show_plan_of, submit_checked
 from fairlead.client import ClientError, NameNotFound
 from fairlead.client.json_object import Json
 from fairlead.formats.convert.from_yaml import TemplateFile, read_files
@@ -55,7 +55,10 @@ def commands(noun: str) -> tuple[Command, ...]:
     flags = (_FILES, _RECURSIVE, PROJECT)
     by_noun = {
         "apply": Command(
-            "", "Submit, change, suspend or resume the workloads in files", _apply, (*flags, _DRY_RUN, ALLOW_PENDING)
+            "",
+            "Submit, change, suspend or resume the workloads in files",
+            _apply,
+            (*flags, _DRY_RUN, *SUBMISSION_FLAGS, *OUTPUT),
         ),
         "diff": Command("", "Compare the workloads in files with the server", _diff, flags),
         "delete": Command("", "Delete the workloads in files", _delete, (*flags, _DRY_RUN)),
@@ -243,6 +246,9 @@ def _difference(before: object, wanted: object) -> object:
 def _submit(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:
     if session.invocation.get("dry-run"):
         session.console.data(f"{workload.name}: would be submitted")
+        return
+    if session.invocation.get("plan"):
+        show_plan_of(session, workload.kind.key, _request(session, workload, project))
         return
     client = session.client.kind(workload.kind.key)
     create_secrets(session, workload, project)

@@ -1,8 +1,9 @@
-"""The pages of a project, department, node pool or node, and how amounts are formatted."""
+"""The pages of a project, department, node pool or node."""
 
 from collections.abc import Sequence
 
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
 from fairlead.client.json_object import Json
@@ -14,18 +15,6 @@ _RULES = {
     "interactiveJobMaxIdleDurationSeconds": "Workspace idle limit",
     "interactiveJobPreemptIdleDurationSeconds": "Preemptible workspace idle limit",
 }
-
-
-def amount(value: float | None, resource: str, units: str = "") -> str:
-    """A quota or usage: GPUs, cores, or memory with its unit; null and -1 mean unlimited."""
-    if value is None or value == -1:
-        return "unlimited"
-    if resource == "cpu":
-        return f"{value / 1000:g}"
-    if resource == "memory":
-        factor = {"Mib": 2**20, "MB": 10**6, "GB": 10**9}.get(units, 1)
-        return f"{value * factor / 2**30:.3g} GiB"
-    return f"{value:g}"
 
 
 def show_owner(session: ServerSession, owner: Json, facts: Sequence[tuple[str, str]]) -> None:

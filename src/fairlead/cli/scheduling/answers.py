@@ -1,8 +1,10 @@
 """Answers of `why`, `plan`, `what-if` and `estimate` as text. They come as JSON, from the server or from a file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.json_object import Json
 
 #: Changes that are shown without -o json.
@@ -62,3 +64,46 @@ def shown_workloads(concerned: Json) -> str:
     if hidden := concerned.get("hidden", 0):
         names.append(f"{hidden} of other projects")
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def show_plan(console: Console, plan: Json) -> None:
+    """What would happen if a workload were submitted now."""
+    console.data(f"{plan['workload']} ({plan['project']}): {plan['message']}")
+    for pod in plan["pods"]:
+        devices = f", devices {','.join(map(str, pod['devices']))}" if pod["devices"] else ""
+        later = "" if pod["cycle"] == 1 else ", as soon as the pods that make room have stopped"
+        console.data(f"- a pod on {pod['node']}{devices}{later}")
+    if plan["evictions"]:
+        console.title("Pods that it would stop")
+        for eviction in plan["evictions"]:
+            target = f"moved to {eviction['movedTo']}" if eviction["movedTo"] else eviction["rule"]
+            console.data(f"- {eviction['workload']} ({eviction['project']}) on {eviction['node']}: {target}")
+            if console.is_verbose:
+                console.data("  " + eviction["message"].replace("\n", "\n  "))
+    if plan["queues"]:
+        _show_queues(console, plan["queues"])
+    for remark in plan["remarks"]:
+        console.data(f"Note: {remark}")
+    show_basis(console, plan)
+    if plan.get("revision") is not None:
+        console.say(f"Plan {plan['id']}. `--plan-id {plan['id']}` submits only while it holds.")
+
+
+def _show_queues(console: Console, queues: Sequence[Json]) -> None:
+    resources = [("gpu", 0)] if any(queue["usedAfter"][0] for queue in queues) else [("cpu", 1), ("memory", 2)]
+    for resource, place in resources:
+        console.title(f"Quotas afterwards: {resource}")
+        columns = (
+            TableColumn("OWNER", lambda row: row["name"]),
+            TableColumn("NODE POOL", lambda row: row["nodePool"]),
+            TableColumn("QUOTA", _amount_of("quota", resource, place)),
+            TableColumn("LIMIT", _amount_of("limit", resource, place)),
+            TableColumn("USED", _amount_of("usedBefore", resource, place)),
+            TableColumn("THEN", _amount_of("usedAfter", resource, place)),
+        )
+        for line in render_table(columns, queues, width=console.width(), headers=True, paint=console.paint):
+            console.data(line)
+
+
+def _amount_of(member: str, resource: str, place: int) -> Callable[[Json], str]:
+    return lambda row: amount(row[member][place], resource)

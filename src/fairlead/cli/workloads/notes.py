@@ -4,12 +4,17 @@ Used by `run`, `submit` and `apply`.
 """
 
 from fairlead.cli.flags import Flag
+from fairlead.cli.scheduling.answers import show_plan, shown_workloads
 from fairlead.cli.session.session import ServerSession
 from fairlead.client import ClientError, ServerError, TimedOut
 from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.json_object import Json
 
 ALLOW_PENDING = Flag("allow-pending", "Submit even if no node is large enough; it waits for one", "boolean")
+PLAN = Flag("plan", "Print where it would start and whom it would evict, and submit nothing", "boolean")
+PLAN_ID = Flag("plan-id", "Submit only if this plan still holds", placeholder="ID")
+#: Flags of every command that submits.
+SUBMISSION_FLAGS = (ALLOW_PENDING, PLAN, PLAN_ID)
 _NEVER = "Can never start"
 _NOT_ENFORCED, _NEW = "NotEnforced", "Creating"
 #: Seconds to wait for the server's review of a new workload.
@@ -32,14 +37,35 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
             session.console.say(f"Note: {condition['reason']}: {condition['message']}.")
 
 
+def show_plan_of(session: ServerSession, kind: str, body: Json) -> None:
+    """Print what would happen if this were submitted now."""
+    plan = session.client.kind(kind).plan(body)
+    if not session.show(plan, plan["id"]):
+        show_plan(session.console, plan)
+
+
+def _announce_evictions(session: ServerSession, kind: str, body: Json) -> None:
+    """One line if others' work has to stop for it. What is wrong with the request is told when it is submitted."""
+    try:
+        evicted = session.client.kind(kind).plan(body)["effects"]["evicted"]
+    except ClientError:
+        return
+    if evicted.get("workloads") or evicted.get("hidden"):
+        session.console.say(f"It evicts {shown_workloads(evicted)}.")
+
+
 def submit_checked(
     session: ServerSession, kind: str, body: Json, origin: str = "", caller_environment: str = ""
 ) -> Json:
     """Submit a creation request. What can never start is refused, unless the user allows that it stays pending."""
-    must_fit = not session.invocation.get(ALLOW_PENDING.name)
+    plan_id = session.invocation.get(PLAN_ID.name, "")
+    must_fit = not plan_id and not session.invocation.get(ALLOW_PENDING.name)
+    if session.console.is_live and not plan_id:
+        _announce_evictions(session, kind, body)
     try:
-        client = session.client.kind(kind)
-        return client.submit(body, origin=origin, must_fit=must_fit, caller_environment=caller_environment)
+        return session.client.kind(kind).submit(
+            body, origin=origin, must_fit=must_fit, caller_environment=caller_environment, plan_id=plan_id
+        )
     except ServerError as error:
         if must_fit and error.details.startswith(_NEVER):
             raise ClientError(f"{error.details}\nIt was not submitted. --{ALLOW_PENDING.name} submits it.") from error

@@ -15,7 +15,7 @@ from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads import caller_environment
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
-from fairlead.cli.workloads.notes import ALLOW_PENDING, note_unenforced, submit_checked
+from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, note_unenforced, show_plan_of, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client import ClientError, ServerError
 from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
@@ -31,7 +31,7 @@ _FLAGS = (
     Flag("image", "Container image (default: the command uses this machine's own files)"),
     Flag("stdin", "Pass this terminal's input to the command; -it opens a terminal", "boolean", "i"),
     Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
-    ALLOW_PENDING,
+    *SUBMISSION_FLAGS,
     Flag(
         "env",
         "Environment variable; without a value, that of this shell",
@@ -76,6 +76,12 @@ def _run(invocation: Invocation) -> int:
         raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
     try:
+        if not _is_elsewhere(session):
+            find_or_start(data_folder(session.invocation), None, session.console.say)
+        if invocation.get("plan"):
+            with flags_in_errors(_kind().key, invocation):
+                show_plan_of(session, _kind().key, make_request(session, command))
+            return OK
         # Input that goes on reaches only a server that runs the command itself.
         piped = caller_environment.NO_INPUT if _is_elsewhere(session) else caller_environment.read_input(invocation)
         created = _submit(session, command, piped)
@@ -102,8 +108,6 @@ def _run(invocation: Invocation) -> int:
 
 
 def _submit(session: ServerSession, command: list[str], piped: caller_environment.PipedInput) -> Json:
-    if not _is_elsewhere(session):
-        find_or_start(data_folder(session.invocation), None, session.console.say)
     request = make_request(session, command)
     if not piped.is_whole:
         if session.invocation.get("detach"):

@@ -11,7 +11,7 @@ from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
 from fairlead.cli.workloads.flag_names import flags_in_errors
-from fairlead.cli.workloads.notes import note_unenforced, submit_checked
+from fairlead.cli.workloads.notes import note_unenforced, show_plan_of, submit_checked
 from fairlead.cli.workloads.submit_flags import fill_spec
 from fairlead.client import ServerError
 from fairlead.client.json_object import Json
@@ -29,6 +29,11 @@ def submit(invocation: Invocation, kind: KindEntry) -> int:
         with flags_in_errors(kind.key, invocation):
             preview = session.client.kind(kind.key).dry_run(body)
         session.console.data(render(session.console, form, body | {"spec": preview["spec"]}))
+        session.close()
+        return OK
+    if invocation.get("plan"):
+        with flags_in_errors(kind.key, invocation):
+            show_plan_of(session, kind.key, body)
         session.close()
         return OK
     with flags_in_errors(kind.key, invocation):

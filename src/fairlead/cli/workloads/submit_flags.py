@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
-from fairlead.cli.workloads.notes import ALLOW_PENDING
+from fairlead.cli.workloads.notes import SUBMISSION_FLAGS
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
@@ -17,7 +17,7 @@ from fairlead.formats.flags.entry import FlagEntry
 COMMAND_FLAGS = (
     Flag("attach", "Follow the output until the workload ends", "boolean"),
     Flag("pod-running-timeout", "With --attach: wait at most this long for a pod to start", "duration"),
-    ALLOW_PENDING,
+    *SUBMISSION_FLAGS,
     Flag("wait-for-submit", "Time limit of the submission", "duration", default="1m"),
     Flag("dry-run", "Print the request with its template applied, and submit nothing", "boolean"),
     *OUTPUT,

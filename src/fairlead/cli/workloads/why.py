@@ -6,9 +6,9 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag
 from fairlead.cli.nouns import load_module
-from fairlead.cli.organization.page import amount
 from fairlead.cli.scheduling.answers import show_changes
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client.json_object import Json

@@ -25,12 +25,13 @@ class AsyncKindClient:
         origin: str = "",
         must_fit: bool = False,
         caller_environment: str = "",
+        plan_id: str = "",
     ) -> Json:
         """Submit a creation request, given as a dict or as JSON text; returns the new workload.
 
         `origin` is the kind of object that it was written as, if it is not this one. With `must_fit`, the server
-        refuses what could not start even if all nodes were empty. `caller_environment` is the id of variables that
-        were stored for it.
+        refuses what could not start even if all nodes were empty; with `plan_id`, if that plan no longer holds.
+        `caller_environment` is the id of variables that were stored for it.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         query = render_query(
@@ -38,6 +39,7 @@ class AsyncKindClient:
                 "origin": origin or None,
                 "mustFit": must_fit or None,
                 "callerEnvironment": caller_environment or None,
+                "planId": plan_id or None,
             }
         )
         workload: Json = await self._client.send("POST", self._path + query, payload)
@@ -47,6 +49,11 @@ class AsyncKindClient:
         """What a creation request would create, with its template applied; nothing is created."""
         workload: Json = await self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return workload
+
+    async def plan(self, body: Mapping[str, Any]) -> Json:
+        """What would happen if this were submitted now: where it starts or what it waits for, and whom it evicts."""
+        plan: Json = await self._client.send("POST", f"{self._path}?dryRun=plan", json.dumps(body).encode())
+        return plan
 
     async def get(self, workload_id: str) -> Json:
         workload: Json = await self._client.request("GET", f"{self._path}/{quote(workload_id)}")

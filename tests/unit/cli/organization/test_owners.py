@@ -7,8 +7,8 @@ import pytest
 
 from fairlead.cli.exit_codes import USAGE
 from fairlead.cli.flags import UsageError
-from fairlead.cli.organization.page import amount
 from fairlead.cli.organization.quota import apply_quotas
+from fairlead.cli.terminal.amounts import amount
 from fairlead.client import NameNotFound
 from tests.unit.cli.calling import call
 

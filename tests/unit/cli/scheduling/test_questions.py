@@ -26,6 +26,22 @@ def test_why_in_words(tmp_path: Path) -> None:
     assert "- Add 1 node like n1 (2 GPUs each).\n" in shown.out
 
 
+def test_a_plan_of_what_waits(tmp_path: Path) -> None:
+    path = save(tmp_path, snapshot())
+    plan = json.loads(call("plan", "j0", "--snapshot", path, "-o", "json", home=tmp_path).out)
+    assert (plan["status"], [pod["node"] for pod in plan["pods"]]) == ("starts", ["n1"])
+    assert [ref["workload"] for ref in plan["effects"]["delayed"]["workloads"]] == ["j2"]
+    shown = call("plan", "j0", "--snapshot", path, home=tmp_path)
+    assert shown.out.startswith("j0 (team): Starts 1 pod on n1; delays j2.\n- a pod on n1, devices 0\n")
+    assert "Quotas afterwards: gpu\nOWNER" in shown.out
+
+
+def test_plan_needs_something_to_plan(tmp_path: Path) -> None:
+    called = call("plan", "something", home=tmp_path)
+    assert called.code == USAGE
+    assert "Name what to submit" in called.err
+
+
 @pytest.mark.parametrize(
     ("content", "words", "code", "want"),
     [

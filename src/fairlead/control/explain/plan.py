@@ -1,0 +1,69 @@
+"""Plans a submission without submitting it, and submits only if an earlier plan still holds.
+
+Called by the API. A plan is forgotten when the server restarts; then it has to be made again.
+"""
+
+from functools import partial
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
+from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.questions import QuestionKey
+from fairlead.control.workloads.read import load_revision
+from fairlead.control.workloads.submit import submit
+from fairlead.foresight.plan import PlanAnswer, describe_difference, make_plan
+from fairlead.model.errors import PlanChanged
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.phase import DesiredPhase, Phase
+from fairlead.model.records.workload import Workload
+from fairlead.model.submission import Submission
+
+_SUSPENDED = "It is submitted suspended, so nothing starts."
+
+
+async def plan_submission(context: Context, caller: Caller, submission: Submission, request_id: str) -> PlanAnswer:
+    """What would happen if this were submitted now. Raises what `submit` raises."""
+    preview = await submit(context, caller, submission, request_id, is_dry_run=True)
+    revision = await load_revision(context)
+    remarks = tuple(f"{each.reason}: {each.message}" for each in preview.conditions)
+    if preview.desired_phase is not DesiredPhase.RUNNING or preview.waits_for:
+        return _without_pods(context, preview, revision, remarks)
+    board = await load_board(context)
+    board.put(msgspec.structs.replace(preview, phase=Phase.PENDING), ())
+    snapshot = render_snapshot(context, board, context.clock())
+    compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board))
+    key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("plan", preview.id))
+    plan = await context.questions.ask(caller.name, key, compute)
+    completed: PlanAnswer = msgspec.structs.replace(plan, revision=revision, remarks=remarks)
+    context.questions.remember_plan(caller.name, completed.id, completed)
+    return completed
+
+
+def _without_pods(context: Context, preview: Workload, revision: int, remarks: tuple[str, ...]) -> PlanAnswer:
+    message = _SUSPENDED if not preview.waits_for else preview.conditions[-1].message
+    return PlanAnswer(
+        id="0" * 16,
+        workload=preview.name,
+        project=preview.project_name,
+        status="notWaiting",
+        message=message,
+        remarks=remarks,
+        now=context.clock() / 1000,
+        revision=revision,
+    )
+
+
+async def submit_as_planned(
+    context: Context, caller: Caller, submission: Submission, request_id: str, plan_id: str
+) -> Workload:
+    """Submit it if the plan still holds; raises PlanChanged with the differences if it does not."""
+    present = await plan_submission(context, caller, submission, request_id)
+    if present.id != plan_id:
+        planned: PlanAnswer | None = context.questions.known_plan(caller.name, plan_id)
+        if planned is None:
+            raise PlanChanged(f"There is no plan {plan_id[:40]!r} of yours; plans are kept until the server restarts")
+        raise PlanChanged(f"The plan {plan_id} no longer holds. {' '.join(describe_difference(planned, present))}")
+    return await submit(context, caller, submission, request_id)

@@ -1,0 +1,54 @@
+"""Plans over HTTP: nothing is created, and a submission is refused if its plan no longer holds."""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.model.records.phase import Phase, PodPhase
+from tests import builders
+from tests.contract.api.api_server import START, ApiServer
+
+POD = "44444444-4444-4444-8444-44444444aaaa"
+HOLDS = "11111111-1111-4111-8111-11111111aaaa"
+
+
+def body(api: ApiServer, cores: float, name: str = "planned") -> dict[str, Any]:
+    spec = {"image": "x", "compute": {"cpuCoreRequest": cores}}
+    return {"name": name, "projectId": "1", "clusterId": api.cluster_id, "spec": spec}
+
+
+def test_a_plan_creates_nothing_and_holds_until_something_changes(api: ApiServer) -> None:
+    path = "/api/v1/workloads/trainings"
+    before = api.get("/api/v1/workloads/count")
+    answer = api.call("POST", f"{path}?dryRun=plan", body(api, 1))
+    assert answer.status == 200, answer
+    plan = answer.json
+    assert (plan["status"], plan["message"], plan["workload"]) == ("starts", "Starts 1 pod on alpha.", "planned")
+    assert plan["revision"] > 0
+    assert api.get("/api/v1/workloads/count") == before
+    spec = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": {"cpuCoreRequest": 3.5}}))
+    shared: dict[str, Any] = {"cluster_id": api.cluster_id, "created_at": START, "phase_updated_at": START}
+    held: dict[str, Any] = {"phase": PodPhase.RUNNING, "node": "alpha", "node_pool": "default", "cpu_milli": 3500}
+    api.put(
+        builders.workload("holder", id=HOLDS, phase=Phase.RUNNING, spec=spec, **shared),
+        builders.pod("holder-0-0", id=POD, workload_id=HOLDS, role="worker", created_at=START, **held),
+    )
+    refused = api.call("POST", f"{path}?planId={plan['id']}", body(api, 1))
+    assert refused.status == 409, refused
+    assert refused.json["message"] == "The plan does not hold"
+    assert "It would now evict holder instead of nobody." in refused.json["details"]
+    again = api.call("POST", f"{path}?dryRun=plan", body(api, 1)).json
+    assert [ref["workload"] for ref in again["effects"]["evicted"]["workloads"]] == ["holder"]
+    assert api.call("POST", f"{path}?planId={again['id']}", body(api, 1)).status == 202
+
+
+def test_a_plan_that_nobody_made(api: ApiServer) -> None:
+    refused = api.call("POST", "/api/v1/workloads/trainings?planId=0123", body(api, 1, "unplanned"))
+    assert refused.status == 409
+    assert "There is no plan '0123' of yours" in refused.body.decode()
+
+
+def test_an_invalid_request_has_no_plan(api: ApiServer) -> None:
+    refused = api.call("POST", "/api/v1/workloads/trainings?dryRun=plan", body(api, -1))
+    assert refused.status == 400
+    assert api.call("POST", "/api/v1/workloads/trainings?dryRun=perhaps", body(api, 1, "odd")).status == 400
