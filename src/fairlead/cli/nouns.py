@@ -57,6 +57,7 @@ NOUNS: dict[str, Noun] = {
     "credential": Noun("assets.secret", "Manage your personal credentials", _ASSETS),
     "project": Noun("organization.owners", "Manage projects and their quotas", _ORGANIZATION),
     "department": Noun("organization.owners", "Manage departments and their quotas", _ORGANIZATION),
+    "policy": Noun("files.policy", "Manage policies: defaults and rules for workloads", _ORGANIZATION),
     "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
     "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
     "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),

@@ -229,3 +229,22 @@ class _Rule:
         factor = value.get("factor")
         if factor is not None and (isinstance(factor, bool) or not isinstance(factor, int | float) or factor <= 0):
             self.checker.report(join(path, "factor"), "must be a number above 0")
+
+
+def explain_rules(type: PolicyType, path: str) -> str:
+    """Which rules fit a field, in one line; raises KeyError with the name that is not known."""
+    names = path.split(".")
+    sections = {section.name: section.struct for section in type.sections}
+    struct = sections[names.pop(0)] if "" not in sections else sections[""]
+    for name in names[:-1]:
+        inner = fields_by_name(struct)[name].struct
+        if inner is None:
+            raise KeyError(name)
+        struct = inner
+    form = rule_class(fields_by_name(struct)[names[-1]])
+    if form is RuleClass.SECTION:
+        return f"{path} is a section: its members have rules of their own."
+    if form is RuleClass.ITEMS:
+        words = "instances" if names[-1] in INSTANCES_ONLY else "instances, attributes"
+        return f"{path} is a list of items: {words}. Rules for instances are {', '.join(INSTANCE_KEYWORDS)}."
+    return f"{path} is of type {form}: {', '.join(KEYWORDS[form])}."

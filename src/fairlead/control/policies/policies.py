@@ -152,7 +152,8 @@ def load_policy(context: Context, caller: Caller, type: PolicyType, scope: Scope
     else:
         scopes.check_write(context, caller, f"policies:{verb}", scope)
     resolved = scopes.resolve_scope(context, scope, "scope")
-    what = f"policy for {type.rest} in the scope {resolved.type} {resolved.id}".rstrip()
+    id = resolved.id if resolved.type in ("project", "department") else ""
+    what = f"policy for {type.rest} in the scope {resolved.type} {id}".rstrip()
     scopes.check_visible(context, caller, resolved.scope_key, what)
     record = _find(context, type, resolved)
     if record is None:
