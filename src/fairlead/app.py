@@ -65,6 +65,7 @@ from fairlead.engines.local.linux.procfs import is_dead_process, process_identit
 from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
+from fairlead.model.records.organization import RecoveredOrganization
 from fairlead.scheduled_backups import BackupSchedule
 from fairlead.settings import (
     DEFAULT_PORT,
@@ -86,6 +87,8 @@ log = logging.getLogger("fairlead")
 
 #: How long to wait for the lock: the command line takes it briefly to check whether a server runs.
 LOCK_SECONDS = 1.0
+#: In the data folder: what `fairlead restore --from-cluster` read, until a server with an empty database starts.
+RECOVERED = "recovered.json"
 #: Modules that are imported only if the settings need them.
 _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
 #: A server's engine and its loop, by the kind of engine.
@@ -186,7 +189,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
     machine = None if settings.api_only else _make_engine_host(settings, context, url, proxied)
-    await ensure_defaults(context, "" if settings.api_only else settings.engine)
+    await ensure_defaults(context, "" if settings.api_only else settings.engine, _load_recovered(settings.data_dir))
+    (settings.data_dir / RECOVERED).unlink(missing_ok=True)
     cluster = context.directory.cluster
     if await ensure_accounts(context, settings.data_dir, cluster.id):
         await _share_keys(settings)
@@ -252,6 +256,16 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
     )
     context.may_cluster_have_names = settings.engine != LOCAL
     return context
+
+
+def _load_recovered(folder: Path) -> RecoveredOrganization | None:
+    """What `fairlead restore --from-cluster` left for a server with an empty database."""
+    try:
+        return msgspec.json.decode((folder / RECOVERED).read_bytes(), type=RecoveredOrganization)
+    except FileNotFoundError:
+        return None
+    except msgspec.MsgspecError as error:
+        raise Refused(f"{folder / RECOVERED} cannot be read; run `fairlead restore --from-cluster` again") from error
 
 
 def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:

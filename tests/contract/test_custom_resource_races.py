@@ -14,7 +14,8 @@ import pytest
 
 from fairlead.control.context import Context
 from fairlead.control.workloads import lifecycle
-from fairlead.control.workloads.custom_resources import CALLER, CustomResourceSync
+from fairlead.control.workloads.custom_resource_reader import CALLER
+from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource
@@ -29,14 +30,15 @@ from tests.contract.test_lagging_watches import Cluster as Watched
 
 TRAININGS = Resource("run.ai/v2alpha1", "TrainingWorkload", "trainingworkloads")
 NAME = f"{TRAININGS.plural}.run.ai"
-OBJECT = TRAININGS.path("runai-default", "train")
 Body = dict[str, Any]
 
 
 class Cluster:
     """Has one object, in the place of `Api`; its watch brings what it is told to bring."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Resource = TRAININGS) -> None:
+        self.kind = kind
+        self.path = kind.path("runai-default", "train")
         self.object: Body | None = None
         #: What `deploy/crds` installs, and whether it is served.
         self.definition: Body | None = {"metadata": {"name": NAME}, "status": {"conditions": None}}
@@ -45,6 +47,8 @@ class Cluster:
         #: Answers to so many of the next changes of a spec are lost.
         self.lost = 0
         self.statuses: list[Body] = []
+        self.events: list[Body] = []
+        self.next_uid = "u-1"
         self.written = asyncio.Event()
         self.lines: dict[str, asyncio.Queue[bytes]] = {}
         self._version = 0
@@ -79,16 +83,18 @@ class Cluster:
     ) -> bytes:
         if path == DEFINITION.path():
             return self._definitions(query or {})
-        if path.startswith(TRAININGS.base) and not self.is_served:
+        if path.startswith(self.kind.base) and not self.is_served:
             raise ApiError(404, "NotFound", "the server could not find the requested resource")
-        found = self.object if path.startswith(OBJECT) else {}
+        found = self.object if path.startswith(self.path) else {}
         if found is None:
             raise ApiError(404, "NotFound", path)
+        if method == "POST":
+            return self._create(path, _copy(body))
         if method == "DELETE":
             self._delete(body)
         elif method == "PATCH":
-            self._change(_copy(body), content, path.removeprefix(OBJECT))
-        elif path == TRAININGS.path():
+            self._change(_copy(body), content, path.removeprefix(self.path))
+        elif path == self.kind.path():
             return _listed(self._version, [self.object] if self.object else [])
         elif not found:
             return _listed(self._version, [])
@@ -116,6 +122,17 @@ class Cluster:
         is_asked = query.get("fieldSelector", f"metadata.name={NAME}") == f"metadata.name={NAME}"
         return _listed(self._version, [self.definition] if self.definition and is_asked else [])
 
+    def _create(self, path: str, body: Body) -> bytes:
+        if path.endswith("/events"):
+            self.events.append(body)
+        elif self.object is not None:
+            raise ApiError(409, "AlreadyExists", path)
+        else:
+            body["metadata"] |= {"uid": self.next_uid, "generation": 1}
+            self.object = body
+            self._count()
+        return msgspec.json.encode(body)
+
     def _delete(self, body: Body) -> None:
         assert self.object is not None
         if body["preconditions"]["uid"] != self.object["metadata"]["uid"]:
@@ -133,15 +150,35 @@ class Cluster:
             ):
                 raise ApiError(409, "Conflict", "it is another")
             self.object["metadata"] |= {name: metadata[name] for name in ("finalizers",) if name in metadata}
-            self.edit(**{name: member["value"] for name, member in body.get("spec", {}).items()})
-            if body.get("spec") and self.lost:
-                self.lost -= 1
-                raise ConnectionResetError("the API server closed the connection")
+            self._count()
             return
-        test, change = body
-        assert (part, test["op"], test["path"], change["path"]) == ("/status", "test", "/metadata/uid", "/status")
+        test, *changes = body
+        assert (test["op"], test["path"]) == ("test", "/metadata/uid")
         if test["value"] != uid:
             raise ApiError(422, "Invalid", "testing value /metadata/uid failed")
+        if part == "/status":
+            self._set_status(*changes)
+        else:
+            self._set_members(changes)
+
+    def _set_members(self, changes: list[Body]) -> None:
+        assert self.object is not None
+        before = _copy(self.object["spec"])
+        for change in changes:
+            name = change["path"].removeprefix("/spec/")
+            if change["op"] == "remove":
+                del self.object["spec"][name]
+            else:
+                self.object["spec"][name] = change["value"]
+        self.object["metadata"]["generation"] += self.object["spec"] != before
+        self._count()
+        if self.lost:
+            self.lost -= 1
+            raise ConnectionResetError("the API server closed the connection")
+
+    def _set_status(self, change: Body) -> None:
+        assert self.object is not None
+        assert change["path"] == "/status"
         self.object["status"] = change["value"]
         self.statuses.append(change["value"])
         self.written.set()
@@ -169,7 +206,8 @@ class Harness:
 
     async def start(self) -> None:
         served = self.cluster.is_served
-        await self.customs.start([TRAININGS] if served else [], [] if served else [TRAININGS])
+        kind = self.cluster.kind
+        await self.customs.start([kind] if served else [], [] if served else [kind])
         self.customs.listen(self._news.set)
         await self.loop._recheck_all()
         await self.look()
@@ -177,7 +215,7 @@ class Harness:
     async def bring(self, type: str = "MODIFIED", body: Body | None = None) -> None:
         """The watch brings the object as it is now, or as it was."""
         line = msgspec.json.encode({"type": type, "object": body or self.cluster.object}) + b"\n"
-        await self._tell(TRAININGS.path(), line)
+        await self._tell(self.cluster.kind.path(), line)
 
     async def bring_definition(self, *conditions: str) -> None:
         said = [{"type": condition, "status": "True"} for condition in conditions]
@@ -411,8 +449,8 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
         before = harness.customs.get("u-1")
         assert before is not None
         for change in (
-            harness.customs.patch_spec(before, {"active": False}),
-            harness.customs.patch_spec(before, {"ingressUrl": "x"}),
+            harness.customs.patch_spec(before, {"active": {"value": False}}),
+            harness.customs.patch_spec(before, {"ingressUrl": {"value": "x"}}),
             harness.customs.set_status(before, {"phase": "Stopped"}),
             harness.customs.release(before),
         ):

@@ -12,7 +12,8 @@ from starlette.requests import Request
 from fairlead.api.http.operation import Call
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS, admit
 from fairlead.control.context import Context
-from fairlead.control.workloads.custom_resources import CALLER, CustomResourceSync
+from fairlead.control.workloads.custom_resource_reader import CALLER
+from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.control.workloads.template_yaml import store_manifest
 from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.event import Event
@@ -56,8 +57,14 @@ class Objects:
     def has_synced(self, kind: str) -> bool:
         return True
 
-    async def belongs_to_other_installation(self, applied: CustomResource) -> bool:
+    def find_other_installation(self, namespace: str) -> str:
+        return ""
+
+    def is_installed(self, kind: str) -> bool:
         return False
+
+    async def add_event(self, resource: CustomResource, type: str, reason: str, message: str) -> None:
+        """Nobody reads them here."""
 
     async def hold(self, applied: CustomResource) -> None:
         self._keep(msgspec.structs.replace(self.found[applied.id], is_held=True))
@@ -135,12 +142,14 @@ def test_what_was_refused_for_want_of_a_template_is_taken_when_it_comes(tmp_path
         await harness.until(lambda: harness.phase("w-1") == "Failed" and not harness.loop._busy)
         status = harness.objects.found["w-1"].status
         assert status["message"].startswith("spec.baseWorkload: there is no template 'small'")
-        assert [one["type"] for one in status["conditions"]] == ["TemplateNotUsable"]
+        assert [one["type"] for one in status["conditions"]] == ["Accepted", "TemplateNotUsable"]
         # Said once, and not by turns with itself.
         assert harness.objects.written == ["w-1"]
         await come(harness)
         await harness.until(lambda: harness.phase("w-1") == "Creating")
-        assert harness.objects.found["w-1"].status["conditions"] == []
+        accepted, *others = harness.objects.found["w-1"].status["conditions"]
+        assert (accepted["type"], accepted["status"]) == ("Accepted", "True")
+        assert "TemplateNotUsable" not in [one["type"] for one in others]
         workload = await harness.context.store.get(WORKLOADS, "w-1")
         assert workload is not None
         assert workload.name == "derived"

@@ -11,6 +11,8 @@ from deploy.cluster import build
 from deploy.cluster import cluster as clusters
 from deploy.cluster.nodes import MARK
 from deploy.cluster.options import add, drop
+from fairlead.formats.crd import plural_of
+from fairlead.formats.custom_resource import custom_kinds
 from tests.e2e.server import Server, until
 
 #: A cluster on two busy cores takes its time.
@@ -47,6 +49,8 @@ TYPES = {
 }
 
 
+#: The custom resources of workloads.
+CUSTOM = tuple(plural_of(kind) for kind in custom_kinds())
 #: Where kinds are found in the API.
 GROUPS = {
     **dict.fromkeys(("pods", "services", "secrets", "configmaps", "persistentvolumeclaims"), "/api/v1"),
@@ -107,6 +111,7 @@ class ClusterHarness:
         try:
             if self.server.process is not None and self.server.process.poll() is None:
                 self.delete_all()
+                until(self._is_released, "the end of all custom resources", PATIENCE)
                 self.server.call("DELETE", f"/api/v1/org-unit/projects/{self.project_id}")
         finally:
             self.server.close()
@@ -262,6 +267,10 @@ class ClusterHarness:
             return True
         self._hurry()
         return False
+
+    def _is_released(self) -> bool:
+        """Whether no custom resource waits for the server any more."""
+        return not any(self.kubectl("get", plural, "-n", self.namespace, "-o", "name").stdout for plural in CUSTOM)
 
     def _open(self) -> list[str]:
         listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]

@@ -142,7 +142,7 @@ def test_inactive_from_the_beginning(harness: ClusterHarness) -> None:
 
 
 def test_what_lies_in_a_namespace_of_another_fairlead_is_left_alone(harness: ClusterHarness) -> None:
-    """Nothing is said of it, and it is not let go before that one has ended it."""
+    """It is said whose it is, and it is not let go before that one has ended it."""
     theirs = f"{harness.namespace}-theirs"
     place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": theirs, "labels": {CLUSTER: "another"}}}
     body = document(harness, "theirs")
@@ -151,13 +151,16 @@ def test_what_lies_in_a_namespace_of_another_fairlead_is_left_alone(harness: Clu
     applied = harness.kubectl("apply", "-f", "-", stdin=json.dumps(both))
     assert applied.returncode == 0, applied.stderr
     try:
+        said = f"Namespace {theirs} belongs to another Fairlead, another"
+        get = ("get", "twl", "theirs", "-n", theirs, "-o", "jsonpath={.status.message}")
+        until(lambda: harness.kubectl(*get).stdout.startswith(said), "whose it is", PATIENCE)
         assert harness.kubectl("delete", "twl", "theirs", "-n", theirs, "--wait=false").returncode == 0
         # What comes later is looked at later.
         apply(harness, document(harness, "ours"))
         until_status(harness, "ours", "Running")
         found = json.loads(harness.kubectl("get", "twl", "theirs", "-n", theirs, "-o", "json").stdout)
         assert found["metadata"]["finalizers"] == ["run.ai/fairlead"]
-        assert "status" not in found
+        assert set(found["status"]) == {"phase", "message"}
         # Handed over, it is ours to let go.
         ours = f"{CLUSTER}={harness.server.credentials['clusterId']}"
         assert harness.kubectl("label", "namespace", theirs, "--overwrite", ours).returncode == 0
@@ -305,7 +308,7 @@ def test_a_workload_is_taken_when_its_template_comes(harness: ClusterHarness) ->
     apply(harness, body)
     told = until_status(harness, "early", "Failed")["status"]
     assert "there is no template 'frame'" in told["message"]
-    assert [one["type"] for one in told["conditions"]] == ["TemplateNotUsable"]
+    assert [one["type"] for one in told["conditions"]] == ["Accepted", "TemplateNotUsable"]
     apply(harness, template)
     told = until_status(harness, "early", "Running")["status"]
     assert "TemplateNotUsable" not in [one["type"] for one in told["conditions"]]

@@ -149,7 +149,7 @@ def test_why_has_the_schedulers_words_and_no_false_hope(harness: ClusterHarness)
         harness.kubectl("uncordon", "node-1")
     assert told["message"] == waiting["phaseMessage"]
     assert told["reason"]["code"] == "NeverFits"
-    assert told["remedies"][0].startswith("Request less")
+    assert told["remedies"][0].startswith("Request at most 8 GPUs per pod")
 
 
 def uid_of(body: dict[str, Any]) -> str:

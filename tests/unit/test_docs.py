@@ -11,6 +11,8 @@ import pytest
 
 from fairlead.engines.kubernetes.client.resources import RUNNERS
 from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.formats.crd import plural_of
+from fairlead.formats.custom_resource import custom_kinds
 from scripts.build_docs import ELSEWHERE, REFERENCES, STAGE, move_links, summarize
 
 ROOT = Path(__file__).parents[2]
@@ -103,8 +105,8 @@ def test_links_to_files_outside_of_the_pages_lead_to_copies() -> None:
     assert move_links(text, DOCS / "page.md", page) == f"[a](../examples.md#b) c [d](../other.md) {same}"
 
 
-#: What users keep, and what belongs to projects and node pools.
-STAYING = ("persistentvolumeclaims", "queues", "schedulingshards")
+#: What users keep, what belongs to projects and node pools, and custom resources, which are deleted before.
+STAYING = ("persistentvolumeclaims", "queues", "schedulingshards", *(plural_of(kind) for kind in custom_kinds()))
 
 
 @pytest.mark.parametrize("at", [0, 1], ids=["uninstalling", "a lost Fairlead"])

@@ -74,7 +74,7 @@ NOUNS: dict[str, Noun] = {
     "doctor": Noun("server.doctor", "Check that a cluster or this machine has what workloads need", _SERVER),
     "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
-    "restore": Noun("server.backup", "Restore the server's data from a backup", _SERVER),
+    "restore": Noun("server.restore", "Restore the server's data from a backup or a cluster", _SERVER),
     "upgrade": Noun("server.upgrade", "Install another version, and restart the server with it", _SERVER),
     "login": Noun("server.login", "Log in", _CLIENT),
     "logout": Noun("server.login", "Log out", _CLIENT),

@@ -21,8 +21,9 @@ from fairlead.model.records.organization import (
     PoolQuota,
     Project,
     Quota,
+    RecoveredOrganization,
 )
-from fairlead.store.base import Change, Put
+from fairlead.store.base import Change, Collection, Put
 from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS
 
 DEFAULT_NAME = "default"
@@ -31,13 +32,18 @@ _SYSTEM = "system"
 _UNBOUNDED = Quota(deserved=None)
 
 
-async def ensure_defaults(context: Context, engine: str = "") -> None:
-    """Create the missing records and load the directory; raises Refused if another engine owns the records."""
+async def ensure_defaults(context: Context, engine: str = "", recovered: RecoveredOrganization | None = None) -> None:
+    """Create the missing records and load the directory; raises Refused if another engine owns the records.
+
+    A database without records gets those that were recovered from a cluster, if there are any.
+    """
     await context.directory.load()
     if not context.directory.clusters:
+        now = context.clock()
+        records = _first_records(context.new_id(), now) if recovered is None else _recovered_records(recovered, now)
         # Another server on the same database may start at the same moment; its records do as well.
         with suppress(Conflict):
-            await context.store.commit(_first_records(context.new_id(), context.clock()))
+            await context.store.commit(_creation(records, now))
         await context.directory.load()
     if engine:
         await _agree_on_engine(context, engine)
@@ -66,7 +72,10 @@ async def _agree_on_engine(context: Context, engine: str) -> None:
     )
 
 
-def _first_records(cluster_id: str, now: Millis) -> Change:
+_Records = tuple[tuple[Collection[Any], Any], ...]
+
+
+def _first_records(cluster_id: str, now: Millis) -> _Records:
     pool = NodePool(
         id="1",
         version=1,
@@ -90,10 +99,34 @@ def _first_records(cluster_id: str, now: Millis) -> Change:
     }
     department = Department(**owner)
     project = Project(**owner, department_id=department.id, department_name=department.name)
+    cluster = _cluster(cluster_id, now)
+    return ((CLUSTERS, cluster), (NODE_POOLS, pool), (DEPARTMENTS, department), (PROJECTS, project))
+
+
+def _cluster(cluster_id: str, now: Millis, numbers: dict[str, int] | None = None) -> Cluster:
     # Every response contains the tenant's number. One installation is one tenant, so it is derived from the cluster.
     tenant = zlib.crc32(cluster_id.encode()) & 0x7FFFFFFF
-    cluster = Cluster(id=cluster_id, version=1, name=DEFAULT_NAME, tenant_id=tenant, created_at=now)
-    records = ((CLUSTERS, cluster), (NODE_POOLS, pool), (DEPARTMENTS, department), (PROJECTS, project))
+    return Cluster(id=cluster_id, version=1, name=DEFAULT_NAME, tenant_id=tenant, created_at=now, numbers=numbers or {})
+
+
+def _recovered_records(recovered: RecoveredOrganization, now: Millis) -> _Records:
+    """The same ids as before, because objects in the cluster carry them; later ids continue after them."""
+    owned: tuple[tuple[Collection[Any], tuple[Any, ...]], ...] = (
+        (NODE_POOLS, recovered.node_pools),
+        (DEPARTMENTS, recovered.departments),
+        (PROJECTS, recovered.projects),
+    )
+    numbers = {
+        collection.name: max((int(one.id) for one in records if one.id.isdecimal()), default=0)
+        for collection, records in owned
+    }
+    again = [
+        (collection, msgspec.structs.replace(record, version=1)) for collection, records in owned for record in records
+    ]
+    return ((CLUSTERS, _cluster(recovered.cluster_id, now, numbers)), *again)
+
+
+def _creation(records: _Records, now: Millis) -> Change:
     return Change(
         writes=tuple(Put(collection, record) for collection, record in records),
         events=tuple(

@@ -229,9 +229,11 @@ class CapacityChanged(msgspec.Struct, frozen=True):
 
 
 class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
-    """The custom resource of a workload; the workload's id is the object's uid."""
+    """The custom resource of a workload."""
 
+    #: The workload's id: the one that its status names or, before that, the object's uid.
     id: str
+    uid: str = ""
     namespace: str
     name: str
     #: The object without its status, as JSON, which is YAML too.
@@ -243,6 +245,29 @@ class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
     is_held: bool = False
     #: The status that we wrote last.
     status: dict[str, Any] = {}
+    created_at: Millis = 0
+    #: The id of the workload for which the server created it; empty if a user did. Anybody can write this.
+    created_for: str = ""
+    #: The run whose objects exist in the cluster; 0 for none.
+    run: int = 0
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a server accepted it as the object of a workload; only servers write the status."""
+        return bool(self.status.get("workloadId"))
+
+
+class NewResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A custom resource to be created for a workload that came in another way."""
+
+    workload_id: str
+    #: `Kind.resource`.
+    kind: str
+    namespace: str
+    name: str
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    spec: dict[str, Any]
 
 
 class CustomResourceReader(Protocol):
@@ -262,13 +287,21 @@ class CustomResourceReader(Protocol):
         """Whether all objects of this kind (`Kind.resource`) are known, so that an unknown one does not exist."""
         ...
 
-    async def belongs_to_other_installation(self, resource: CustomResource) -> bool:
-        """Whether its namespace belongs to another Fairlead installation."""
+    def is_installed(self, kind: str) -> bool:
+        """Whether the cluster has this kind (`Kind.resource`), so that objects of it can be created."""
+        ...
+
+    def find_other_installation(self, namespace: str) -> str:
+        """The id of the other Fairlead installation to which a namespace belongs; empty if it belongs to none."""
         ...
 
 
 class CustomResourceWriter(Protocol):
     """The custom resources of workloads: what is written back."""
+
+    async def create(self, wanted: NewResource) -> bool:
+        """Create it, held by our finalizer; False if another object has that name."""
+        ...
 
     async def hold(self, resource: CustomResource) -> None:
         """Add our finalizer, so that the object stays until `release`."""
@@ -278,11 +311,18 @@ class CustomResourceWriter(Protocol):
 
     async def delete(self, resource: CustomResource) -> None: ...
 
-    async def patch_spec(self, resource: CustomResource, members: Mapping[str, bool | str]) -> int:
-        """Set members of its spec; returns the object's generation afterwards, 0 if the object is gone."""
+    async def patch_spec(self, resource: CustomResource, members: Mapping[str, Any]) -> int:
+        """Replace members of its spec, remove those that are None; returns the generation afterwards.
+
+        The generation is 0 if the object is gone.
+        """
         ...
 
     async def set_status(self, resource: CustomResource, status: dict[str, Any]) -> None: ...
+
+    async def add_event(self, resource: CustomResource, type: str, reason: str, message: str) -> None:
+        """Add an event to it, for `kubectl describe`; one that cannot be written is dropped."""
+        ...
 
 
 class CustomResources(CustomResourceReader, CustomResourceWriter, Protocol):
@@ -343,7 +383,10 @@ class Engine(Protocol):
         ...
 
     async def retain(self, retained: Retained) -> None:
-        """Remove what claims and workloads other than these left behind. Called once after a start."""
+        """Remove what claims and workloads other than these left behind, or report it. Called once after a start.
+
+        A cluster keeps and reports it: a custom resource may be the only record of a workload that runs.
+        """
         ...
 
     async def drop_claims(self, claim_ids: Collection[str]) -> None:

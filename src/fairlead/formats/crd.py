@@ -8,8 +8,10 @@ from typing import Any
 
 from msgspec import inspect
 
+from fairlead.formats.custom_resource import api_version
 from fairlead.formats.explain import render_default, render_description
 from fairlead.formats.plain import Plain
+from fairlead.formats.rest.openapi import struct_schema
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds.kind import Kind
@@ -18,6 +20,10 @@ Schema = dict[str, Any]
 
 GROUP, VERSION = API_VERSION.split("/")
 _QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i|[kKMGTP][iI]?B)?$"
+_INTEGER = r"^[+-]?[0-9]+$"
+_ANY = "x-kubernetes-preserve-unknown-fields"
+#: Members of our API's schemas that a definition cannot have.
+_LEFT_OUT = ("allOf", "default", "additionalProperties")
 #: The declarations refuse longer texts anyway; rules that compare need a bound.
 _MOST_DIGITS = 63
 _OWN = "has(self.baseWorkload)"
@@ -25,14 +31,8 @@ _NO_IMAGE = "image is required, here or in the baseWorkload"
 _TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
 
 
-def _at_least(limit: str, request: str, unless: str = "") -> tuple[tuple[str, ...], str, str]:
-    compared = f"quantity(string(self.{limit}.value)).compareTo(quantity(string(self.{request}.value))) >= 0"
-    rule = f"!has(self.{limit}) || !has(self.{request}) || {unless}{compared}"
-    return (limit, request), rule, f"{limit} is below {request}"
-
-
 #: Rules that a schema cannot express: their fields, the rule, the message if it is violated. Of several rules with the
-#: same message, the first one applies whose fields the kind has.
+#: same message, the first one applies whose fields the kind has. Amounts have no type that a rule could compare.
 _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("name", "namePrefix"),
@@ -46,15 +46,10 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
         _NO_IMAGE,
     ),
     (("image",), f"{_TEMPLATE} || {_OWN} || has(self.image)", _NO_IMAGE),
-    _at_least("cpuLimit", "cpu"),
-    _at_least("memoryLimit", "memory"),
-    _at_least("gpuMemoryLimit", "gpuMemory"),
-    # A limit with a unit is a limit of memory, whatever fraction of a device is requested.
-    _at_least("gpuLimit", "gpu", "!string(self.gpuLimit.value).matches('^[0-9.]+$') || "),
     (
         ("parallelism", "completions"),
         f"{_OWN} || !has(self.parallelism) || "
-        "self.parallelism.value <= (has(self.completions) ? self.completions.value : 1)",
+        "int(self.parallelism.value) <= (has(self.completions) ? int(self.completions.value) : 1)",
         "parallelism is above completions",
     ),
     (
@@ -72,7 +67,7 @@ _RULES: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (
         ("minScale", "maxScale"),
-        "!has(self.minScale) || !has(self.maxScale) || self.minScale.value <= self.maxScale.value",
+        "!has(self.minScale) || !has(self.maxScale) || int(self.minScale.value) <= int(self.maxScale.value)",
         "minScale is above maxScale",
     ),
     (
@@ -92,16 +87,17 @@ def plural_of(kind: Kind) -> str:
 def render_crd(kind: Kind) -> Plain:
     """The definition as plain data."""
     plural = plural_of(kind)
+    group, _, api = api_version(kind).partition("/")
     names = {
         "kind": kind.resource,
         "listKind": f"{kind.resource}List",
         "plural": plural,
         "singular": kind.resource.lower(),
-        "shortNames": [f"{kind.letter.lower()}wl"],
+        "shortNames": [f"{kind.letter.lower() or 'di'}wl"],
         "categories": ["runai", "workloads"],
     }
     version = {
-        "name": VERSION,
+        "name": api,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
@@ -111,9 +107,30 @@ def render_crd(kind: Kind) -> Plain:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{GROUP}", "labels": {"app.kubernetes.io/managed-by": "fairlead"}},
-        "spec": {"group": GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+        "metadata": {"name": f"{plural}.{group}", "labels": {"app.kubernetes.io/managed-by": "fairlead"}},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
     }
+
+
+def _rest_spec(kind: Kind) -> Schema:
+    """The REST spec in one schema: definitions know neither references nor closed objects."""
+    components: dict[str, Schema] = {}
+    schema = _inlined(struct_schema(kind.spec, False, components), components)
+    active = {"type": "boolean", "description": "Whether it should run. Default: true."}
+    return {**schema, "description": "What to run, and how.", "properties": {"active": active, **schema["properties"]}}
+
+
+def _inlined(schema: Schema, components: dict[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        return _inlined(components[schema["$ref"].rpartition("/")[2]], components)
+    whole = {name: value for name, value in schema.items() if name not in _LEFT_OUT}
+    for inner in schema.get("allOf", ()):
+        whole = {**_inlined(inner, components), **whole}
+    if "properties" in whole:
+        whole["properties"] = {name: _inlined(one, components) for name, one in whole["properties"].items()}
+    if "items" in whole:
+        whole["items"] = _inlined(whole["items"], components)
+    return whole
 
 
 def _columns(kind: Kind) -> list[Schema]:
@@ -126,23 +143,11 @@ def _columns(kind: Kind) -> list[Schema]:
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         {"name": "Message", "type": "string", "jsonPath": ".status.message"},
     ]
-    known = {f".spec.{name}.value" for name in yaml_fields(kind)}
+    known = {f".spec.{name}.value" for name in yaml_fields(kind)} if kind.letter else set()
     return [column for column in columns if not column["jsonPath"].startswith(".spec.") or column["jsonPath"] in known]
 
 
 def _root(kind: Kind) -> Schema:
-    properties: Schema = {}
-    for field in yaml_fields(kind).values():
-        if kind.letter in field.kinds:
-            properties[field.name] = _field(field)
-            for other in field.also:
-                properties[other] = {**_field(field), "description": f"Another spelling of {field.name}."}
-    spec = {
-        "type": "object",
-        "description": "What to run, and how.",
-        "properties": properties,
-        "x-kubernetes-validations": _rules(set(properties)),
-    }
     return {
         "type": "object",
         "description": f"A workload of type {kind.title}.",
@@ -151,9 +156,24 @@ def _root(kind: Kind) -> Schema:
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": spec,
+            "spec": _yaml_spec(kind) if kind.letter else _rest_spec(kind),
             "status": _STATUS,
         },
+    }
+
+
+def _yaml_spec(kind: Kind) -> Schema:
+    properties: Schema = {}
+    for field in yaml_fields(kind).values():
+        if kind.letter in field.kinds:
+            properties[field.name] = _field(field)
+            for other in field.also:
+                properties[other] = {**_field(field), "description": f"Another spelling of {field.name}."}
+    return {
+        "type": "object",
+        "description": "What to run, and how.",
+        "properties": properties,
+        "x-kubernetes-validations": _rules(set(properties)),
     }
 
 
@@ -241,9 +261,10 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
     if field.type in ("boolean", "mark"):
         return {"type": "boolean"}
     if field.type == "integer":
-        return {"type": "integer", "format": "int64", **_bounds(field.shape)}
+        return {"x-kubernetes-int-or-string": True, "pattern": _INTEGER, "maxLength": 20, **_bounds(field.shape)}
     if field.type in ("number", "quantity", "limit"):
-        return {"x-kubernetes-int-or-string": True, "pattern": _QUANTITY, "maxLength": _MOST_DIGITS}
+        # No type of a definition accepts both 0.5 and "0.5"; a pattern counts for texts, a minimum for numbers.
+        return {_ANY: True, "pattern": _QUANTITY, "maxLength": _MOST_DIGITS, "minimum": 0}
     if field.type == "object":
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if field.type == "list" and is_member:

@@ -81,8 +81,10 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     noun: str = ""
     #: The segment of its REST path: `trainings`.
     rest: str
-    #: The kind of its custom resource, or of the object that represents it: `TrainingWorkload`.
+    #: The kind of its custom resource: `TrainingWorkload`.
     resource: str
+    #: The API group and version of its custom resource, if that is our own; its spec is the REST spec then.
+    own_api: str = ""
     #: Its letter in `FieldInfo.yaml_kinds`; empty for kinds without workload YAML.
     letter: str = ""
     #: Older kinds of custom resources that mean this kind too, with their letters.

@@ -1,6 +1,7 @@
 """Explanations and custom resource definitions from the declarations: every documented field, in our own words."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -99,7 +100,8 @@ def walk(schema: dict[str, Any], path: str = "") -> dict[str, dict[str, Any]]:
 def test_definition_is_structural_and_stores_no_defaults() -> None:
     for path, schema in walk(SCHEMA).items():
         assert "default" not in schema, path
-        assert "type" in schema or schema.get("x-kubernetes-int-or-string"), path
+        untyped = ("x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields")
+        assert "type" in schema or any(schema.get(mark) for mark in untyped), path
     assert "default" not in json.dumps(list(SCHEMA["properties"]["spec"]["properties"])).lower()
 
 
@@ -126,4 +128,23 @@ def test_rules_speak_of_fields_that_are_there() -> None:
         if word.strip("()!").startswith("has")
     } | {part.split(".")[0].strip(")") for rule in rules for part in rule.split("self.")[1:]}
     assert {word.split(")")[0] for word in words if word.isalpha()} <= set(spec["properties"])
-    assert len(rules) >= 9
+    assert len(rules) >= 7
+
+
+@pytest.mark.parametrize("name", ["gpu", "cpu", "memory", "gpuLimit"])
+def test_amounts_are_numbers_or_texts(name: str) -> None:
+    """`gpu: {value: 0.5}` and `"0.5"` are both accepted; a pattern counts for texts only, a minimum for numbers."""
+    value = SCHEMA["properties"]["spec"]["properties"][name]["properties"]["value"]
+    assert value["x-kubernetes-preserve-unknown-fields"] is True
+    assert "type" not in value
+    assert re.match(value["pattern"], "0.5")
+    assert not re.match(value["pattern"], "-1")
+    assert value["minimum"] == 0
+
+
+@pytest.mark.parametrize("name", ["parallelism", "backoffLimit", "runAsUid"])
+def test_whole_numbers_are_numbers_or_texts(name: str) -> None:
+    value = SCHEMA["properties"]["spec"]["properties"][name]["properties"]["value"]
+    assert value["x-kubernetes-int-or-string"] is True
+    assert re.match(value["pattern"], "2")
+    assert not re.match(value["pattern"], "two")

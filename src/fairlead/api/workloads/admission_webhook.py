@@ -14,13 +14,14 @@ from starlette.responses import Response
 from fairlead.api.http.body import read_body
 from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, as_json
 from fairlead.control.workloads.custom_resource_reader import (
+    CALLER,
     CustomResource,
     check_change,
     check_resource,
+    find_created_for,
     owned_by_system,
 )
-from fairlead.control.workloads.custom_resources import CALLER
-from fairlead.kinds import KINDS
+from fairlead.formats.custom_resource import CREATED_FOR, find_custom_kind
 from fairlead.model.errors import FairleadError, Invalid
 
 PATH = "/kubernetes/admission"
@@ -30,6 +31,7 @@ class _Metadata(msgspec.Struct):
     name: str = ""
     generate_name: str = msgspec.field(name="generateName", default="")
     labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
 
 
 class _Object(msgspec.Struct, rename="camel"):
@@ -66,20 +68,42 @@ async def admit(call: Call) -> Response:
 
 
 async def fill_in(call: Call) -> Response:
-    """Write the user into a new object, because only the webhook knows who applied it."""
+    """Write the user into a new object, because only the webhook knows who applied it; a later edit cannot change it.
+
+    What the system fills in is overwritten if somebody sends it back, so that an object can be read and applied again.
+    """
     review = await _read_review(call)
-    question = review.request
-    asked = question.object
-    kind = next((key for key, kind in KINDS.items() if asked is not None and kind.resource == asked.kind), "")
-    if question.operation != "CREATE" or asked is None or not kind:
+    asked, old = review.request.object, review.request.old_object
+    kind = find_custom_kind(asked.kind) if asked is not None else None
+    if asked is None or kind is None or review.request.operation not in ("CREATE", "UPDATE"):
         return _answer(review)
-    owned = owned_by_system(kind)
-    given = [f"spec.{name}: is set by the system; remove it" for name in owned if name in asked.spec]
-    if given or "userId" not in owned or not question.user_info.username:
-        return _answer(review, "; ".join(given))
-    patch = [{"op": "add", "path": "/spec/userId", "value": {"value": question.user_info.username}}]
+    wanted = dict(asked.spec)
+    for name in owned_by_system(kind.key):
+        if old is None:
+            wanted.pop(name, None)
+        elif name in old.spec and name not in wanted:
+            wanted[name] = old.spec[name]
+    if "userId" in owned_by_system(kind.key):
+        owner = await _find_owner(call, review.request, asked) if old is None else old.spec.get("userId")
+        wanted |= {"userId": owner} if owner else {}
+    patch = [
+        {"op": "add", "path": f"/spec/{name}", "value": wanted[name]}
+        if name in wanted
+        else {"op": "remove", "path": f"/spec/{name}"}
+        for name in owned_by_system(kind.key)
+        if wanted.get(name) != asked.spec.get(name)
+    ]
+    if not patch:
+        return _answer(review)
     text = base64.b64encode(msgspec.json.encode(patch)).decode()
     return _answer(review, change={"patchType": "JSONPatch", "patch": text})
+
+
+async def _find_owner(call: Call, question: _Question, asked: _Object) -> dict[str, str] | None:
+    """Whoever applies it; for an object that the server creates, whoever submitted its workload."""
+    workload = await find_created_for(call.context, _render(question, asked))
+    name = question.user_info.username if workload is None else workload.created_by
+    return {"value": name} if name else None
 
 
 async def _read_review(call: Call) -> AdmissionReview:
@@ -104,10 +128,11 @@ async def _refusal(call: Call, question: _Question) -> str:
     if asked is None or (old is not None and asked.spec == old.spec):
         return ""
     try:
+        resource = _render(question, asked)
         if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, asked)):
-            check_change(old.spec, asked.spec)
-        elif question.operation in ("CREATE", "UPDATE"):
-            await check_resource(call.context, CALLER, _render(question, asked))
+            await check_change(call.context, _render(question, old), resource)
+        elif question.operation in ("CREATE", "UPDATE") and await find_created_for(call.context, resource) is None:
+            await check_resource(call.context, CALLER, resource)
     except Invalid as error:
         return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
     except FairleadError as error:
@@ -117,10 +142,18 @@ async def _refusal(call: Call, question: _Question) -> str:
 
 def _render(question: _Question, asked: _Object) -> CustomResource:
     name = asked.metadata.name or f"{asked.metadata.generate_name}new"
+    annotations = asked.metadata.annotations
     metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
+    metadata["annotations"] = annotations
     text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
     return CustomResource(
-        id=question.uid, namespace=question.namespace, name=name, text=msgspec.json.encode(text), generation=1
+        id=question.uid,
+        uid=question.uid,
+        namespace=question.namespace,
+        name=name,
+        text=msgspec.json.encode(text),
+        generation=1,
+        created_for=annotations.get(CREATED_FOR, ""),
     )
 
 

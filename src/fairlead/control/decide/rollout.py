@@ -20,7 +20,7 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.scaling import INITIALIZATION, Scaling
 from fairlead.model.records.phase import TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.records.revision import Revision, Stage
-from fairlead.model.records.workload import Condition, Pod
+from fairlead.model.records.workload import Condition, Pod, Workload
 
 #: The condition that names the newest revision when it has failed.
 FAILED_REVISION = "RevisionFailed"
@@ -88,20 +88,9 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
     replicas = podsets[0].count
     if serving is not None and podsets[0].scaling is not None:
         replicas = min(max(serving.replicas, replicas), podsets[0].scaling.max_pods)
-    revision = Revision(
-        id=str(uuid.uuid5(uuid.UUID(workload.id), str(number))),
-        version=1,
-        workload_id=workload.id,
-        project_id=workload.project_id,
-        number=number,
-        name=f"{workload.name}-{number:05d}",
-        spec=workload.spec,
-        node_pools=workload.node_pools,
-        replicas=replicas,
-        created_at=now,
-        started_at=None if newest is None else now,
-        phase_updated_at=now,
-    )
+    revision = new_revision(workload, number, replicas, now)
+    if newest is not None:
+        revision = msgspec.structs.replace(revision, started_at=now)
     before = _at(draft, Stage.STARTING)
     if before is not None:
         _drain(draft, before, Phase.STOPPED, f"Replaced by revision {number} before it was ready")
@@ -119,6 +108,23 @@ def _make(draft: Draft, newest: Revision | None, review: Callable[[PodSet], Revi
     if refused:
         fields = "; ".join(f"{field}: {why}" for field, why in refused)
         _fail(draft, revision, f"it cannot start: {fields}")
+
+
+def new_revision(workload: Workload, number: int, replicas: int, now: Millis) -> Revision:
+    """A revision with the workload's present spec."""
+    return Revision(
+        id=str(uuid.uuid5(uuid.UUID(workload.id), str(number))),
+        version=1,
+        workload_id=workload.id,
+        project_id=workload.project_id,
+        number=number,
+        name=f"{workload.name}-{number:05d}",
+        spec=workload.spec,
+        node_pools=workload.node_pools,
+        replicas=replicas,
+        created_at=now,
+        phase_updated_at=now,
+    )
 
 
 def _adopt(draft: Draft, revision: Revision) -> None:

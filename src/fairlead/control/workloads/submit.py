@@ -39,7 +39,7 @@ async def submit(
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
     access.check(caller, f"{kind.rest}:create", submission.project_id)
-    project = _find_project(context, submission)
+    project = find_project(context, submission)
     if context.open_workloads.get(project.id, 0) >= context.settings.max_open_workloads:
         raise TooMuch(
             f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the maximum", 30
@@ -56,7 +56,7 @@ async def submit(
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     environment = await caller_environments.claim(context, caller, submission.caller_environment)
     for _ in range(_SUFFIX_TRIES):
-        workload = admitted.record(_workload(context, caller, kind, project, submission))
+        workload = admitted.record(new_record(context, caller, kind, project, submission))
         if conditions:
             workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, waits_for=missing)
         claims = await build_missing_claims(context, caller, project, workload, submission.spec)
@@ -90,7 +90,7 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
         raise
 
 
-def _find_project(context: Context, submission: Submission) -> Project:
+def find_project(context: Context, submission: Submission) -> Project:
     """The project that the request names; raises Invalid for unknown ids."""
     issues = []
     if submission.cluster_id not in context.directory.clusters and submission.dialect != LENIENT_DIALECT:
@@ -109,7 +109,7 @@ def _find_project(context: Context, submission: Submission) -> Project:
     return project
 
 
-def _workload(context: Context, caller: Caller, kind: Kind, project: Project, submission: Submission) -> Workload:
+def new_record(context: Context, caller: Caller, kind: Kind, project: Project, submission: Submission) -> Workload:
     now = context.clock()
     name = submission.name
     if submission.use_given_name_as_prefix:

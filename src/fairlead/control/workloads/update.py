@@ -3,7 +3,7 @@
 Called by the API. The last request wins, even if the loop has not carried out an earlier one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -13,6 +13,7 @@ from fairlead.control.context import Context
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.control.workloads.policies import policy_for
+from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict
 from fairlead.model.records.event import AuditLine, Event
@@ -30,9 +31,53 @@ async def update(
     context: Context, caller: Caller, kind: str, workload_id: str, wanted: Mapping[str, object], request_id: str = ""
 ) -> Workload:
     """The change is committed on return; equal values change nothing. Raises Invalid or NotFound."""
+
+    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+        after = _merged(before, wanted)
+        return after, _find_resource_changes(workload, before, after)
+
+    return await _update(context, caller, (kind, workload_id), wanted, change, request_id)
+
+
+async def update_from_resource(
+    context: Context, caller: Caller, kind: str, workload_id: str, wanted: Mapping[str, object]
+) -> Workload:
+    """Replace members of the spec by what the workload's custom resource says."""
+
+    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+        after = {**before, **wanted}
+        return {name: value for name, value in after.items() if value is not None}, workload.resource_changes
+
+    return await _update(context, caller, (kind, workload_id), wanted, change, "")
+
+
+#: From a workload and its spec to the changed spec, and what is to be written to its custom resource.
+_SpecChange = Callable[[Workload, Mapping[str, object]], tuple[dict[str, object], tuple[str, ...]]]
+
+
+def _find_resource_changes(
+    workload: Workload, before: Mapping[str, object], after: Mapping[str, object]
+) -> tuple[str, ...]:
+    """The members of its custom resource that the change is about, with those that are still to be written."""
+    if not workload.applied:
+        return ()
+    kind = KINDS[workload.kind]
+    specs = (render_content(kind, dict(spec), workload.name, is_active=True).spec for spec in (before, after))
+    return tuple(sorted({*workload.resource_changes, *changed_members(*specs)}))
+
+
+async def _update(
+    context: Context,
+    caller: Caller,
+    target: tuple[str, str],
+    wanted: Mapping[str, object],
+    change: _SpecChange,
+    request_id: str,
+) -> Workload:
+    kind, workload_id = target
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, "update")
-        changed = await _build_changed_record(context, workload, wanted)
+        changed = await _build_changed_record(context, workload, change)
         if changed is workload:
             return workload
         try:
@@ -43,10 +88,10 @@ async def update(
     raise Conflict(f"Workload {workload_id} was changed by others at the same time; send the request again")
 
 
-async def _build_changed_record(context: Context, workload: Workload, wanted: Mapping[str, object]) -> Workload:
+async def _build_changed_record(context: Context, workload: Workload, change: _SpecChange) -> Workload:
     """The record with the new spec and what follows from it, or the same record if nothing differs."""
     before: dict[str, object] = msgspec.json.decode(workload.spec)
-    spec = _merged(before, wanted)
+    spec, resource_changes = change(workload, before)
     if spec == before:
         return workload
     admitted = await _admit(context, workload, spec)
@@ -55,6 +100,7 @@ async def _build_changed_record(context: Context, workload: Workload, wanted: Ma
         admitted.record(workload),
         version=workload.version + 1,
         spec=msgspec.Raw(msgspec.json.encode(spec)),
+        resource_changes=resource_changes,
         updated_at=context.clock(),
     )
 

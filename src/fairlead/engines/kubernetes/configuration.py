@@ -9,8 +9,8 @@ from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.kubernetes.shared_files import share_files
-from fairlead.formats.crd import GROUP, VERSION, plural_of
-from fairlead.kinds import KINDS
+from fairlead.formats.crd import plural_of
+from fairlead.formats.custom_resource import api_version, custom_kinds
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.errors import Refused
 from fairlead.model.pods.supplies import LoadKept
@@ -91,5 +91,4 @@ async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> d
 
 def custom_resource_kinds() -> list[Resource]:
     """The kinds of our custom resources."""
-    named = [kind for kind in KINDS.values() if kind.letter]
-    return [Resource(f"{GROUP}/{VERSION}", kind.resource, plural_of(kind)) for kind in named]
+    return [Resource(api_version(kind), kind.resource, plural_of(kind)) for kind in custom_kinds()]

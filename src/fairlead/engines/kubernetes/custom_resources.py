@@ -6,19 +6,21 @@ The engine has one. `control/workloads/custom_resources.py` decides through the 
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import CustomResource, CustomResources
+from fairlead.engines.base import CustomResource, CustomResources, NewResource
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
-from fairlead.engines.kubernetes.client.resources import DEFINITION, NAMESPACE, Manifest, Resource
+from fairlead.engines.kubernetes.client.resources import DEFINITION, EVENT, NAMESPACE, Manifest, Resource
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.render.context import Owner
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
+from fairlead.formats.custom_resource import CREATED_FOR
 from fairlead.model.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -35,11 +37,36 @@ class _Generation(msgspec.Struct):
     metadata: objects.Metadata = objects.Metadata()
 
 
+class _Binding(msgspec.Struct, rename="camel"):
+    """The part of a status that says of which workload the object is."""
+
+    workload_id: Any = ""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    #: The workload's id.
+    id: str
+    kind: Resource
+    custom: objects.CustomObject
+
+
+def _no_run(workload_id: str) -> int:
+    """Nothing of it exists."""
+    return 0
+
+
 class WatchedResources(CustomResources):
-    def __init__(self, api: Api, cluster_id: Callable[[], str]) -> None:
+    def __init__(self, api: Api, cluster_id: Callable[[], str], find_run: Callable[[str], int] = _no_run) -> None:
         self._api = api
         self._cluster_id = cluster_id
-        self._known_objects: dict[str, tuple[Resource, objects.CustomObject]] = {}
+        #: The run of a workload whose objects exist.
+        self._find_run = find_run
+        #: By the workload's id, and that id by the object's uid.
+        self._known_objects: dict[str, _Known] = {}
+        self._ids: dict[str, str] = {}
+        #: Installed kinds by name.
+        self._installed: dict[str, Resource] = {}
+        self._namespaces = ObjectWatch(api, NAMESPACE.path(), objects.Namespace, self._note_namespace, CLUSTER_LABEL)
         self._changed: set[str] = set()
         self._notify: Callable[[], None] = _nothing
         self._tasks = BackgroundTasks()
@@ -51,11 +78,12 @@ class WatchedResources(CustomResources):
     async def start(self, resources: Sequence[Resource], missing: Sequence[Resource] = ()) -> None:
         """Watch these kinds, and each missing kind when it is installed."""
         watches: list[ObjectWatch[Any]] = [self._watch(kind) for kind in resources]
-        watches.append(ObjectWatch(self._api, NAMESPACE.path(), objects.Namespace, self._note_namespace, CLUSTER_LABEL))
+        watches.append(self._namespaces)
         await asyncio.gather(*(watch.list() for watch in watches))
         for watch in watches:
             self._tasks.spawn(watch.run())
         self._synced |= {kind.kind for kind in resources}
+        self._installed |= {kind.kind: kind for kind in resources}
         self._missing = {f"{kind.plural}.{kind.api.partition('/')[0]}": kind for kind in missing}
         if not missing:
             return
@@ -87,10 +115,12 @@ class WatchedResources(CustomResources):
     async def _watch_late(self, kind: Resource) -> None:
         watch = self._watch(kind)
         await retry_forever(watch.list, f"Cannot list {kind.plural} yet")
+        self._installed[kind.kind] = kind
         self._note_known(kind)
         await watch.run()
 
     def _note_known(self, kind: Resource) -> None:
+        """All its objects are known, perhaps none."""
         self._synced.add(kind.kind)
         self._notify()
 
@@ -109,7 +139,7 @@ class WatchedResources(CustomResources):
         if before is not None and owners[0] != owners[1]:
             name = before.metadata.name
             self._changed |= {
-                id for id, (_, custom) in self._known_objects.items() if custom.metadata.namespace == name
+                id for id, known in self._known_objects.items() if known.custom.metadata.namespace == name
             }
             self._notify()
 
@@ -119,21 +149,35 @@ class WatchedResources(CustomResources):
     def _keeper(self, kind: Resource) -> Callable[[objects.CustomObject | None, objects.CustomObject | None], None]:
         def keep(before: objects.CustomObject | None, after: objects.CustomObject | None) -> None:
             if before is not None:
-                self._known_objects.pop(before.metadata.uid, None)
-                self._changed.add(before.metadata.uid)
+                self._forget(before.metadata.uid)
             if after is not None:
-                self._known_objects[after.metadata.uid] = (kind, after)
-                self._changed.add(after.metadata.uid)
+                self._remember(kind, after)
             self._notify()
 
         return keep
+
+    def _forget(self, uid: str) -> None:
+        id = self._ids.pop(uid, "")
+        if id:
+            del self._known_objects[id]
+            self._changed.add(id)
+
+    def _remember(self, kind: Resource, custom: objects.CustomObject) -> None:
+        uid = custom.metadata.uid
+        bound = msgspec.json.decode(custom.status, type=_Binding).workload_id
+        # Somebody may have copied an object with its status: only the first one is the workload's.
+        id = bound if isinstance(bound, str) and bound and bound not in self._known_objects else uid
+        self._known_objects[id], self._ids[uid] = _Known(id, kind, custom), id
+        self._changed.add(id)
 
     def owner(self, workload_id: str) -> Owner | None:
         known = self._known_objects.get(workload_id)
         if known is None:
             return None
-        kind, custom = known
-        return Owner(kind.api, kind.kind, custom.metadata.name, custom.metadata.uid)
+        return Owner(known.kind.api, known.kind.kind, known.custom.metadata.name, known.custom.metadata.uid)
+
+    def has(self, workload_id: str) -> bool:
+        return workload_id in self._known_objects
 
     # The seam
 
@@ -146,19 +190,41 @@ class WatchedResources(CustomResources):
 
     def get(self, id: str) -> CustomResource | None:
         known = self._known_objects.get(id)
-        return None if known is None else _render(*known)
+        return None if known is None else _render(known, self._find_run(id))
 
     def has_synced(self, kind: str) -> bool:
         return kind in self._synced
 
-    async def belongs_to_other_installation(self, resource: CustomResource) -> bool:
-        content = await self._api.find(NAMESPACE.path(name=resource.namespace))
-        labels = msgspec.json.decode(content, type=objects.Namespace).metadata.labels if content is not None else {}
-        return labels.get(CLUSTER_LABEL, self._cluster_id()) != self._cluster_id()
+    def is_installed(self, kind: str) -> bool:
+        return kind in self._installed
+
+    def find_other_installation(self, namespace: str) -> str:
+        known = self._namespaces.objects.get(("", namespace))
+        owner = known.metadata.labels.get(CLUSTER_LABEL, "") if known is not None else ""
+        return owner if owner != self._cluster_id() else ""
 
     def _path(self, resource: CustomResource) -> str:
-        kind, custom = self._known_objects[resource.id]
-        return kind.path(custom.metadata.namespace, custom.metadata.name)
+        known = self._known_objects[resource.id]
+        return known.kind.path(known.custom.metadata.namespace, known.custom.metadata.name)
+
+    async def create(self, wanted: NewResource) -> bool:
+        kind = self._installed[wanted.kind]
+        metadata = {
+            "name": wanted.name,
+            "namespace": wanted.namespace,
+            "labels": wanted.labels,
+            "annotations": {**wanted.annotations, CREATED_FOR: wanted.workload_id},
+            "finalizers": [FINALIZER],
+        }
+        body = {"apiVersion": kind.api, "kind": kind.kind, "metadata": metadata, "spec": wanted.spec}
+        try:
+            await self._api.request("POST", kind.path(wanted.namespace), body, query=_QUERY)
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            message = f"Cannot create {kind.kind} {wanted.name} in {wanted.namespace} for now: {error}"
+            raise Unavailable(message) from error
+        return True
 
     async def hold(self, resource: CustomResource) -> None:
         await self._change(resource, {"metadata": self._finalizers(resource, held=True)})
@@ -170,7 +236,7 @@ class WatchedResources(CustomResources):
         """The list with or without ours. The version makes sure that nobody else has changed it meanwhile."""
         if resource.id not in self._known_objects:
             return {}
-        metadata = self._known_objects[resource.id][1].metadata
+        metadata = self._known_objects[resource.id].custom.metadata
         others = [name for name in metadata.finalizers if name != FINALIZER]
         return {
             "finalizers": [*others, FINALIZER] if held else others,
@@ -179,21 +245,37 @@ class WatchedResources(CustomResources):
 
     async def delete(self, resource: CustomResource) -> None:
         if resource.id in self._known_objects:
-            await ObjectWriter(self._api).delete(self._path(resource), resource.id)
+            await ObjectWriter(self._api).delete(self._path(resource), resource.uid)
 
-    async def patch_spec(self, resource: CustomResource, members: Mapping[str, bool | str]) -> int:
-        spec = {name: {"value": value} for name, value in members.items()}
-        answer = await self._change(resource, {"metadata": {"uid": resource.id}, "spec": spec})
+    async def patch_spec(self, resource: CustomResource, members: Mapping[str, Any]) -> int:
+        given = msgspec.json.decode(resource.text).get("spec", {})
+        steps: list[Manifest] = [{"op": "test", "path": "/metadata/uid", "value": resource.uid}]
+        for name, value in members.items():
+            if value is not None:
+                steps.append({"op": "add", "path": f"/spec/{name}", "value": value})
+            elif name in given:
+                steps.append({"op": "remove", "path": f"/spec/{name}"})
+        answer = await self._patch(resource, "", steps, _STEPS)
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
     async def set_status(self, resource: CustomResource, status: dict[str, Any]) -> None:
         """Replace the status of this object, and of no later one of its name: a uid in the body would be ignored."""
         given = {name: value for name, value in status.items() if value is not None}
         steps: list[Manifest] = [
-            {"op": "test", "path": "/metadata/uid", "value": resource.id},
+            {"op": "test", "path": "/metadata/uid", "value": resource.uid},
             {"op": "add", "path": "/status", "value": given},
         ]
         await self._patch(resource, "/status", steps, _STEPS)
+
+    async def add_event(self, resource: CustomResource, type: str, reason: str, message: str) -> None:
+        known = self._known_objects.get(resource.id)
+        if known is None:
+            return
+        try:
+            event = _render_event(known, (type, reason, message), datetime.now(UTC))
+            await self._api.request("POST", EVENT.path(resource.namespace), event)
+        except (ApiError, OSError) as error:
+            log.info("Cannot write an event of %s in %s: %s", resource.name, resource.namespace, error)
 
     async def _change(self, resource: CustomResource, change: Manifest) -> bytes:
         return await self._patch(resource, "", change, MERGE)
@@ -211,20 +293,53 @@ class WatchedResources(CustomResources):
             raise Unavailable(message) from error
 
 
-def _render(kind: Resource, custom: objects.CustomObject) -> CustomResource:
-    metadata = custom.metadata
-    plain = {"name": metadata.name, "namespace": metadata.namespace, "labels": metadata.labels}
-    text = {"apiVersion": kind.api, "kind": kind.kind, "metadata": plain, "spec": custom.spec}
+def _render(known: _Known, run: int) -> CustomResource:
+    kind, metadata = known.kind, known.custom.metadata
+    plain = {
+        "name": metadata.name,
+        "namespace": metadata.namespace,
+        "labels": metadata.labels,
+        "annotations": metadata.annotations,
+    }
+    text = {"apiVersion": kind.api, "kind": kind.kind, "metadata": plain, "spec": known.custom.spec}
     return CustomResource(
-        id=metadata.uid,
+        id=known.id,
+        uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
         text=msgspec.json.encode(text),
         generation=metadata.generation,
         is_leaving=metadata.deletion_timestamp is not None,
         is_held=FINALIZER in metadata.finalizers,
-        status=msgspec.json.decode(custom.status),
+        status=msgspec.json.decode(known.custom.status),
+        created_at=objects.millis(metadata.creation_timestamp) or 0,
+        created_for=metadata.annotations.get(CREATED_FOR, ""),
+        run=run,
     )
+
+
+def _render_event(known: _Known, about: tuple[str, str, str], now: datetime) -> Manifest:
+    type, reason, message = about
+    metadata, time = known.custom.metadata, now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": EVENT.api,
+        "kind": EVENT.kind,
+        "metadata": {"generateName": f"{metadata.name[:200]}.", "namespace": metadata.namespace},
+        "involvedObject": {
+            "apiVersion": known.kind.api,
+            "kind": known.kind.kind,
+            "name": metadata.name,
+            "namespace": metadata.namespace,
+            "uid": metadata.uid,
+        },
+        "type": type,
+        "reason": reason,
+        "message": message[:1024],
+        "source": {"component": MANAGER},
+        "firstTimestamp": time,
+        "lastTimestamp": time,
+        "count": 1,
+    }
 
 
 def _nothing() -> None:

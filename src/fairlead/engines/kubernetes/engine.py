@@ -6,6 +6,7 @@ them. Here orders go to the reconciler, and observed objects become reports.
 
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from functools import partial
 
 import msgspec
 
@@ -28,7 +29,7 @@ from fairlead.engines.kubernetes.apply.executor import Executor
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.apply.reconciler import WAITING, WorkloadReconciler
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message
+from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message, retry_forever
 from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, SHARD, Resource
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import has_kind
@@ -70,7 +71,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._allowed = allowed
         self._tasks = BackgroundTasks()
         #: The custom resources of workloads.
-        self.custom_resources = WatchedResources(api, cluster_id)
+        self.custom_resources = WatchedResources(api, cluster_id, lambda id: self._cache.newest_run(id))
         self._cache = ClusterCache(api, self)
         self._unacknowledged = UnacknowledgedPods(api, self._tasks.spawn, self._on_report_changed)
         self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.custom_resources.owner, load_kept)
@@ -124,17 +125,13 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._organization.set_desired(organization)
 
     async def retain(self, retained: Retained) -> None:
-        self._reconciler.retain(retained.workload_ids)
-        self._tasks.spawn(self._delete_claims(lambda id: id not in retained.claim_ids))
+        self._reconciler.retain(retained.workload_ids, self.custom_resources.has)
+        report = partial(self._applier.report_unknown_claims, retained.claim_ids)
+        self._tasks.spawn(retry_forever(report, "Cannot list the claims in the cluster yet"))
 
     async def drop_claims(self, claim_ids: Collection[str]) -> None:
-        self._tasks.spawn(self._delete_claims(lambda id: id in claim_ids))
-
-    async def _delete_claims(self, is_deleted: Callable[[str], bool]) -> None:
-        try:
-            await self._applier.delete_claims(is_deleted)
-        except (ApiError, OSError) as error:
-            log.warning("Deleted claims still exist in the cluster; retrying at the next start: %s", error)
+        delete = partial(self._applier.delete_claims, frozenset(claim_ids))
+        self._tasks.spawn(retry_forever(delete, "Deleted claims still exist in the cluster"))
 
     async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
         changed, self._changed = self._changed, {}

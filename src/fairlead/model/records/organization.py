@@ -125,6 +125,15 @@ class NodePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Any] = {}
 
 
+class RecoveredOrganization(msgspec.Struct, frozen=True, kw_only=True):
+    """The organization as the cluster knows it, for a server whose database was lost."""
+
+    cluster_id: str
+    departments: tuple[Department, ...]
+    projects: tuple[Project, ...]
+    node_pools: tuple[NodePool, ...]
+
+
 class GpuDevice(msgspec.Struct, frozen=True, omit_defaults=True):
     index: int
     uuid: str = ""

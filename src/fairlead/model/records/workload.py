@@ -108,8 +108,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str = "rest"
     #: The id of its caller's environment, which its pods take over; empty for none.
     caller_environment: str = ""
-    #: For an object applied to a cluster: the digest of each member of its accepted spec.
+    #: If it has a custom resource: the digest of each member of the object's accepted spec.
     applied: dict[str, str] = {}
+    #: Members of that spec that an update has changed and that are still to be written to the object.
+    resource_changes: tuple[str, ...] = ()
 
     priority_class: str = ""
     priority: int = 0

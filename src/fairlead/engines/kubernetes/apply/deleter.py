@@ -3,17 +3,21 @@
 `applier.py` builds on it. Objects that are not ours are never touched; every request may be sent twice.
 """
 
-from collections.abc import Callable
+import logging
+from collections.abc import Collection
 
 import msgspec
 
 from fairlead.engines.base import DeleteWorkload
+from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import CLAIM, CONFIG_MAP, INGRESS, MPI, POD, SECRET, SERVICE, Resource
 from fairlead.engines.kubernetes.client.writer import ListedObjects, ObjectWriter
 from fairlead.engines.kubernetes.plan.existing_objects import Survey, data_hash
 from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, ID_LABEL
 from fairlead.model.pods.urls import IngressSettings
+
+log = logging.getLogger(__name__)
 
 
 class OwnedObjects(msgspec.Struct, frozen=True):
@@ -67,13 +71,26 @@ class ObjectDeleter(ObjectWriter):
                 await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid, propagation)
         return len(items)
 
-    async def delete_claims(self, is_deleted: Callable[[str], bool]) -> None:
+    async def delete_claims(self, claim_ids: Collection[str]) -> None:
         """Delete claims of the server by the ids of their records; a pod that mounts one keeps it to its end."""
+        for claim in await self._list_claims():
+            if claim.labels[CLAIM_LABEL] in claim_ids:
+                await self.delete(CLAIM.path(claim.namespace, claim.name), claim.uid)
+
+    async def report_unknown_claims(self, claim_ids: Collection[str]) -> None:
+        """Name the server's claims that no record knows. They are kept: they may be newer than a restored backup."""
+        for claim in await self._list_claims():
+            if claim.labels[CLAIM_LABEL] not in claim_ids:
+                log.warning(
+                    "Claim %s in namespace %s has no record and is kept; to delete it and its data: "
+                    "kubectl delete pvc -n %s %s",
+                    *(claim.name, claim.namespace, claim.namespace, claim.name),
+                )
+
+    async def _list_claims(self) -> list[objects.Metadata]:
         label = f"{CLUSTER_LABEL}={self.cluster},{CLAIM_LABEL}"
         listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=ListedObjects)
-        for item in listed.items:
-            if is_deleted(item.metadata.labels[CLAIM_LABEL]):
-                await self.delete(CLAIM.path(item.metadata.namespace, item.metadata.name), item.metadata.uid)
+        return [item.metadata for item in listed.items]
 
     async def list_owned_objects(self) -> OwnedObjects:
         survey: dict[str, int] = {}

@@ -18,6 +18,7 @@ from fairlead.engines.kubernetes.apply.deleter import OwnedObjects
 from fairlead.engines.kubernetes.apply.executor import Changed, Executor
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError, retry_forever
+from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, CLAIM, CONFIG_MAP, POD, SECRET, SERVICE
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import BlockedForNow
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
@@ -35,6 +36,7 @@ from fairlead.engines.kubernetes.plan.state import (
     refuse,
     succeed,
 )
+from fairlead.engines.kubernetes.render.labels import ID_LABEL
 from fairlead.model.errors import FairleadError, Refused
 
 log = logging.getLogger(__name__)
@@ -43,6 +45,8 @@ WAITING = "Waiting for the cluster"
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 #: Seconds after which a workload is looked after although nothing of it has changed.
 _UPKEEP_SECONDS = 60.0
+#: What a workload may consist of, for kubectl.
+_KINDS = ",".join(one.plural for one in (*ALWAYS_THERE, POD, SERVICE, SECRET, CONFIG_MAP, CLAIM))
 #: Deleted workloads that are remembered, in case an object of them appears again.
 _REMEMBERED = 1000
 
@@ -104,21 +108,27 @@ class WorkloadReconciler:
         if workload_id not in self._running:
             self._running[workload_id] = self._tasks.spawn(self._reconcile(workload_id))
 
-    def retain(self, workload_ids: Set[str]) -> None:
-        """Delete what is in the cluster of workloads that no record knows."""
+    def retain(self, workload_ids: Set[str], has_resource: Callable[[str], bool]) -> None:
+        """Name the workloads that exist in the cluster and have neither a record nor a custom resource."""
         list_ours = self._applier.list_owned_objects
         listing = self._tasks.spawn(retry_forever(list_ours, "Cannot list the objects of earlier workloads"))
         self._executor.listing = listing
-        self._tasks.spawn(self._delete_unknown(workload_ids, listing))
+        self._tasks.spawn(self._report_unknown(workload_ids, has_resource, listing))
 
-    async def _delete_unknown(self, workload_ids: Set[str], listing: "asyncio.Task[OwnedObjects]") -> None:
+    async def _report_unknown(
+        self, workload_ids: Set[str], has_resource: Callable[[str], bool], listing: "asyncio.Task[OwnedObjects]"
+    ) -> None:
+        """They may be from after a backup that was restored: only their owners know whether they must end."""
         await asyncio.wait((listing,))
         existing = listing.result().workloads | self._cache.workloads(self._applier.cluster)
         for id, namespace in sorted(existing):
             # A workload that was submitted meanwhile has a state already.
-            if id not in workload_ids and id not in self._states:
-                log.warning("Deleting the objects of workload %s, which has no record", id)
-                self.set_desired(id, DeleteWorkload(id, namespace))
+            if id not in workload_ids and id not in self._states and not has_resource(id):
+                log.warning(
+                    "Workload %s in namespace %s has neither a record nor a custom resource and is left as it is; "
+                    "to delete it: kubectl delete %s -n %s -l %s=%s",
+                    *(id, namespace, _KINDS, namespace, ID_LABEL, id),
+                )
 
     def _recreate_preempted_jobs(self, workload_id: str) -> None:
         seen = self._cache.objects_of(workload_id)

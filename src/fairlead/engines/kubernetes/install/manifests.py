@@ -12,8 +12,8 @@ import msgspec
 
 from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
-from fairlead.formats.crd import GROUP, VERSION, plural_of, render_crd
-from fairlead.kinds import KINDS
+from fairlead.formats.crd import GROUP, plural_of, render_crd
+from fairlead.formats.custom_resource import api_version, custom_kinds
 
 NAME = "fairlead"
 #: The path at which the server checks applied workloads.
@@ -70,7 +70,7 @@ def render_manifests(wanted: Installation) -> list[Manifest]:
 
 
 def render_definitions() -> list[Manifest]:
-    return [render_crd(kind) for kind in KINDS.values() if kind.letter]
+    return [render_crd(kind) for kind in custom_kinds()]
 
 
 def render_permissions(wanted: Installation) -> list[Manifest]:
@@ -218,7 +218,7 @@ def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manif
 def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Manifest]:
     """One webhook records who applied an object, the other one checks it."""
     checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
-    filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE"])
+    filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE", "UPDATE"])
     version = "admissionregistration.k8s.io/v1"
     return [
         _object(version, "MutatingWebhookConfiguration", NAME) | {"webhooks": [filling]},
@@ -227,8 +227,11 @@ def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Mani
 
 
 def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Manifest:
-    resources = [plural_of(kind) for kind in KINDS.values() if kind.letter]
-    rule = {"apiGroups": [GROUP], "apiVersions": [VERSION], "operations": operations, "resources": resources}
+    rules = []
+    for kind in custom_kinds():
+        group, _, version = api_version(kind).partition("/")
+        rule = {"apiGroups": [group], "apiVersions": [version], "operations": operations}
+        rules.append({**rule, "resources": [plural_of(kind)]})
     return {
         "name": name,
         "admissionReviewVersions": ["v1"],
@@ -240,5 +243,5 @@ def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, 
             "service": {"name": NAME, "namespace": wanted.namespace, "path": path, "port": PORT},
             "caBundle": base64.b64encode(certificate.authority.encode()).decode(),
         },
-        "rules": [rule],
+        "rules": rules,
     }

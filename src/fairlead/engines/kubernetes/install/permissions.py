@@ -5,10 +5,11 @@
 
 import msgspec
 
-from fairlead.formats.crd import GROUP, plural_of
-from fairlead.kinds import KINDS
+from fairlead.formats.crd import plural_of
+from fairlead.formats.custom_resource import api_version, custom_kinds
 
-_WORKLOADS = tuple(plural_of(kind) for kind in KINDS.values() if kind.letter)
+#: The custom resources of workloads, as (group, plural).
+_WORKLOADS = tuple((api_version(kind).partition("/")[0], plural_of(kind)) for kind in custom_kinds())
 _READ = ("get", "list", "watch")
 _MAKE = ("get", "list", "watch", "create", "patch", "delete")
 
@@ -38,7 +39,7 @@ PERMISSIONS = (
     Permission("", "configmaps", ("get", "list", "create", "patch", "delete")),
     Permission("", "namespaces", (*_READ, "create", "patch")),
     # To tell why pods could not be created.
-    Permission("", "events", ("list", "watch"), is_optional=True),
+    Permission("", "events", ("list", "watch", "create"), is_optional=True),
     Permission("", "nodes", (*_READ, "patch")),
     Permission("batch", "jobs", _MAKE),
     Permission("apps", "deployments", _MAKE),
@@ -54,8 +55,8 @@ PERMISSIONS = (
     # To tell whether a pod waits for KAI's binder.
     Permission("scheduling.run.ai", "bindrequests", ("get",), is_optional=True),
     Permission("kai.scheduler", "schedulingshards", ("get", "list", "create", "patch", "delete"), is_optional=True),
-    *(Permission(GROUP, plural, (*_READ, "patch", "delete"), is_optional=True) for plural in _WORKLOADS),
-    *(Permission(GROUP, f"{plural}/status", ("patch",), is_optional=True) for plural in _WORKLOADS),
+    *(Permission(group, plural, _MAKE, is_optional=True) for group, plural in _WORKLOADS),
+    *(Permission(group, f"{plural}/status", ("patch",), is_optional=True) for group, plural in _WORKLOADS),
     # To notice when they are installed.
     Permission("apiextensions.k8s.io", "customresourcedefinitions", ("list", "watch"), is_optional=True),
 )

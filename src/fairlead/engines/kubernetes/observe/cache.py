@@ -233,6 +233,12 @@ class ClusterCache:
     def has_objects(self, workload_id: str) -> bool:
         return any(workload_id in index for index in (self._pods, self._runners, self._groups))
 
+    def newest_run(self, workload_id: str) -> int:
+        """The newest run of a workload whose objects exist; 0 for none."""
+        indexes = (self._runners, self._groups, self._pods)
+        runs = [run_of(one.metadata) for index in indexes for one in index.get(workload_id, {}).values()]
+        return max(runs, default=0)
+
     def pod(self, uid: str) -> objects.Pod | None:
         return self._pods_by_uid.get(uid)
 

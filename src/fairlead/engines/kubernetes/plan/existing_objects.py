@@ -42,8 +42,14 @@ def find_digests(controllers: Iterable[tuple[str, objects.Metadata]], run: int) 
 
 
 def digest_of(rendered: RenderedObjects) -> str:
-    contents = (rendered.claims, rendered.runners, rendered.services)
+    """Owners do not count: the custom resource of a workload may be created after its other objects."""
+    contents = [_without_owners(one) for one in (*rendered.claims, *rendered.runners, *rendered.services)]
     return hashlib.sha256(msgspec.json.encode(contents, order="deterministic")).hexdigest()[:32]
+
+
+def _without_owners(manifest: Manifest) -> Manifest:
+    metadata = {name: value for name, value in manifest["metadata"].items() if name != "ownerReferences"}
+    return {**manifest, "metadata": metadata}
 
 
 def with_digest(controller: Manifest, digest: str) -> Manifest:

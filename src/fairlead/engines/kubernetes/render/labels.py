@@ -45,6 +45,8 @@ COMPLETED = "fairlead/completed"
 MOVED = "fairlead/moved-after"
 #: On controllers: a digest of the objects with which they were applied.
 DIGEST = "fairlead/applied"
+#: On queues: the records of their owner and of their node pool, from which a lost database can be rebuilt.
+OWNER_RECORD, POOL_RECORD = "fairlead/owner-record", "fairlead/node-pool-record"
 #: On nodes: the pool for which we labelled them.
 POOL_NOTE = "fairlead/node-pool"
 

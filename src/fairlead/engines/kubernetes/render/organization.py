@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from fairlead.engines.base import DesiredOrganization
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD, Manifest
 from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
     DEFAULT_POOL,
+    OWNER_RECORD,
+    POOL_RECORD,
     QUEUE_LABEL,
     RUNAI_QUEUE_LABEL,
     pool_labels,
@@ -38,10 +42,19 @@ def queue_pool(project: str, queue: str) -> str:
 
 def render_queues(organization: DesiredOrganization, cluster: str) -> list[Manifest]:
     """Queues of departments first: KAI ignores a queue whose parent does not exist."""
-    names = [pool.name for pool in organization.node_pools]
     owners = [*organization.departments, *organization.projects]
     parents = {department.id: department for department in organization.departments}
-    return [_queue(owner, pool, parents, cluster) for owner in owners for pool in names]
+    return [
+        _with_records(_queue(owner, pool.name, parents, cluster), owner, pool)
+        for owner in owners
+        for pool in organization.node_pools
+    ]
+
+
+def _with_records(queue: Manifest, owner: Department, pool: NodePool) -> Manifest:
+    records = {OWNER_RECORD: owner, POOL_RECORD: pool}
+    annotations = {name: msgspec.json.encode(record).decode() for name, record in records.items()}
+    return {**queue, "metadata": {**queue["metadata"], "annotations": annotations}}
 
 
 def _queue(owner: Department, pool: str, parents: dict[str, Department], cluster: str) -> Manifest:

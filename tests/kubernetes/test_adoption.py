@@ -1,0 +1,101 @@
+"""The cluster is the second copy: a restored or lost database ends nothing that runs, and workloads are adopted."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import until
+from tests.kubernetes.cluster_harness import CUSTOM, PATIENCE, ClusterHarness
+from tests.kubernetes.test_customs import apply, document, until_status
+
+pytestmark = pytest.mark.kubernetes
+
+
+def fairlead(harness: ClusterHarness, *words: str) -> None:
+    folder = str(harness.server.data_dir)
+    command = [sys.executable, "-m", "fairlead", *words, "--data-dir", folder]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def restart(harness: ClusterHarness, *restore: str) -> None:
+    harness.server.stop()
+    fairlead(harness, "restore", *restore, "--force")
+    harness.server.token = ""
+    harness.server.start()
+
+
+def pods(harness: ClusterHarness) -> set[str]:
+    """The pods that run, by uid."""
+    found = harness.objects("pods")
+    return {one["metadata"]["uid"] for one in found if "deletionTimestamp" not in one["metadata"]}
+
+
+def customs(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
+    """All custom resources by the workload that they name."""
+    named = {}
+    for plural in CUSTOM:
+        listed = harness.kubectl("get", plural, "-n", harness.namespace, "-o", "json")
+        for one in json.loads(listed.stdout)["items"]:
+            named[one.get("status", {}).get("workloadId", "")] = one
+    return named
+
+
+def until_customs(harness: ClusterHarness, *ids: str, phase: str = "Running") -> None:
+    def holds() -> bool:
+        named = customs(harness)
+        return set(named) == set(ids) and all(one["status"]["phase"] == phase for one in named.values())
+
+    until(holds, f"{phase} of all custom resources", PATIENCE)
+
+
+def test_a_backup_that_knows_nothing_ends_nothing(harness: ClusterHarness) -> None:
+    backup = harness.folder / "backup.tar.gz"
+    fairlead(harness, "backup", str(backup))
+    applied = apply(harness, document(harness, "applied"))
+    until_status(harness, "applied", "Running")
+    groups = {"leader": harness.spec(gpus=1), "workers": 0, "replicas": 1}
+    sent = {
+        harness.train("sent"): "training",
+        harness.submit("workspace", "desk", harness.spec()): "workspace",
+        harness.submit("groups", "groups", groups): "groups",
+    }
+    for id in sent:
+        harness.until_phase(id, "Running")
+    until_customs(harness, applied, *sent)
+    before = pods(harness)
+    assert len(before) == 4
+    restart(harness, str(backup))
+    for id in (applied, *sent):
+        harness.until_phase(id, "Running")
+    assert pods(harness) == before
+    assert harness.server.workload(applied)["name"] == "applied"
+    until_customs(harness, applied, *sent)
+    # They are workloads like any other.
+    for id, kind in sent.items():
+        harness.act("delete", id, kind)
+    until_customs(harness, applied)
+    assert harness.kubectl("delete", "twl", "applied", "-n", harness.namespace, "--timeout=120s").returncode == 0
+
+
+def test_a_lost_database_is_rebuilt_from_the_cluster(harness: ClusterHarness) -> None:
+    applied = apply(harness, document(harness, "kept"))
+    sent = harness.train("sent", annotations=[{"name": "team", "value": "a"}])
+    for id in (applied, sent):
+        harness.until_phase(id, "Running")
+    until_customs(harness, applied, sent)
+    was = harness.server.workload(sent)
+    before, cluster = pods(harness), str(harness.server.credentials["clusterId"])
+    kubeconfig = ("--kubeconfig", str(harness.cluster.kubeconfig), "--cluster-id", cluster)
+    (harness.server.data_dir / "credentials.json").unlink()
+    restart(harness, "--from-cluster", *kubeconfig)
+    assert harness.server.credentials["clusterId"] == cluster
+    for id in (applied, sent):
+        harness.until_phase(id, "Running")
+    assert pods(harness) == before
+    now = harness.server.workload(sent)
+    for member in ("name", "submittedBy", "createdAt", "projectId"):
+        assert now[member] == was[member]
