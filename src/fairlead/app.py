@@ -224,7 +224,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             if machine.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
-        _announce(settings, url)
+        _announce(settings, url, machine.find_warnings() if machine else ())
         backups.start()
         await server.serve(sockets=[sock])
     finally:
@@ -299,7 +299,14 @@ def _make_engine_host(settings: ServerSettings, context: Context, url: str, prox
         engine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
         usage = partial(observe_usage, settings.data_dir)
         driver = PodDriver(context, engine)
-        return EngineHost(**shared, driver=driver, sessions=engine, logs=engine, observe_usage=usage)
+        return EngineHost(
+            **shared,
+            driver=driver,
+            sessions=engine,
+            logs=engine,
+            observe_usage=usage,
+            find_warnings=engine.find_warnings,
+        )
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = cluster.away
@@ -368,8 +375,10 @@ def _calm_collector() -> None:
     gc.set_threshold(20_000, 20, 50)
 
 
-def _announce(settings: ServerSettings, url: str) -> None:
+def _announce(settings: ServerSettings, url: str, warnings: Sequence[str]) -> None:
     """Write the server's address to a file for the command line of the same user."""
+    for warning in warnings:
+        log.warning(warning)
     announcement = {
         "url": url,
         "pid": os.getpid(),
@@ -378,6 +387,7 @@ def _announce(settings: ServerSettings, url: str) -> None:
         "version": __version__,
         "engine": settings.engine,
         "personal": settings.personal,
+        "warnings": warnings,
         "certificate": os.path.abspath(settings.tls_certificate) if settings.tls_certificate else "",
     }
     write_private(settings.data_dir / "server.json", msgspec.json.encode(announcement))

@@ -1,8 +1,11 @@
 """What tests of the local engine's network and sessions share: a web server to run as a pod, and ways to ask it."""
 
 import asyncio
+import contextlib
+import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,3 +105,44 @@ async def whole_output(session: Session) -> tuple[bytes, bytes, bytes]:
 
 def ports(*given: dict[str, Any]) -> dict[str, Any]:
     return {"ports": [{"serviceType": "NodePort", **each} for each in given]}
+
+
+@contextlib.contextmanager
+def beyond() -> Iterator[tuple[str, int]]:
+    """Another machine, played by a network namespace beside ours: it tells whoever connects what their address is."""
+    program = (
+        "import socket; s = socket.create_server(('198.51.100.2', 4711)); print('up', flush=True)\n"
+        "while True: c, a = s.accept(); c.sendall(a[0].encode()); c.close()"
+    )
+    there = subprocess.Popen(
+        [
+            "unshare",
+            "-n",
+            "sh",
+            "-c",
+            f'read go; ip addr add 198.51.100.2/24 dev far; ip link set far up; exec {sys.executable} -c "$1"',
+            "sh",
+            program,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert there.stdin is not None
+    assert there.stdout is not None
+    mine = os.stat("/proc/self/ns/net").st_ino
+    while os.stat(f"/proc/{there.pid}/ns/net").st_ino == mine:
+        os.sched_yield()
+    try:
+        subprocess.run(
+            ["ip", "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", str(there.pid)], check=True
+        )
+        subprocess.run(["ip", "addr", "add", "198.51.100.1/24", "dev", "near"], check=True)
+        subprocess.run(["ip", "link", "set", "near", "up"], check=True)
+        there.stdin.write(b"go\n")
+        there.stdin.flush()
+        assert there.stdout.readline() == b"up\n"
+        yield "198.51.100.2", 4711
+    finally:
+        there.kill()
+        there.communicate()
+        subprocess.run(["ip", "link", "del", "near"], capture_output=True)

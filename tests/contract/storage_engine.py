@@ -10,12 +10,15 @@ from typing import Any
 from fairlead.engines.local.configuration import load_identity
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
+from fairlead.model.allowed import Allowed
 from fairlead.model.pods.podset import PodSpec
 from fairlead.model.pods.supplies import ClaimSupply, Supplies
 from tests.contract.engine_harness import EngineHarness, clock, eventually, myself, shell
 
 AS_ROOT = os.geteuid() == 0
 NOTHING = Supplies()
+#: For pods that fetch from a service of the test, which listens at this machine's loopback.
+ON_MACHINE: dict[str, Any] = {"security": {"hostNetwork": True}}
 
 
 def engine_maker(data: Path, supplies: Supplies = NOTHING, **settings: Any) -> Callable[[], LocalEngine]:
@@ -24,6 +27,7 @@ def engine_maker(data: Path, supplies: Supplies = NOTHING, **settings: Any) -> C
     async def load(pod: PodSpec) -> Supplies:
         return supplies
 
+    settings.setdefault("allowed", Allowed(host_namespaces=True))
     return lambda: LocalEngine(LocalSettings(data_dir=str(data), **settings), clock, supplies=load)
 
 

@@ -10,7 +10,7 @@ import pytest
 from fairlead.engines.base import PodState
 from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_harness import opened, scenario, shell
-from tests.contract.storage_engine import engine_maker, fail, files_with, nothing_left, personal, say
+from tests.contract.storage_engine import ON_MACHINE, engine_maker, fail, files_with, nothing_left, personal, say
 from tests.contract.test_local_engine import said, stop_of
 from tests.contract.test_local_volumes import data
 from tests.s3_service import Service, serving
@@ -39,7 +39,7 @@ class TestS3:
         async with opened(engine_maker(data, KEYS, **mode)) as harness:
             storage = bucket(service, name, accessKeySecret="keys")
             script = "cd /bucket; find . -type f | sort; cat top deep/er/file; stat -c ' %u' top; id -u"
-            words = (await say(harness, script, storage=storage)).split()
+            words = (await say(harness, script, **ON_MACHINE, storage=storage)).split()
             assert words[:4] == ["./deep/er/file", "./top", "1two", "words"]
             assert words[4] == words[5]
             assert files_with(data, "very-secret-key") == []
@@ -51,7 +51,7 @@ class TestS3:
         service.make(name, same="1", changed="before", removed="x")
         async with opened(engine_maker(data, KEYS, **mode)) as harness:
             script = "cd /bucket; echo after > changed; rm removed; mkdir new; echo 'a b' > 'new/odd name+'; exit 3"
-            spec = shell(script, fields={"storage": bucket(service, name, accessKeySecret="keys")})
+            spec = shell(script, fields=ON_MACHINE | {"storage": bucket(service, name, accessKeySecret="keys")})
             assert (await harness.run(spec)).exit_code == 3
         assert service.get(name, "same") == "1"
         assert service.get(name, "changed") == "after\n"
@@ -65,7 +65,9 @@ class TestS3:
         name = f"stop-{'owner' in mode}".lower()
         service.make(name)
         async with opened(engine_maker(data, **mode)) as harness:
-            spec = shell("echo kept > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
+            spec = shell(
+                "echo kept > /bucket/x; echo ready; sleep 600", fields=ON_MACHINE | {"storage": bucket(service, name)}
+            )
             await harness.start(spec)
             await said(harness, spec, b"ready")
             await harness.engine.apply([stop_of(spec, 30)])
@@ -79,7 +81,9 @@ class TestS3:
         name = f"gone-{'owner' in mode}".lower()
         service.make(name)
         async with opened(engine_maker(data, **mode)) as harness:
-            spec = shell("echo x > /bucket/x; echo ready; sleep 600", fields={"storage": bucket(service, name)})
+            spec = shell(
+                "echo x > /bucket/x; echo ready; sleep 600", fields=ON_MACHINE | {"storage": bucket(service, name)}
+            )
             await harness.start(spec)
             await said(harness, spec, b"ready")
             assert service.call("DELETE", f"/{name}")[0] == 204
@@ -91,7 +95,7 @@ class TestS3:
     @scenario
     async def test_s3_words_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
         async with opened(engine_maker(data, **mode)) as harness:
-            words = await fail(harness, storage=bucket(service, "no-such-bucket"))
+            words = await fail(harness, **ON_MACHINE, storage=bucket(service, "no-such-bucket"))
             assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in words
 
 
@@ -100,8 +104,10 @@ async def test_s3_key_names(data: Path, service: Service) -> None:
     service.make("named", a="1")
     async with opened(engine_maker(data, KEYS)) as harness:
         own = {"accessKeySecret": "keys", "secretKeyOfAccessKeyId": "id", "secretKeyOfSecretKey": "sk"}
-        assert await say(harness, "cat /bucket/a", storage=bucket(service, "named", **own)) == "1"
-        words = await fail(harness, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"}))
+        assert await say(harness, "cat /bucket/a", **ON_MACHINE, storage=bucket(service, "named", **own)) == "1"
+        words = await fail(
+            harness, **ON_MACHINE, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"})
+        )
         assert "secret 'keys' has no key 'nothing'" in words
 
 
@@ -110,7 +116,7 @@ async def test_s3_key_that_is_no_path_below_the_volume(data: Path, service: Serv
     service.make("climbing")
     assert service.call("PUT", "/climbing/a/..%2F..%2F..%2Fetc%2Fx", b"no")[0] == 200
     async with opened(engine_maker(data)) as harness:
-        assert "not a path below the volume" in await fail(harness, storage=bucket(service, "climbing"))
+        assert "not a path below the volume" in await fail(harness, **ON_MACHINE, storage=bucket(service, "climbing"))
 
 
 @scenario
@@ -119,4 +125,4 @@ async def test_s3_service_that_does_not_answer(data: Path) -> None:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with opened(engine_maker(data, fetch_silence_seconds=1)) as harness:
             storage = {"s3": [{"bucket": "any", "path": "/bucket", "url": url}]}
-            assert "cannot be reached: timed out" in await fail(harness, storage=storage)
+            assert "cannot be reached: timed out" in await fail(harness, **ON_MACHINE, storage=storage)

@@ -20,6 +20,7 @@ from fairlead.model.pods.supplies import Supplies
 from tests.contract.engine_harness import eventually, is_running, opened, scenario, shell
 from tests.contract.storage_engine import (
     AS_ROOT,
+    ON_MACHINE,
     call,
     claim,
     engine_maker,
@@ -102,7 +103,7 @@ def silent() -> Iterator[str]:
 
 
 def settings(mode: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"allowed": Allowed(git_protocols=("http",)), **more, **mode}
+    return {"allowed": Allowed(git_protocols=("http",), host_namespaces=True), **more, **mode}
 
 
 def git(repository: object, **members: Any) -> dict[str, Any]:
@@ -126,7 +127,9 @@ class TestGit:
     ) -> None:
         async with opened(engine_maker(data, LOGIN, **settings(mode))) as harness:
             script = "cat /code/file; stat -c ' %u' /code/file; id -u; echo new > /code/new; ls -A /dev/shm"
-            words = (await say(harness, script, storage=git(web, passwordSecret="login", **members))).split()
+            words = (
+                await say(harness, script, **ON_MACHINE, storage=git(web, passwordSecret="login", **members))
+            ).split()
             assert words[0] == want
             assert words[1] == words[2]
             assert len(words) == 3, "no credentials or helpers are left in sight"
@@ -146,7 +149,10 @@ class TestGit:
         async with opened(engine_maker(data, LOGIN, **settings(mode))) as harness:
             assert (
                 await say(
-                    harness, f"cat /code/file; grep -r {PASSWORD} /code/.git; true", storage=git(web, **reference)
+                    harness,
+                    f"cat /code/file; grep -r {PASSWORD} /code/.git; true",
+                    **ON_MACHINE,
+                    storage=git(web, **reference),
                 )
                 == "two"
             )
@@ -156,28 +162,28 @@ class TestGit:
     async def test_git_says_what_went_wrong_and_no_secret(self, data: Path, mode: dict[str, Any], web: str) -> None:
         login = {"User": "ada", "Password": "wrong-and-secret"}
         async with opened(engine_maker(data, Supplies(secrets={"login": login}), **settings(mode))) as harness:
-            report = await harness.run(shell("true", fields={"storage": git(web, passwordSecret="login")}))
+            report = await harness.run(shell("true", fields=ON_MACHINE | {"storage": git(web, passwordSecret="login")}))
             assert report.reason == "FetchError"
             assert "storage.git[0]: git: fatal: Authentication failed" in report.message
             assert "wrong-and-secret" not in report.message
             inside = web.replace("://", "://ada:in-the-address@")
-            words = await fail(harness, storage=git(inside))
+            words = await fail(harness, **ON_MACHINE, storage=git(inside))
             assert "in-the-address" not in words
 
     @scenario
     async def test_git_host_that_does_not_answer(self, data: Path, mode: dict[str, Any], silent: str) -> None:
         quick = settings(mode, fetch_silence_seconds=1, fetch_seconds=20)
         async with opened(engine_maker(data, **quick)) as harness:
-            words = await fail(harness, storage=git(silent))
+            words = await fail(harness, **ON_MACHINE, storage=git(silent))
             assert "storage.git[0]: git: fatal: unable to access" in words
         async with opened(engine_maker(data, **settings(mode, fetch_seconds=1))) as harness:
-            assert "git did not finish within 1 s" in await fail(harness, storage=git(silent))
+            assert "git did not finish within 1 s" in await fail(harness, **ON_MACHINE, storage=git(silent))
 
     @scenario
     async def test_a_stop_while_it_is_fetched(self, data: Path, mode: dict[str, Any], silent: str) -> None:
         storage = git(silent) | {"emptyDirVolume": [{"path": "/bounded", "sizeLimit": "8Mi"}]}
         async with opened(engine_maker(data, **settings(mode))) as harness:
-            spec = shell("true", fields={"storage": storage})
+            spec = shell("true", fields=ON_MACHINE | {"storage": storage})
             await harness.engine.apply([Start(spec)])
             helper = await eventually(lambda: running("git-remote-http", silent), "git asks the silent host")
             await harness.engine.apply([stop_of(spec, 600)])
@@ -194,14 +200,14 @@ class TestGit:
         }
         supplies = Supplies(claims={0: claim("kept", size_bytes=16_000_000)})
         async with opened(engine_maker(data, supplies, **settings(mode))) as harness:
-            spec = shell("true", fields={"storage": storage})
+            spec = shell("true", fields=ON_MACHINE | {"storage": storage})
             await harness.engine.apply([Start(spec)])
             helper = await eventually(lambda: running("git-remote-http", silent), "git asks the silent host")
             os.kill(state_of(data, spec)["pid"], signal.SIGKILL)
             assert (await harness.until(spec, PodState.LOST)).reason == "SupervisorLost"
             await eventually(lambda: not is_running(helper))
             await nothing_left(data)
-            again = shell("touch /claimed/x; ls /claimed", fields={"storage": {"pvc": storage["pvc"]}})
+            again = shell("touch /claimed/x; ls /claimed", fields=ON_MACHINE | {"storage": {"pvc": storage["pvc"]}})
             assert (await harness.run(again)).exit_code == 0
             assert await harness.output(again) == b"x\n"
 
@@ -220,7 +226,9 @@ class TestGit:
 @scenario
 async def test_git_speaks_only_what_is_allowed(data: Path, item: dict[str, str], want_field: str) -> None:
     async with opened(engine_maker(data)) as harness:
-        assert f"storage.git[0].{want_field}" in await fail(harness, storage=git(item.pop("repository"), **item))
+        assert f"storage.git[0].{want_field}" in await fail(
+            harness, **ON_MACHINE, storage=git(item.pop("repository"), **item)
+        )
 
 
 @pytest.fixture
@@ -239,9 +247,9 @@ async def test_git_ssh_key(data: Path, mode: dict[str, Any], ssh_host: tuple[str
     secrets = {"deploy": {"ssh-privatekey": key}, "wrong": {"ssh-privatekey": "no key"}}
     async with opened(engine_maker(data, Supplies(secrets=secrets), **mode)) as harness:
         reference = {"name": "deploy", "authenticationMethod": "ssh-key"}
-        assert await say(harness, "cat /code/file", storage=git(address, secretRef=reference)) == "two"
+        assert await say(harness, "cat /code/file", **ON_MACHINE, storage=git(address, secretRef=reference)) == "two"
         assert files_with(data, "PRIVATE KEY") == []
-        words = await fail(harness, storage=git(address, secretRef=reference | {"name": "wrong"}))
+        words = await fail(harness, **ON_MACHINE, storage=git(address, secretRef=reference | {"name": "wrong"}))
         assert "Permission denied" in words
 
 

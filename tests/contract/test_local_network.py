@@ -15,7 +15,6 @@ import pytest
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local.engine import LocalEngine
-from fairlead.engines.local.network.bridge import has_ports
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.pods.podset import EnvironmentVariable, PodSpec
@@ -31,6 +30,7 @@ from tests.contract.engine_harness import (
 )
 from tests.contract.network_pods import (
     ask,
+    beyond,
     needs_namespaces,
     ports,
     probe,
@@ -178,15 +178,6 @@ class TestOwnNetwork:
                 assert await ask("127.0.0.1", outside) == spec.pod_name.encode()
 
     @scenario
-    async def test_the_address_that_pods_answer_to_never_changes(self, make: Make, data: Path, port: int) -> None:
-        """A bridge takes over the hardware address of a cable unless it has one of its own."""
-        async with opened(make) as harness:
-            spec = shell("sleep 600", fields=ports({"container": port}))
-            await harness.start(spec)
-            await harness.until(spec, PodState.RUNNING)
-            assert has_address_of_its_own(data)
-
-    @scenario
     async def test_the_probe_leaves_from_the_pods_own_network(self, make: Make, tmp_path: Path, port: int) -> None:
         async with opened(make) as harness:
             seen = tmp_path / "seen"
@@ -264,7 +255,7 @@ class TestOwnNetwork:
             assert traces(data)
             for spec in specs:
                 await harness.stop(spec)
-            assert not traces(data)
+            await eventually(lambda: not traces(data), "the kernel's removal of what they had")
 
     @scenario
     async def test_nothing_is_left_when_supervisor_and_server_were_killed(
@@ -280,8 +271,9 @@ class TestOwnNetwork:
             harness.reports = {}
             harness.engine = make()
             await harness.open()
-            await harness.until(spec, PodState.LOST)
-            assert not traces(data)
+            report = await harness.until(spec, PodState.LOST)
+            assert report.reason == "SupervisorLost"
+            await eventually(lambda: not traces(data), "the kernel's removal of what it had")
 
     @scenario
     async def test_what_a_server_left_that_never_comes_back_goes_with_the_next_one_of_the_machine(
@@ -295,7 +287,8 @@ class TestOwnNetwork:
             await harness.engine.close()
             os.kill(record["pid"], signal.SIGKILL)
             await eventually(lambda: not is_running(record["main"]), "the pod's end")
-            await eventually(lambda: not has_ports(record["network"]["bridge"]), "the cable's end")
+            await eventually(lambda: not devices(data), "the device's end")
+            assert traces(data)
             other = msgspec.structs.replace(settings, data_dir=f"{data}-of-another")
             async with opened(lambda: LocalEngine(other, clock)):
                 assert not traces(data)
@@ -345,17 +338,18 @@ def named(spec: PodSpec, name: str) -> PodSpec:
 
 def traces(data: Path) -> list[str]:
     """Devices and rules of the server of a data folder."""
-    network = PodNetworks(str(data / "pods"))
-    mark = network.bridge.removeprefix("fl-")
-    devices = [name for name in os.listdir("/sys/class/net") if name == network.bridge or name[2:8] == mark[:6]]
+    table = PodNetworks(str(data / "pods")).table
     rules = subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout if _has_nft() else ""
-    return devices + [line for line in rules.splitlines() if mark in line]
+    number = (data / "pods" / "network" / "range").read_text()
+    addresses = subprocess.run(["ip", "-4", "addr", "show", "lo"], capture_output=True, text=True, check=True).stdout
+    gateway = f"10.{number}.0.1/32"
+    return devices(data) + [line for line in rules.splitlines() if table in line] + [gateway] * (gateway in addresses)
 
 
-def has_address_of_its_own(data: Path) -> bool:
-    """Whether somebody chose the hardware address of a server's bridge (NET_ADDR_SET)."""
-    bridge = PodNetworks(str(data / "pods")).bridge
-    return Path(f"/sys/class/net/{bridge}/addr_assign_type").read_text() == "3\n"
+def devices(data: Path) -> list[str]:
+    """Devices of this machine that lead to pods of a data folder's server."""
+    mark = PodNetworks(str(data / "pods")).table.removeprefix("fl_")[:6]
+    return [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{mark}")]
 
 
 def _has_nft() -> bool:
@@ -369,47 +363,6 @@ async def _eventually_answers(port: int) -> bytes:
                 if body := await ask("127.0.0.1", port):
                     return body
             await asyncio.sleep(0.01)
-
-
-@contextlib.contextmanager
-def beyond() -> Iterator[tuple[str, int]]:
-    """Another machine, played by a network namespace beside ours: it tells whoever connects what their address is."""
-    program = (
-        "import socket; s = socket.create_server(('198.51.100.2', 4711)); print('up', flush=True)\n"
-        "while True: c, a = s.accept(); c.sendall(a[0].encode()); c.close()"
-    )
-    there = subprocess.Popen(
-        [
-            "unshare",
-            "-n",
-            "sh",
-            "-c",
-            f'read go; ip addr add 198.51.100.2/24 dev far; ip link set far up; exec {sys.executable} -c "$1"',
-            "sh",
-            program,
-        ],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    assert there.stdin is not None
-    assert there.stdout is not None
-    mine = os.stat("/proc/self/ns/net").st_ino
-    while os.stat(f"/proc/{there.pid}/ns/net").st_ino == mine:
-        os.sched_yield()
-    try:
-        subprocess.run(
-            ["ip", "link", "add", "near", "type", "veth", "peer", "name", "far", "netns", str(there.pid)], check=True
-        )
-        subprocess.run(["ip", "addr", "add", "198.51.100.1/24", "dev", "near"], check=True)
-        subprocess.run(["ip", "link", "set", "near", "up"], check=True)
-        there.stdin.write(b"go\n")
-        there.stdin.flush()
-        assert there.stdout.readline() == b"up\n"
-        yield "198.51.100.2", 4711
-    finally:
-        there.kill()
-        there.communicate()
-        subprocess.run(["ip", "link", "del", "near"], capture_output=True)
 
 
 class TestPorts:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.cli_calls import Caller
 from tests.e2e.container_server import IMAGE, ContainerServer, beside, opened
-from tests.e2e.fields import refuse
+from tests.e2e.fields import conditions, refuse
 from tests.e2e.registry import Registry
 from tests.e2e.server import until
 from tests.e2e.web import bearer, exposed, fetch
@@ -199,6 +200,20 @@ def test_create_home_dir(containers: ContainerServer) -> None:
 # Network
 
 SERVE = "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"
+
+
+def test_a_plain_container_of_a_shared_server_has_its_own_network(shared: ContainerServer) -> None:
+    """So do commands beside it, although the runtime takes its network for the machine's."""
+    script = "hostname; cat /proc/net/dev; sleep 600"
+    workload = shared.submit("alone", script, terminationGracePeriodSeconds=0)
+    shared.server.until_phase(workload, "Running")
+    inside = Caller(shared.server.data_dir).ok("training", "exec", "alone", "--", "cat", "/proc/net/dev")
+    until(lambda: "eth0" in shared.server.logs(workload), "what it says")
+    for said in (shared.server.logs(workload), inside):
+        assert {line.split(":")[0].strip() for line in said.splitlines() if ":" in line} == {"lo", "eth0"}
+    assert shared.server.logs(workload).startswith("alone-0-0\n")
+    assert "a network of its own" in conditions(shared.server, workload, "Isolation")["Container"]
+    shared.delete(workload)
 
 
 def test_ports_urls_and_probes(containers: ContainerServer) -> None:

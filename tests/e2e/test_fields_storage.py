@@ -16,7 +16,7 @@ AS_ROOT = os.geteuid() == 0
 
 
 def allowed(folder: Path) -> list[str]:
-    return ["--allow", f"host-path={folder}/allowed", "--allow", "git-protocol=http"]
+    return ["--allow", f"host-path={folder}/allowed", "--allow", "git-protocol=http", "--allow", "host-namespaces"]
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +236,8 @@ def test_a_server_killed_while_a_volume_is_filled_goes_on(shared: Server) -> Non
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/r.git"
         storage = {"git": [{"repository": address, "path": "/code"}], **new()}
-        workload = shared.run("filling-up", "/bin/true", storage=storage)
+        # The silent host is at this machine's loopback.
+        workload = shared.run("filling-up", "/bin/true", storage=storage, security={"hostNetwork": True})
         asking, _ = silent.accept()
         shared.kill()
         shared.start()

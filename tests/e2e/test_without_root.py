@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pwd
+import shlex
 import shutil
 import socket
 import subprocess
@@ -129,15 +130,58 @@ def is_answered(server: Server, workload: str) -> bool:
     return fetch(exposed(server, workload), "/hostname", **bearer(server.token)).status == 200
 
 
-def test_it_holds_in_a_view_of_its_own() -> None:
-    """A shared server isolates the pod besides, in a further namespace."""
+@pytest.fixture(scope="module")
+def shared() -> Iterator[UsersServer]:
     with serving() as server:
-        script = "echo mine > /tmp/name; cd /tmp; exec /usr/bin/python3 -m http.server 8473"
-        workload = server.run("apart", "/bin/sh", f"-c '{script}'", exposedUrls=[{"container": 8473}])
-        server.until_phase(workload, "Running")
-        where = exposed(server, workload)
-        until(lambda: fetch(where, "/name", **bearer(server.token)).body == b"mine\n", "its answer")
-        assert not is_open(8473)
+        yield server
+
+
+def test_it_holds_in_a_view_of_its_own(shared: UsersServer) -> None:
+    """A shared server isolates the pod besides, in a further namespace."""
+    script = "echo mine > /tmp/name; cd /tmp; exec /usr/bin/python3 -m http.server 8473"
+    workload = shared.run("apart", "/bin/sh", f"-c '{script}'", exposedUrls=[{"container": 8473}])
+    shared.until_phase(workload, "Running")
+    where = exposed(shared, workload)
+    until(lambda: fetch(where, "/name", **bearer(shared.token)).body == b"mine\n", "its answer")
+    assert not is_open(8473)
+
+
+def test_a_plain_pod_reaches_services_that_say_so_and_nothing_else_of_this_machine(shared: UsersServer) -> None:
+    port = {"container": 8479, "serviceType": "ClusterIP"}
+    script = "cd /etc; exec /usr/bin/python3 -m http.server 8479"
+    inside = shared.run("says-so", "/bin/sh", f"-c '{script}'", ports=[port], terminationGracePeriodSeconds=0)
+    shared.until_phase(inside, "Running")
+    [connection] = shared.workload(inside)["externalConnections"]
+    service = int(connection["url"].rpartition(":")[2].strip("/"))
+    gateway = subprocess.run(["ip", "route", "show", "default"], capture_output=True, text=True).stdout.split()[2]
+    with socket.create_server(("127.0.0.1", 0)) as private, socket.socket(socket.AF_UNIX) as abstract:
+        abstract.bind("\0fairlead-private")
+        abstract.listen()
+        number = private.getsockname()[1]
+        targets = [
+            ["service", 2, ["host.fairlead.internal", service]],
+            ["loopback", 2, ["127.0.0.1", number]],
+            ["gateway", 2, [gateway, number]],
+            ["abstract", 1, "@fairlead-private"],
+        ]
+        program = f"""
+import socket
+reached = []
+for name, family, address in {targets}:
+    try:
+        made = socket.socket(family)
+        made.settimeout(2)
+        made.connect(tuple(address) if family == 2 else address.replace("@", chr(0)))
+        reached.append(name)
+    except OSError:
+        pass
+print(reached)
+"""
+        workload = shared.run("plain", "/usr/bin/python3", shlex.join(["-c", program]))
+        shared.until_phase(workload, "Completed")
+    assert shared.logs(workload) == "['service']\n"
+    assert "a network of its own" in conditions(shared, workload, "Isolation")["UserNamespaces"]
+    assert shared.call("DELETE", f"/api/v1/workloads/trainings/{inside}").status == 202
 
 
 def helpers(server: Server) -> int:
@@ -196,3 +240,28 @@ def test_without_the_device_it_shares_this_machines_network_and_says_why() -> No
         assert found["Pods' own networks"]["state"] == "note"
         assert found["Network device"]["found"] == "pasta cannot open /dev/net/tun (Permission denied)"
         assert found["Network device"]["advice"].startswith("run as root: chmod 0666 /dev/net/tun")
+
+
+def test_a_shared_server_without_the_device_refuses_pods_and_says_what_to_do() -> None:
+    remedy = "chmod 0666 /dev/net/tun"
+    with serving(make=DevicelessServer) as server:
+        workload = server.run("refused", "/bin/true")
+        message = server.until_phase(workload, "Failed")["phaseMessage"]
+        assert message.startswith("Cannot start: network: pods cannot have networks of their own here")
+        assert remedy in message
+        assert "--allow shared-network" in message
+        [warning] = json.loads((server.data_dir / "server.json").read_text())["warnings"]
+        assert warning.startswith("Pods are refused: ")
+        assert remedy in warning
+
+        doctor = [*server.program(), "doctor", "--json", "--data-dir", str(server.data_dir)]
+        done = subprocess.run(doctor, env=server.environment, capture_output=True, text=True)
+        assert done.returncode != 0
+        found = {finding["what"]: finding for finding in json.loads(done.stdout)}
+        assert found["Pods' own networks"]["state"] == "missing"
+        assert remedy in found["Network device"]["advice"]
+    with serving("--allow", "shared-network", make=DevicelessServer) as server:
+        workload = server.run("shares", "/bin/true")
+        server.until_phase(workload, "Completed")
+        isolation = conditions(server, workload, "Isolation")["UserNamespaces"]
+        assert isolation.endswith("it shares this machine's network (--allow shared-network)")

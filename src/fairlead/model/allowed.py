@@ -23,6 +23,8 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
     #: Protocols by which repositories may be cloned in addition to https and ssh.
     git_protocols: tuple[str, ...] = ()
     host_namespaces: bool = False
+    #: Whether pods of this machine may run without networks of their own if it cannot provide them.
+    shared_network: bool = False
     #: Whether pods of a cluster may turn off the seccomp filter of the runtime.
     unconfined: bool = False
 
@@ -41,7 +43,7 @@ class Allowed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOTHING_ALLOWED = Allowed()
-_PLAIN = ("host-namespaces", "machine-users", "no-isolation", "root-user", "unconfined")
+_PLAIN = ("host-namespaces", "machine-users", "no-isolation", "root-user", "shared-network", "unconfined")
 #: Values that take an argument, with its name.
 _VALUED = {"host-path": "FOLDER", "capability": "NAME", "git-protocol": "NAME"}
 #: All of them, for messages.
@@ -60,6 +62,7 @@ def parse_allowed(values: Sequence[str]) -> Allowed:
         root_user="root-user" in plain,
         machine_users="machine-users" in plain,
         host_namespaces="host-namespaces" in plain,
+        shared_network="shared-network" in plain,
         unconfined="unconfined" in plain,
         git_protocols=tuple(value for key, value in valued if key == "git-protocol"),
         host_paths=tuple(value for key, value in valued if key == "host-path"),

@@ -14,7 +14,7 @@ from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client import ClientError
-from fairlead.client.access.local import exists, is_alive, is_in_background, load_flags, load_local
+from fairlead.client.access.local import LocalServer, exists, is_alive, is_in_background, load_flags, load_local
 
 _PAUSE = 0.02
 _FAREWELL = 5.0
@@ -64,6 +64,7 @@ def _status(invocation: Invocation) -> int:
         console.data(f"Process:  {server.pid}, version {server.version}, since {shown_time(server.started_at)}")
         console.data(f"Data:     {folder}")
         console.data(f"Log:      {server.log}")
+        _warn(console, server)
     return OK if healthy else UNREACHABLE
 
 
@@ -81,6 +82,7 @@ def _start(invocation: Invocation) -> int:
         )
     elif known is None:
         _compare(console, flags, recorded)
+    _warn(console, server)
     stop = next_command(invocation, "server stop")
     console.say(f"Process {server.pid}, log {server.log}. Stop it with `{stop}`.")
     return OK
@@ -103,7 +105,13 @@ def _restart(invocation: Invocation) -> int:
     started = find_or_start(folder, flags, console.say)
     console.data(started.url)
     _compare(console, flags, recorded)
+    _warn(console, started)
     return OK
+
+
+def _warn(console: Console, server: LocalServer) -> None:
+    for warning in server.warnings:
+        console.say(f"Warning: {warning}")
 
 
 def _compare(console: Console, flags: Sequence[str] | None, recorded: Sequence[str]) -> None:

@@ -27,6 +27,8 @@ class LocalServer(NamedTuple):
     engine: str = ""
     #: Whether every job runs as the owner of the server.
     personal: bool = False
+    #: What its operator has to mend so that it can run everything.
+    warnings: tuple[str, ...] = ()
 
 
 def load_local(folder: str) -> LocalServer | None:
@@ -44,6 +46,7 @@ def load_local(folder: str) -> LocalServer | None:
         str(content.get("certificate") or "") or None,
         str(content.get("engine") or ""),
         content.get("personal") is True,
+        _texts(content.get("warnings")),
     )
 
 
@@ -69,8 +72,11 @@ def is_alive(pid: int) -> bool:
 
 def load_flags(folder: str) -> list[str]:
     """The flags that the server of this data folder was started with last."""
-    flags = _load(os.path.join(folder, RECORD)).get("flags")
-    return [str(flag) for flag in flags] if isinstance(flags, list) else []
+    return list(_texts(_load(os.path.join(folder, RECORD)).get("flags")))
+
+
+def _texts(content: object) -> tuple[str, ...]:
+    return tuple(map(str, content)) if isinstance(content, list) else ()
 
 
 def read_flag(flags: Sequence[str], name: str) -> str | None:

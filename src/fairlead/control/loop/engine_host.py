@@ -47,6 +47,8 @@ class EngineHost(Generic[OrderT]):
     logs: LogStore | None = None
     #: The custom resources of workloads; None if the engine has no such thing.
     objects: CustomResources | None = None
+    #: What the operator has to mend so that the engine can run everything; known after the start.
+    find_warnings: Callable[[], Sequence[str]] = tuple
     #: Whether several servers may share the engine: those without the lease stand by.
     can_stand_by: bool = False
     #: The loop, while this server holds the lease.

@@ -1,14 +1,13 @@
 """Whether this machine has what the local engine's workloads need, and what to do if not. `fairlead doctor` calls it.
 
-A check is a function that returns findings; `_CHECKS` lists them. It reads and asks, and changes nothing.
+It reads and asks, and changes nothing.
 """
 
 import os
 import pwd
-from collections.abc import Callable
 
 from fairlead.engines.local.machine_checks import check_machine
-from fairlead.engines.local.network.tools import find_tools
+from fairlead.engines.local.network.tools import NetworkTools, find_tools
 from fairlead.model.finding import Finding
 
 _NETWORKS = "Pods' own networks"
@@ -22,27 +21,30 @@ def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:
         advice = f"Run this command as the server's user: sudo -u {name} fairlead doctor"
         return [Finding("Server's user", "note", f"{data_dir} belongs to {name}", advice)]
     found = check_machine(data_dir, is_personal=is_personal)
-    return found + [finding for check in _CHECKS for finding in check()]
+    return [*found, *describe_networks(find_tools(), is_shared=not is_personal)]
 
 
-def _check_networks() -> list[Finding]:
-    tools = find_tools()
-    if tools.is_admin:
-        ways = "by a bridge of this machine"
+def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
+    """A shared server needs them for every pod, a personal one only for pods that serve."""
+    can_isolate = tools.is_admin and bool(tools.nft)
+    if can_isolate:
+        ways = "a namespace each, with rules for who reaches whom"
     elif tools.pasta:
-        ways = f"by {tools.pasta}; not for groups of pods and not in containers"
+        ways = f"a namespace each, by {tools.pasta}; not for groups of pods and not in containers"
+    elif is_shared:
+        ways = "none: the server refuses all pods, unless it was started with --allow shared-network"
+    elif tools.is_admin:
+        ways = "a namespace each, which reaches this machine only; a shared server would refuse all pods"
     else:
         ways = "none: pods share this machine's network, and a port that two of them use refuses the second"
-    state = "ok" if tools.is_admin or tools.pasta else "note"
+    short = "missing" if is_shared else "note"
+    state = "ok" if can_isolate or tools.pasta else short
     # Restarted, because the server asks once when it starts.
     lacks = [
-        Finding(lack.tool.capitalize(), "note", lack.problem, f"{lack.advice}, then: fairlead server restart")
+        Finding(lack.tool.capitalize(), short, lack.problem, f"{lack.advice}, then: fairlead server restart")
         for lack in tools.lacks
     ]
     return [Finding(_NETWORKS, state, ways), *lacks]
-
-
-_CHECKS: tuple[Callable[[], list[Finding]], ...] = (_check_networks,)
 
 
 def _owner(folder: str) -> int | None:

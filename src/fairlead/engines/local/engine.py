@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequ
 import msgspec
 
 from fairlead.engines.base import (
+    NO_ISOLATION,
     DropEphemeralClaims,
     ExecRequest,
     Forget,
@@ -83,7 +84,12 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         self._folders = AttemptFolders(settings.data_dir)
         self._forking = Forking(self._folders.root)
         self._storage = PodStorage(settings, self._folders, supplies)
-        self._network = PodNetworks(self._folders.root, self._joins_networks)
+        self._network = PodNetworks(
+            self._folders.root,
+            self._joins_networks,
+            is_shared=not settings.is_personal,
+            may_share=settings.allowed.shared_network,
+        )
         self._holds = ExclusiveClaims()
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
         self._attempts: dict[Key, PodAttempt] = {}
@@ -115,8 +121,25 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         reviewed = plan_review.review(podset.container, self._rights, self._storage.review)
         if reviewed.refused:
             return reviewed
-        remarks = (*reviewed.advisory, *self._network.remarks(podset.container, is_addressed=podset.addressed))
-        return msgspec.structs.replace(reviewed, refused=remote_exec.refusals(podset, self._settings), advisory=remarks)
+        network, container, is_addressed = self._network, podset.container, podset.addressed
+        refused = (
+            *remote_exec.refusals(podset, self._settings),
+            *network.refusals(container, is_addressed=is_addressed),
+        )
+        name, message = reviewed.isolation or (NO_ISOLATION, "")
+        more = network.describe(container, is_addressed=is_addressed)
+        return Review(
+            refused=refused,
+            advisory=(*reviewed.advisory, *network.remarks(container, is_addressed=is_addressed)),
+            isolation=(name, "; ".join(filter(None, (message, more)))),
+        )
+
+    def find_warnings(self) -> list[str]:
+        """What keeps pods of a shared server from networks of their own, with the remedy."""
+        if self._settings.is_personal:
+            return []
+        share = "share this machine's network" if self._settings.allowed.shared_network else "are refused"
+        return [f"Pods {share}: {lack}" for lack in self._network.lacks]
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes

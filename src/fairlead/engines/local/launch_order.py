@@ -200,13 +200,30 @@ class ContainerRun(NamedTuple):
     inspect: Sequence[str]
     remove: Sequence[str]
     load: Sequence[str] | None = None
+    #: Whether the runtime's command itself runs in the pod's own network. Then the image is pulled before, in this
+    #: machine's: the commands that list it, empty if it is pulled always, and that pull it, empty if it never is.
+    enters_network: bool = False
+    find_image: Sequence[str] = ()
+    pull: Sequence[str] = ()
     memory_limit: int | None = None
     #: Whether the runtime removes the container by itself.
     leaves: bool = False
 
 
+class RouterPlan(NamedTuple):
+    """This machine's part of all networks of one server's pods."""
+
+    #: Names of the server's rules, and what the names of its devices begin with.
+    table: str
+    devices: str
+    gateway: str
+    subnet: str
+    #: The program that sets the rules; empty if there is none, then pods reach only this machine.
+    nft: str
+
+
 class NetworkPlan(NamedTuple):
-    """A pod's own network: a cable to the server's bridge or, without root, `pasta`."""
+    """A pod's own network: a veth pair to this machine's `router` or, without root, `pasta`."""
 
     address: str
     gateway: str
@@ -216,13 +233,15 @@ class NetworkPlan(NamedTuple):
     files: Sequence[Sequence[str]] = ()
     #: What other pods of the workload call it.
     names: Sequence[str] = ()
-    bridge: str = ""
+    router: RouterPlan | None = None
     link: str = ""
-    prefix: int = 0
-    subnet: str = ""
-    nft: str = ""
+    #: Of the workload: pods of one group reach each other.
+    group: int = 0
     #: The program that carries what leaves the machine; then the network is reached from inside only.
     pasta: str = ""
+    #: With pasta: the only ports of this machine's loopback that the pod reaches, at its own; empty for all of them, at
+    #: the machine's gateway.
+    services: str = ""
 
 
 class ReadinessCheck(NamedTuple):
@@ -307,6 +326,7 @@ _NESTED: dict[type, dict[str, type]] = {
         "remote_exec": RemoteExecPlan,
         "watched": WatchedFolder,
     },
+    NetworkPlan: {"router": RouterPlan},
     ProcessLimits: {"groups": CgroupPlan},
     IsolationPlan: {"mounts": MountPlan},
     ContainerRun: {"mounts": MountPlan},

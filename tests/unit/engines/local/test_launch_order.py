@@ -22,6 +22,7 @@ from fairlead.engines.local.launch_order import (
     ProcessRights,
     ReadinessCheck,
     RemoteExecPlan,
+    RouterPlan,
     Volume,
     WatchedFolder,
 )
@@ -45,7 +46,17 @@ WHOLE = SMALL._replace(
     ),
     fetches=FETCHES,
     fetching=FetchPlan(VIEW, FETCHES, RIGHTS),
-    network=NetworkPlan("10.1.0.2", "10.1.0.1", "h", "w", files=[["/etc/hosts", "/f"]], names=["a"], bridge="fl-1"),
+    network=NetworkPlan(
+        "10.1.0.2",
+        "10.1.0.1",
+        "h",
+        "w",
+        [["/etc/hosts", "/f"]],
+        ["a"],
+        RouterPlan("fl_1", "fv1", "g", "s", "/nft"),
+        "l",
+        7,
+    ),
     readiness=ReadinessCheck(80, is_http=True, path="/ready"),
     remote_exec=RemoteExecPlan("/f", "/m"),
     watched=[WatchedFolder("/d", 1, "storage")],
@@ -93,13 +104,11 @@ def test_what_another_version_adds_is_ignored_and_what_it_lacks_has_its_default(
 
 def test_the_network_in_the_journal_of_an_earlier_version() -> None:
     written = {
-        "bridge": "fl-1",
+        "router": {"table": "fl_1", "devices": "fv1", "gateway": "10.1.0.1", "subnet": "10.1.0.0/16", "nft": "/nft"},
         "link": "fv1",
+        "group": 7,
         "address": "10.1.0.2",
-        "prefix": 16,
-        "subnet": "10.1.0.0/16",
         "gateway": "10.1.0.1",
-        "nft": "/usr/sbin/nft",
         "hostname": "h",
         "names": ["h"],
         "workload": "w",

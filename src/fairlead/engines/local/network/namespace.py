@@ -1,7 +1,7 @@
-"""A pod's own network as its supervisor makes it: a namespace joined to the server's bridge, and sockets inside it.
+"""A pod's own network as its supervisor makes it: a namespace, a veth pair to this machine, and sockets inside it.
 
 The plan comes from the server (`PodNetworks.plan`). The namespace exists as long as a process or an open file of it
-does, and its cable with it: when the pod and its supervisor have ended, however they did, the network is gone.
+does, and its veth pair with it: when the pod and its supervisor have ended, however they did, the network is gone.
 """
 
 import contextlib
@@ -10,12 +10,10 @@ import socket
 from collections.abc import Iterator
 
 from fairlead.engines.local.launch_order import NetworkPlan
-from fairlead.engines.local.linux import mount_syscalls, syscalls
+from fairlead.engines.local.linux import mount_syscalls, small_files, syscalls
 from fairlead.engines.local.linux.netlink import Links
-from fairlead.engines.local.network import bridge
+from fairlead.engines.local.network import router
 
-#: The loopback device has this number in every network namespace.
-_LOOPBACK = 1
 INSIDE_NAME = "eth0"
 _OWN = "/proc/self/ns/net"
 
@@ -28,8 +26,9 @@ class PodNetwork:
         self.address = plan.address
         self._host = os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
         self.namespace = -1
-        #: It needs no user namespace and no further process.
-        self.user, self.helper = -1, 0
+        self._router = -1
+        #: It needs no user namespace and no further process that has to be waited for.
+        self.user, self.helper, self.ready = -1, 0, -1
         self._make()
 
     def _make(self) -> None:
@@ -41,19 +40,22 @@ class PodNetwork:
             inside = Links()
         finally:
             syscalls.setns(self._host, syscalls.CLONE_NEWNET)
-        with inside, bridge.locked(), Links() as outside:
-            bridge.make(outside, plan)
+        with inside, Links() as outside:
+            if plan.router is not None:
+                with router.locked():
+                    self._router = router.hold(outside, plan.router)
             outside.remove(plan.link)
-            outside.add_pair(plan.link, INSIDE_NAME, self.namespace, plan.bridge)
-            index = self._index_inside()
-            inside.set_up(_LOOPBACK, "lo")
-            inside.add_address(index, INSIDE_NAME, plan.address, plan.prefix)
+            outside.add_pair(plan.link, INSIDE_NAME, self.namespace, plan.group)
+            # A pod with rights over its packets must not send in another's name.
+            with contextlib.suppress(OSError):
+                small_files.write(f"/proc/sys/net/ipv4/conf/{plan.link}/rp_filter", "1")
+            outside.add_route_to(plan.address, socket.if_nametoindex(plan.link), plan.link, plan.gateway)
+            with self._entered():
+                index = socket.if_nametoindex(INSIDE_NAME)
+            inside.set_up(router.LOOPBACK, "lo")
+            inside.add_address(index, INSIDE_NAME, plan.address)
             inside.set_up(index, INSIDE_NAME)
             inside.add_default_route(index, INSIDE_NAME, plan.gateway)
-
-    def _index_inside(self) -> int:
-        with self._entered():
-            return socket.if_nametoindex(INSIDE_NAME)
 
     @contextlib.contextmanager
     def _entered(self) -> Iterator[None]:
@@ -72,12 +74,11 @@ class PodNetwork:
         """Nothing to do: the veth pair exists as long as the namespace."""
 
     def close(self) -> None:
-        """Remove the cable, and the bridge when it was the last one on it."""
+        """Let go of the namespace, which the kernel removes in the background: to wait for that takes 25 ms."""
         os.close(self.namespace)
         os.close(self._host)
-        with bridge.locked(), Links() as outside:
-            outside.remove(self._plan.link)
-            bridge.remove_unused(outside)
+        with router.locked(), Links() as outside:
+            router.release(outside, self._router)
 
 
 def enter(plan: NetworkPlan, namespace: int, user: int = -1) -> None:

@@ -6,10 +6,13 @@ open file, and pasta with its supervisor.
 """
 
 import contextlib
+import errno
 import os
+import select
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import NoReturn
 
 from fairlead.engines.local.launch_order import NetworkPlan
@@ -17,6 +20,7 @@ from fairlead.engines.local.linux import syscalls
 from fairlead.engines.local.linux.netlink import Links
 
 _LOOPBACK = 1
+_READY_SECONDS = 10.0
 _KINDS = syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET
 
 
@@ -30,15 +34,21 @@ class UserNetwork:
         self.user, self.namespace = _make()
         #: The process that carries what leaves the machine; 0 for none.
         self.helper = 0
+        #: Pasta writes its number to this pipe as soon as it is ready.
+        self.ready = -1
         self.join()
 
     def join(self) -> None:
         """Connect it to the world outside, unless it is."""
         if self.helper and _lives(self.helper):
             return
+        if self.ready >= 0:
+            os.close(self.ready)
+        self.ready, announce = os.pipe2(os.O_CLOEXEC)
         self.helper = os.fork()
         if self.helper == 0:
-            _become_pasta(self._plan.pasta, self.user, self.namespace)
+            _become_pasta(self._plan, [self.user, self.namespace, announce])
+        os.close(announce)
 
     def open_socket(self) -> socket.socket:
         """A socket of the pod's network, opened by a short-lived process inside it."""
@@ -60,8 +70,8 @@ class UserNetwork:
             with contextlib.suppress(ProcessLookupError, ChildProcessError):
                 os.kill(self.helper, signal.SIGKILL)
                 os.waitpid(self.helper, 0)
-        os.close(self.namespace)
-        os.close(self.user)
+        for file in (self.namespace, self.user, self.ready):
+            os.close(file)
 
 
 def _make() -> tuple[int, int]:
@@ -113,20 +123,30 @@ def enter(user: int, namespace: int) -> None:
     syscalls.setns(namespace, syscalls.CLONE_NEWNET)
 
 
-def _become_pasta(program: str, user: int, namespace: int) -> NoReturn:
-    """Nothing is passed on to the pod from outside; what it sends to its gateway reaches this machine."""
+def wait_until_ready(pipe: int) -> None:
+    """Wait until pasta carries what the pod sends. Raises OSError if it does not."""
+    if not select.select([pipe], [], [], _READY_SECONDS)[0]:
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "pasta")
+    if not os.read(pipe, 1):
+        raise OSError(errno.ECHILD, os.strerror(errno.ECHILD), "pasta ended; see the fork server's log")
+
+
+def _become_pasta(plan: NetworkPlan, files: Sequence[int]) -> NoReturn:
+    """Nothing is passed on to the pod from outside. `files`: the user namespace, the network, what it is ready by."""
     try:
         signal.set_wakeup_fd(-1)
         # Also the one that Python ignores: pasta takes that for a failure.
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-        for file in (user, namespace):
-            os.set_inheritable(file, True)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        options = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-T", "none", "-U", "none"]
-        places = ["--userns", f"/proc/self/fd/{user}", "--netns", f"/proc/self/fd/{namespace}"]
-        os.execve(program, ["pasta", *options, *places], {"PATH": os.defpath})
+        options = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-U", "none"]
+        options += ["-T", plan.services, "--no-map-gw"] if plan.services else ["-T", "none"]
+        for file in files:
+            os.set_inheritable(file, True)
+        user, namespace, ready = (f"/proc/self/fd/{file}" for file in files)
+        places = ["--userns", user, "--netns", namespace, "--pid", ready]
+        os.execve(plan.pasta, ["pasta", *options, *places], {"PATH": os.defpath})
     except OSError:
         sys.excepthook(*sys.exc_info())
     finally:

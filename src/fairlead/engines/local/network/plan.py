@@ -1,31 +1,37 @@
 """Which network a pod gets, as the server decides it: its address, its names, and what is cleaned up after it.
 
-Used by the engine. Pods that serve get a namespace of their own where this server may make one; the supervisor makes
-it by the plan written here (`namespace.py`). Others share the machine's network, and their ports are checked.
+Used by the engine. In shared mode every pod gets a namespace of its own, in personal mode those that serve, if this
+server may make one; the supervisor makes it by the plan written here (`namespace.py`, `pasta.py`). Others share the
+machine's network, and their ports are checked.
 """
 
 import contextlib
 import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from fairlead.engines.local.launch_order import NetworkPlan
+from fairlead.engines.local.launch_order import NetworkPlan, RouterPlan
 from fairlead.engines.local.linux import small_files
 from fairlead.engines.local.linux.netlink import Links
-from fairlead.engines.local.network import bridge as network_bridge
-from fairlead.engines.local.network import hosts
-from fairlead.engines.local.network.tools import NetworkTools, find_tools
+from fairlead.engines.local.network import hosts, router
+from fairlead.engines.local.network.ports import INSIDE_PORTS
+from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec
 
 #: The second number of the private range 10.N.0.0/16 that a server takes for its pods.
 _RANGES = range(100, 228)
 _PREFIX = 16
-#: Addresses of one range that are given to pods: all but the network's own, the bridge's and the broadcast.
+#: Addresses of one range that are given to pods: all but the network's own, the gateway's and the broadcast.
 _FIRST, _LAST = 2, 65_533
 _RESOLV, _HOSTS = "/etc/resolv.conf", "/etc/hosts"
 _UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
+_MOST_GROUPS = (1 << router.GROUP_BITS) - 1
+#: What `--allow` calls it when pods of a shared server share the machine's network.
+SHARED_NETWORK = "shared-network"
+
+_NO_RULES = "boot a kernel with nf_tables (CONFIG_NF_TABLES, CONFIG_NFT_MASQ), or load its modules"
 
 #: What pods with networks of their own call this machine.
 MACHINE = "host.fairlead.internal"
@@ -45,23 +51,37 @@ def has_host_network(pod: PodSpec) -> bool:
 class PodNetworks:
     """The addresses and names of one server's pods.
 
-    `joins` says whether what runs a container can be put into a network that its supervisor made.
+    `joins` says whether what runs a container can be put into a network that its supervisor made. If `is_shared`, the
+    pods belong to several people, and every one gets a network of its own; only if `may_share`, one that cannot have
+    one starts all the same.
     """
 
     def __init__(
-        self, folder: str, joins: Callable[[PodContainer], bool] = lambda _: True, tools: NetworkTools | None = None
+        self,
+        folder: str,
+        joins: Callable[[PodContainer], bool] = lambda _: True,
+        tools: NetworkTools | None = None,
+        *,
+        is_shared: bool = False,
+        may_share: bool = False,
     ) -> None:
         self._joins = joins
+        self._is_shared = is_shared
+        self._may_share = may_share
         self._tools = tools or find_tools()
         self._folder = f"{folder}/network"
         digest = hashlib.sha256(os.path.abspath(folder).encode()).hexdigest()
         self._id = digest[:8]
-        self.bridge = f"{network_bridge.PREFIX}{self._id}"
-        #: Whether this server may make namespaces and bridges.
+        self.table = f"{router.TABLES}{self._id}"
+        self._devices = f"{router.DEVICES}{self._id[:6]}"
+        #: Whether this server may make namespaces and connect them.
         self.is_able = self._tools.is_admin
+        #: By which a shared server holds the machine's part of the networks.
+        self._router = -1
         self._range = 0
         self._claims = -1
         self._next = _FIRST
+        self._next_group = 1
         #: Plans of pods that have not ended, by pod id.
         self._plans: dict[str, NetworkPlan] = {}
 
@@ -69,16 +89,31 @@ class PodNetworks:
         """Before anything runs: choose the address range, the previous one if pods still use it."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         self._range = self._load_range()
+        if self._is_shared and self.is_able and self._tools.nft:
+            self._hold_router()
+
+    def _hold_router(self) -> None:
+        """Make the rules before the first pod, and keep them: many pods would otherwise make and remove them."""
+        try:
+            with router.locked(), Links() as links:
+                self._router = router.hold(links, self._router_plan())
+        except OSError as error:
+            lack = Lack("nftables", f"pods' networks cannot get their rules ({error.strerror})", _NO_RULES)
+            self._tools = self._tools._replace(nft="", lacks=(*self._tools.lacks, lack))
 
     def close(self) -> None:
-        """Give the range up; while pods are plugged in, the machine's route still holds it."""
+        """Give the range up; while pods are connected, the machine's routes still hold it."""
         if self._claims >= 0:
             os.close(self._claims)
             self._claims = -1
+        if self._router >= 0:
+            with router.locked(), Links() as links:
+                router.release(links, self._router)
+            self._router = -1
 
     def _load_range(self) -> int:
         path = f"{self._folder}/range"
-        taken = _taken_ranges(self.bridge)
+        taken = _taken_ranges(self._devices)
         with contextlib.suppress(OSError, ValueError), open(path) as file:
             kept = int(file.read())
             if kept in _RANGES and kept not in taken and self._claim(kept):
@@ -95,7 +130,7 @@ class PodNetworks:
         if not self.is_able:
             return True
         if self._claims < 0:
-            self._claims = network_bridge.open_claims()
+            self._claims = router.open_claims()
         try:
             # Of this process alone: pods that outlive it do not hold what its successor takes.
             fcntl.lockf(self._claims, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
@@ -104,12 +139,57 @@ class PodNetworks:
         return True
 
     def is_own(self, pod: PodSpec) -> bool:
-        """Whether a pod gets a network of its own; one of a user cannot be reached by address, as groups need it."""
-        can = self.is_able or (bool(self._tools.pasta) and not pod.addressed)
-        return is_serving(pod) and not has_host_network(pod) and can and self._joins(pod.container)
+        """Whether a pod gets a network of its own."""
+        if has_host_network(pod):
+            return False
+        if self._is_shared and self._can_isolate(pod.container, is_addressed=pod.addressed):
+            return True
+        return is_serving(pod) and self._can_make(pod.container, is_addressed=pod.addressed)
+
+    def _can_make(self, container: PodContainer, *, is_addressed: bool) -> bool:
+        """A network of a user cannot be reached by address, as groups need it."""
+        return (self.is_able or (bool(self._tools.pasta) and not is_addressed)) and self._joins(container)
+
+    def _can_isolate(self, container: PodContainer, *, is_addressed: bool) -> bool:
+        """Whether it would be closed to other workloads too, and reach the world outside."""
+        has_rules = bool(self._tools.nft) or not self.is_able
+        return has_rules and self._can_make(container, is_addressed=is_addressed)
+
+    def refusals(self, container: PodContainer, *, is_addressed: bool) -> list[tuple[str, str]]:
+        """Why a pod of a shared server cannot have a network of its own, as (field, why)."""
+        if not self._is_shared or self._may_share or container.fields.security.host_network:
+            return []
+        if self._can_isolate(container, is_addressed=is_addressed):
+            return []
+        return [("network", f"{self._obstacle(container)}; or start the server with --allow {SHARED_NETWORK}")]
+
+    def _obstacle(self, container: PodContainer) -> str:
+        """What stands between a pod and a network of its own."""
+        if self._tools.lacks:
+            return f"pods cannot have networks of their own here: {'; '.join(map(str, self._tools.lacks))}"
+        if not self._joins(container):
+            return "this runtime cannot put a container into a network of its own: use podman with a server of root"
+        return "pods that reach each other by name need a server that runs as root for networks of their own"
+
+    @property
+    def lacks(self) -> Sequence[Lack]:
+        """What is missing for networks of pods, for the operator."""
+        return self._tools.lacks
+
+    def describe(self, container: PodContainer, *, is_addressed: bool) -> str:
+        """What separates a pod from the networks of others, for its condition."""
+        if container.fields.security.host_network:
+            return "it shares this machine's network, as it asks for"
+        if self._is_shared and self._can_isolate(container, is_addressed=is_addressed):
+            return "a network of its own, which only pods of its workload and the server reach"
+        if self._is_shared:
+            return f"it shares this machine's network (--allow {SHARED_NETWORK})"
+        return ""
 
     def plan(self, pod: PodSpec) -> NetworkPlan | None:
-        """The plan for a pod's own network; None where it shares the machine's."""
+        """The plan for a pod's own network; None if it shares the machine's. Raises Refused if it must not."""
+        for field, why in self.refusals(pod.container, is_addressed=pod.addressed):
+            raise Refused(f"{field}: {why}")
         if not self.is_own(pod):
             return None
         if not self.is_able:
@@ -121,13 +201,11 @@ class PodNetworks:
         if hosts.has_local_resolver(small_files.read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
             files.append([_RESOLV, _UPSTREAM_RESOLV])
         plan = NetworkPlan(
-            bridge=self.bridge,
-            link=f"fv{self._id[:6]}{number:04x}",
+            router=self._router_plan(),
+            link=f"{self._devices}{number:04x}",
+            group=self._group_of(pod.workload_id),
             address=address,
-            prefix=_PREFIX,
-            subnet=f"10.{self._range}.0.0/{_PREFIX}",
             gateway=self._address(1),
-            nft=self._tools.nft,
             hostname=pod.pod_name[:64],
             names=hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace),
             workload=pod.workload_id,
@@ -136,16 +214,36 @@ class PodNetworks:
         self.register(pod.pod_id, plan)
         return plan
 
+    def _router_plan(self) -> RouterPlan:
+        subnet = f"10.{self._range}.0.0/{_PREFIX}"
+        return RouterPlan(self.table, self._devices, self._address(1), subnet, self._tools.nft)
+
+    def _group_of(self, workload_id: str) -> int:
+        """A number that all pods of a workload have and no other workload."""
+        groups = {plan.workload: plan.group for plan in self._plans.values()}
+        if groups.get(workload_id):
+            return groups[workload_id]
+        used = set(groups.values())
+        for _ in range(_MOST_GROUPS):
+            number = self._next_group
+            self._next_group = number % _MOST_GROUPS + 1
+            if number not in used:
+                return number
+        raise Refused(f"{_MOST_GROUPS} workloads of this server have networks already")
+
     def _plan_of_user(self, pod: PodSpec) -> NetworkPlan:
         """A network without root, in which a pod knows only its own address."""
         names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
         own = self._hosts_file(pod.pod_id)
-        # Pasta takes what goes to the machine's own gateway as meant for the machine.
-        machine = _default_gateway()
+        # Pasta takes what goes to the machine's own gateway as meant for the machine's loopback. What listens there is
+        # other people's on a shared server, except for services that say so.
+        services = f"{INSIDE_PORTS[0]}-{INSIDE_PORTS[-1]}" if self._is_shared else ""
+        machine = LOOPBACK if services else _default_gateway()
         members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
         self._write(own, hosts.render_hosts(members, small_files.read(_HOSTS)))
         plan = NetworkPlan(
             pasta=self._tools.pasta,
+            services=services,
             address=LOOPBACK,
             gateway=LOOPBACK,
             hostname=pod.pod_name[:64],
@@ -191,19 +289,17 @@ class PodNetworks:
         return plan is not None and bool(plan.pasta)
 
     def sweep(self) -> None:
-        """Remove what killed supervisors left: cables without a pod, then bridges without cables, others' too."""
+        """Remove what killed supervisors left: devices without a pod, and routers that nobody holds, others' too."""
         if not self.is_able:
             return
         # The links first: a plan is there before its link, so one that is made meanwhile is not taken for stale.
-        ours = [name for name in os.listdir("/sys/class/net") if name.startswith(f"fv{self._id[:6]}")]
+        ours = [name for name in os.listdir("/sys/class/net") if name.startswith(self._devices)]
         kept = {plan.link for plan in tuple(self._plans.values())}
         stale = [name for name in ours if name not in kept]
-        if not stale and not network_bridge.unused():
-            return
-        with network_bridge.locked(), Links() as links:
+        with router.locked(), Links() as links:
             for name in stale:
                 links.remove(name)
-            network_bridge.remove_unused(links)
+            router.remove_unused(links)
 
     def remarks(self, container: PodContainer, *, is_addressed: bool = False) -> list[tuple[str, str]]:
         """What works less well for a pod that serves than on a cluster, as (field, what)."""
@@ -211,8 +307,7 @@ class PodNetworks:
         field = "ports" if fields.ports else "exposedUrls" if fields.exposed_urls else ""
         if not field or fields.security.host_network:
             return []
-        has_own = self.is_able or (bool(self._tools.pasta) and not is_addressed)
-        if not has_own or not self._joins(container):
+        if not self._can_make(container, is_addressed=is_addressed):
             what = "pods share this machine's network here: a port that two of them use refuses the second"
             # What the tools lack is no reason for pods that would have no such network with them either.
             lacks = self._tools.lacks if self._joins(container) and not is_addressed else ()
@@ -267,12 +362,12 @@ def _default_gateway() -> str:
     return ""
 
 
-def _taken_ranges(bridge: str) -> set[int]:
-    """Second numbers of 10.N that this machine already has a route into, other than by our bridge."""
+def _taken_ranges(devices: str) -> set[int]:
+    """Second numbers of 10.N that this machine already has a route into, other than to our own pods."""
     taken = set()
     for line in small_files.read("/proc/net/route").splitlines()[1:]:
         device, destination, *_ = line.split()
         octets = int(destination, 16).to_bytes(4, "little")
-        if device != bridge and octets[0] == 10:
+        if not device.startswith(devices) and octets[0] == 10:
             taken.add(octets[1])
     return taken

@@ -17,7 +17,7 @@ from fairlead.model.spec.object_rules import NODE_PORTS
 
 #: A port of `NODE_PORTS`, one of which is chosen if the spec names none.
 NODE_PORT = "NodePort"
-#: The ports of services that only workloads of this machine reach: at its loopback, and at its end of the pods' bridge.
+#: The ports of services that only workloads of this machine reach: at its loopback, and at the pods' gateway.
 INSIDE_PORTS = range(29_000, 30_000)
 CLUSTER_IP = "ClusterIP"
 _LOOPBACK = "127.0.0.1"

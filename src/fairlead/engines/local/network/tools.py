@@ -33,7 +33,7 @@ class Lack(NamedTuple):
 
 
 class NetworkTools(NamedTuple):
-    #: Whether the server may make namespaces and bridges, as root may.
+    #: Whether the server may make and connect network namespaces, as root may.
     is_admin: bool
     #: Without that right, the program by which a namespace of the server's user reaches the world; empty if it cannot.
     pasta: str

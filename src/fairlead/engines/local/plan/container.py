@@ -151,6 +151,9 @@ def render(
         env=surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
         cwd="/",
     )
+    # Root of a user namespace of its own may not set up a network that belongs to another.
+    enters_network = is_mapped(name, rights)
+    find_image, pull = _render_pull(start, pod.container) if enters_network else ([], [])
     return command, ContainerRun(
         name=container,
         image=pod.container.image,
@@ -164,6 +167,9 @@ def render(
         inspect=[*start, "inspect", "--format={{.State.OOMKilled}}", container],
         remove=[*start, "rm", "--force", "--volumes", container],
         load=None if runtime.is_direct else _render_load(start, pod.container.image),
+        enters_network=enters_network,
+        find_image=find_image,
+        pull=pull,
         memory_limit=pod.container.memory_limit_bytes,
         leaves=leaves,
     )
@@ -173,6 +179,15 @@ def _render_load(start: list[str], image: str) -> list[str] | None:
     """How an engine loads an image that lies in a file; None if it is given a name."""
     archive = ARCHIVE.match(image)
     return [*start, "load", f"--input={archive['path']}"] if archive else None
+
+
+def _render_pull(start: list[str], container: PodContainer) -> tuple[list[str], list[str]]:
+    """How the image is looked up, empty if it is pulled always, and how it is pulled, empty if it never is."""
+    policy = _pull(container)
+    if policy == "never" or ARCHIVE.match(container.image):
+        return [], []
+    find = [] if policy == "always" else [*start, "images", "--quiet", container.image]
+    return find, [*start, "pull", "--quiet", container.image]
 
 
 def _choose_variables(pod: PodSpec, environment: Mapping[str, str]) -> dict[str, str]:

@@ -48,12 +48,24 @@ def _prepare_unstaged(container: ContainerRun) -> None:
             sources.make_folder(volume, container.mounts)
 
 
-def join_network(argv: Sequence[str], plan: NetworkPlan, namespace: int) -> list[str]:
+def join_network(argv: Sequence[str], plan: NetworkPlan, namespace: int, container: ContainerRun) -> list[str]:
     """The runtime's command with the pod's own network, which this process holds open."""
     files = [f"--volume={source}:{target}:ro" for target, source in plan.files]
-    own = [f"--network=ns:/proc/{os.getpid()}/fd/{namespace}", f"--hostname={plan.hostname}", "--no-hosts", *files]
+    own = [f"--network=ns:/proc/{os.getpid()}/fd/{namespace}"]
+    if container.enters_network:
+        own = [HOST_NETWORK, "--uts=private"]
+    if container.pull:
+        argv = ["--pull=never" if word.startswith("--pull=") else word for word in argv]
     place = argv.index(HOST_NETWORK)
-    return [*argv[:place], *own, *argv[place + 1 :]]
+    return [*argv[:place], *own, f"--hostname={plan.hostname}", "--no-hosts", *files, *argv[place + 1 :]]
+
+
+def pull_image(container: ContainerRun, environment: dict[str, str]) -> None:
+    """Pull the image unless it is here. The runtime's errors go to the pod's output. Raises OSError."""
+    if not container.pull or (container.find_image and run(container.find_image, environment)):
+        return
+    if not run(container.pull, environment, seconds=LOAD_SECONDS, is_quiet=False):
+        raise OSError(errno.EINVAL, "see its output in the log", container.image)
 
 
 def remove(

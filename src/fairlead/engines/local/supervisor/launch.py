@@ -14,9 +14,17 @@ import termios
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
-from fairlead.engines.local.launch_order import CommandLine, FetchPlan, LaunchOrder, ProcessLimits, ProcessRights
+from fairlead.engines.local.launch_order import (
+    CommandLine,
+    ContainerRun,
+    FetchPlan,
+    LaunchOrder,
+    ProcessLimits,
+    ProcessRights,
+)
 from fairlead.engines.local.linux import capabilities, cgroups, seccomp, syscalls
 from fairlead.engines.local.network import namespace as network_namespace
+from fairlead.engines.local.network import pasta
 from fairlead.engines.local.storage import staging
 from fairlead.engines.local.storage.fetching import FetchFailed, Fetching
 from fairlead.engines.local.storage.mounts import MountFailed
@@ -25,10 +33,14 @@ from fairlead.engines.local.wire import HEADER, Message, encode
 
 
 class NetworkFiles(NamedTuple):
-    """Open files of the pod's own network and of the user namespace that owns it; -1 for none."""
+    """Open files of the pod's own network, of the user namespace that owns it, and of what says that it is ready.
+
+    -1 for none.
+    """
 
     network: int = -1
     user: int = -1
+    ready: int = -1
 
 
 class StepFailed(Exception):
@@ -89,6 +101,9 @@ def become_command(
             network_namespace.enter(order.network, files.network, files.user)
         if order.isolation is not None:
             isolation.enter(order.isolation)
+        if files.ready >= 0:
+            # Only now: meanwhile pasta has done its part.
+            pasta.wait_until_ready(files.ready)
         if first is None:
             return parent
         return init_process.enter(first, order.rights.own_ipc, order.rights.guard_knobs)
@@ -106,9 +121,22 @@ def become_runtime(
             _fetch_first(order.fetching, report, files)
         if order.container is not None and order.container.staged:
             staging.enter(order.container)
+        if order.container is not None and order.container.enters_network and files.network >= 0:
+            _enter_network(order.container, order.command, files.network)
         return parent
 
     _become(order, streams, report, prepare_container)
+
+
+def _enter_network(run: ContainerRun, command: CommandLine, network: int) -> None:
+    """Let the runtime's command run in the pod's own network, once its image is there."""
+    # TERM ends this process at once.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        container.pull_image(run, command.env)
+    except OSError as error:
+        raise StepFailed("image", str(error.filename or ""), error) from error
+    syscalls.setns(network, syscalls.CLONE_NEWNET)
 
 
 def has_fetches(order: LaunchOrder) -> bool:
@@ -342,7 +370,7 @@ def describe_failure(failure: Message, order: LaunchOrder) -> tuple[int, str]:
     if step == "fetch":
         return 1, subject
     messages = {
-        "image": (125, f"the runtime could not load the image in '{subject}', see its output in the log"),
+        "image": (125, f"the runtime could not load the image '{subject}', see its output in the log"),
         "volume": (126, f"cannot provide {subject}"),
         "identity": (126, f"cannot run as user and group {subject}: {reason}"),
         "limits": (126, f"cannot apply the pod's limits ({subject}): {reason}"),

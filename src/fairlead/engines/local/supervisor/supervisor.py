@@ -178,7 +178,8 @@ class Supervisor:
         try:
             self._network = UserNetwork(plan) if plan.pasta else PodNetwork(plan)
             if self._order.container is not None:
-                argv = supervisor_container.join_network(command.argv, plan, self._network.namespace)
+                namespace, container = self._network.namespace, self._order.container
+                argv = supervisor_container.join_network(command.argv, plan, namespace, container)
                 self._order = self._order._replace(command=command._replace(argv=argv))
         except OSError as error:
             return self._fail(f"cannot make the pod's own network ({error.filename}): {error.strerror}")
@@ -187,7 +188,7 @@ class Supervisor:
     def _network_files(self) -> launch.NetworkFiles:
         if self._network is None:
             return launch.NetworkFiles()
-        return launch.NetworkFiles(self._network.namespace, self._network.user)
+        return launch.NetworkFiles(self._network.namespace, self._network.user, self._network.ready)
 
     def _open_socket(self) -> tuple[socket.socket, list[str]]:
         """A socket of the pod's network, and the addresses at which its programs may listen."""
@@ -198,7 +199,7 @@ class Supervisor:
     def _read_start(self, failure: int) -> bytes:
         """What failed on the way to the command, or nothing; peers are served while volumes or images are fetched."""
         container = self._order.container
-        if not launch.has_fetches(self._order) and (container is None or container.load is None):
+        if not launch.has_fetches(self._order) and (container is None or not (container.load or container.pull)):
             with os.fdopen(failure, "rb") as pipe:
                 return pipe.read()
         self._find_command()

@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.local.launch_order import NetworkPlan
-from fairlead.engines.local.network.bridge import render_rules
+from fairlead.engines.local.launch_order import RouterPlan
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
+from fairlead.engines.local.network.router import render_rules
 from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.model.pods.podset import PodContainer
 from tests.builders import container_fields
 
-PLAN = NetworkPlan(
-    address="10.101.0.2", gateway="10.101.0.1", hostname="a", workload="w", bridge="fl-1234abcd", subnet="10.101.0.0/16"
-)
+PLAN = RouterPlan("fl_1234abcd", "fv1234ab", "10.101.0.1", "10.101.0.0/16", "/usr/sbin/nft")
 
 
 def test_a_pods_hosts_are_its_group_and_what_the_operator_named() -> None:
@@ -47,13 +45,13 @@ def test_a_resolver_that_no_other_network_reaches(resolv: str, want: bool) -> No
 
 def test_only_answers_come_in() -> None:
     rules = render_rules(PLAN, closed=False)
-    assert 'oifname "fl-1234abcd" iifname != "fl-1234abcd" drop' in rules
+    assert 'oifname "fv1234ab*" drop' in rules
     assert "ip saddr 10.101.0.0/16" in rules
-    assert 'iifname != "fl-*"' not in rules
+    assert 'iifname != "fv*"' not in rules
 
 
 def test_a_machine_that_did_not_forward_forwards_nothing_else() -> None:
-    assert 'iifname != "fl-*" oifname != "fl-*" drop' in render_rules(PLAN, closed=True)
+    assert 'iifname != "fv*" oifname != "fv*" drop' in render_rules(PLAN, closed=True)
 
 
 def test_plain_pods_and_pods_on_the_machines_own_network_hear_nothing(tmp_path: Path) -> None:
