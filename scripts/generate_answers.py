@@ -5,10 +5,11 @@ import json
 import msgspec
 
 from fairlead.foresight.plan import PlanAnswer
+from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.foresight.why import WhyAnswer
 
 #: Heading and type of each answer.
-ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer, "plan": PlanAnswer}
+ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer, "plan": PlanAnswer, "what-if": WhatIfAnswer}
 
 
 def render_page() -> str:

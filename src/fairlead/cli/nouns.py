@@ -67,6 +67,7 @@ NOUNS: dict[str, Noun] = {
     "schedule": Noun("scheduling.schedule", "Run the scheduler on a snapshot file", _SCHEDULER),
     "fairshare": Noun("scheduling.schedule", "Compute the fair shares of queues in a file", _SCHEDULER),
     "snapshot": Noun("scheduling.snapshot", "Print the snapshot that the server's scheduler sees", _SCHEDULER),
+    "what-if": Noun("scheduling.what_if", "Show what changes would do to everybody", _SCHEDULER),
     "test": Noun("scheduling.cases", "Run scheduling test cases from files", _SCHEDULER),
     "demo": Noun("server.demo", "Watch two teams share eight GPUs, in under a minute", _SCHEDULER),
     "serve": Noun("server.serve", "Run a server in the foreground", _SERVER),

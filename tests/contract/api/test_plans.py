@@ -52,3 +52,14 @@ def test_an_invalid_request_has_no_plan(api: ApiServer) -> None:
     refused = api.call("POST", "/api/v1/workloads/trainings?dryRun=plan", body(api, -1))
     assert refused.status == 400
     assert api.call("POST", "/api/v1/workloads/trainings?dryRun=perhaps", body(api, 1, "odd")).status == 400
+
+
+def test_what_if_changes_nothing(api: ApiServer) -> None:
+    path = "/api/v1/scheduling/what-if"
+    answer = api.call("POST", path, {"changes": [{"change": "addNodes", "like": "alpha", "count": 1}]})
+    assert answer.status == 200, answer
+    assert answer.json["changes"] == ["Add 1 node like alpha (0 GPUs each)"]
+    unknown = api.call("POST", path, {"changes": [{"change": "node", "node": "beta", "action": "drain"}]})
+    assert (unknown.status, unknown.json["details"]) == (400, "There is no node 'beta'.")
+    wrong = api.call("POST", path, {"changes": [{"change": "paint", "node": "alpha"}]})
+    assert wrong.status == 400

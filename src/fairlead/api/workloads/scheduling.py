@@ -6,13 +6,18 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
+from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Operation, as_json
+from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.api.workloads.views import instant
 from fairlead.control.explain.cluster_snapshot import load_snapshot
+from fairlead.control.explain.foresight import compare_changed
 from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
+from fairlead.foresight.changes import Change
+from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.model.clock import iso
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.workload import EvictionNote
 
 
@@ -171,6 +176,21 @@ async def get_snapshot(call: Call) -> Response:
     return as_json(await load_snapshot(call.context, call.caller))
 
 
+class WhatIfRequest(Shape):
+    """Changes to try out, one after the other."""
+
+    changes: tuple[Change, ...]
+
+
+async def ask_server_what_if(call: Call) -> Response:
+    body = await read_body(call.request, "application/json")
+    try:
+        given = msgspec.json.decode(body, type=WhatIfRequest)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(issues=(ComplianceIssue("", f"the body is not a list of changes: {error}"),)) from None
+    return as_json(await compare_changed(call.context, call.caller, given.changes))
+
+
 SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         method="GET",
@@ -181,6 +201,17 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         run=get_snapshot,
         # Its format has its own reference page, with a JSON schema.
         answers={200: {"type": "object"}, 401: Error, 403: Error, 503: Error},
+        is_addition=True,
+    ),
+    Operation(
+        method="POST",
+        path="/api/v1/scheduling/what-if",
+        id="ask_what_if",
+        tag="Scheduling",
+        summary="Show what changes of quotas, nodes and workloads would do to everybody; nothing is changed",
+        run=ask_server_what_if,
+        body=RequestBody(schema=WhatIfRequest),
+        answers={200: WhatIfAnswer, 400: Error, 401: Error, 403: Error, 503: Error},
         is_addition=True,
     ),
 )

@@ -107,3 +107,37 @@ def _show_queues(console: Console, queues: Sequence[Json]) -> None:
 
 def _amount_of(member: str, resource: str, place: int) -> Callable[[Json], str]:
     return lambda row: amount(row[member][place], resource)
+
+
+def show_what_if(console: Console, answer: Json) -> None:
+    """What changes would do to everybody."""
+    for change in answer["changes"]:
+        console.data(f"If: {change}")
+    for title, concerned in (
+        ("Would start", answer["starts"]),
+        ("Would be evicted", answer["effects"]["evicted"]),
+        ("Would be moved", answer["effects"]["moved"]),
+        ("Would wait longer", answer["effects"]["delayed"]),
+    ):
+        if concerned.get("workloads") or concerned.get("hidden"):
+            console.title(title)
+            for ref in concerned.get("workloads", ()):
+                gpus = f", {ref['gpus']:g} GPUs" if ref.get("gpus") else ""
+                console.data(f"- {ref['workload']} ({ref['project']}{gpus})")
+            if concerned.get("hidden"):
+                console.data(f"- {concerned['hidden']} of other projects")
+    if answer["shares"]:
+        console.title("GPU shares")
+        columns = (
+            TableColumn("OWNER", lambda row: row["name"]),
+            TableColumn("NODE POOL", lambda row: row["nodePool"]),
+            TableColumn("FAIR SHARE", _amount_of("fairShareBefore", "gpu", 0)),
+            TableColumn("THEN", _amount_of("fairShareAfter", "gpu", 0)),
+            TableColumn("USED", _amount_of("usedBefore", "gpu", 0)),
+            TableColumn("THEN", _amount_of("usedAfter", "gpu", 0)),
+        )
+        for line in render_table(columns, answer["shares"], width=console.width(), headers=True, paint=console.paint):
+            console.data(line)
+    console.data("")
+    console.data(f"Workloads that wait: {answer['waitingBefore']}, then {answer['waitingAfter']}.")
+    show_basis(console, answer)

@@ -10,11 +10,14 @@ import msgspec
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
-from fairlead.cli.scheduling.answers import show_plan, show_why
+from fairlead.cli.scheduling.answers import show_plan, show_what_if, show_why
 from fairlead.cli.scheduling.schedule import load_file, refuse
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.client.json_object import Json
+from fairlead.foresight.changes import Change
 from fairlead.foresight.plan import make_plan
+from fairlead.foresight.what_if import ask_what_if
 from fairlead.foresight.why import explain_why
 from fairlead.foresight.workloads import UnknownName
 from fairlead.scheduling import SnapshotError, read_snapshot
@@ -46,6 +49,34 @@ def plan(invocation: Invocation) -> int:
     if not show_document(invocation, answer):
         show_plan(Console(invocation), json.loads(msgspec.json.encode(answer)))
     return OK
+
+
+def what_if(invocation: Invocation, changes: list[Json]) -> int:
+    """Answer `what-if --snapshot FILE`."""
+    try:
+        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        answer = ask_what_if(snapshot, msgspec.convert(changes, tuple[Change, ...]))
+    except SnapshotError as error:
+        return refuse(invocation, error.problems)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"The changes are not valid: {error}.") from None
+    except UnknownName as error:
+        raise UsageError(str(error)) from None
+    if not show_document(invocation, answer):
+        show_what_if(Console(invocation), json.loads(msgspec.json.encode(answer)))
+    return OK
+
+
+def read_changes_file(text: str, path: str) -> list[Json]:
+    """The list below `changes` of a YAML or JSON file."""
+    try:
+        content = msgspec.yaml.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is not valid YAML: {error}") from None
+    changes = content.get("changes") if isinstance(content, dict) else None
+    if not isinstance(changes, list) or not all(isinstance(each, dict) for each in changes):
+        raise UsageError(f"{path} has no list of changes below `changes`.")
+    return changes
 
 
 def show_document(invocation: Invocation, answer: msgspec.Struct) -> bool:

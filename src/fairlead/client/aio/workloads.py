@@ -1,6 +1,6 @@
 """Reads workloads of every kind and the organization, and follows their changes."""
 
-from collections.abc import AsyncGenerator, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 
 from fairlead.client.access.urls import QueryValue, quote
@@ -100,6 +100,11 @@ class AsyncWorkloads(AsyncRequests):
                 raise
             return None
         return taken
+
+    async def what_if(self, changes: Sequence[Json]) -> Json:
+        """What these changes would do to everybody; nothing is changed."""
+        answer: Json = await self.request("POST", "/api/v1/scheduling/what-if", {"changes": list(changes)})
+        return answer
 
     async def written(self, workload_id: str, dialect: str) -> str:
         """The workload as `yaml`, as a `command` line or as the `rest` request that would create it again."""

@@ -3,6 +3,7 @@
 Called by the API. Each answer carries the revision of the state on which it was computed.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -15,8 +16,12 @@ from fairlead.control.explain.cluster_snapshot import load_board, render_snapsho
 from fairlead.control.loop.board import Board
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
+from fairlead.foresight.changes import Change, encode_changes
+from fairlead.foresight.what_if import WhatIfAnswer, ask_what_if
 from fairlead.foresight.why import Asker, WhyAnswer, explain_why
+from fairlead.foresight.workloads import UnknownName
 from fairlead.model.clock import Millis, iso
+from fairlead.model.errors import Invalid
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
 
@@ -80,4 +85,21 @@ def _complete(answer: WhyAnswer, workload: Workload, revision: int, retry_at: Mi
     if retry_at is not None:
         message = f"Its failed pod is not replaced before {iso(retry_at)}. Then: {message}"
     completed: WhyAnswer = msgspec.structs.replace(answer, revision=revision, assumptions=assumptions, message=message)
+    return completed
+
+
+async def compare_changed(context: Context, caller: Caller, changes: Sequence[Change]) -> WhatIfAnswer:
+    """What these changes would do to everybody; raises Invalid if they make no sense here."""
+    access.check(caller, "scheduling:read")
+    revision = await load_revision(context)
+    board = await load_board(context)
+    snapshot = render_snapshot(context, board, context.clock())
+    rights = (caller.name, access.visible_projects(caller))
+    key = QuestionKey(revision, rights, ("what-if", encode_changes(tuple(changes))))
+    ask = partial(ask_what_if, snapshot, changes, make_asker(caller, board))
+    try:
+        answer = await context.questions.ask(caller.name, key, ask)
+    except UnknownName as error:
+        raise Invalid(str(error)) from error
+    completed: WhatIfAnswer = msgspec.structs.replace(answer, revision=revision)
     return completed

@@ -55,3 +55,39 @@ def test_bad_input_is_answered(tmp_path: Path, content: object, words: tuple[str
     called = call("why", *words, "--snapshot", save(tmp_path, content), home=tmp_path)
     assert (called.code, called.out) == (code, "")
     assert want in called.err
+
+
+def test_what_if_on_a_file(tmp_path: Path) -> None:
+    path = save(tmp_path, snapshot())
+    words = ("what-if", "--snapshot", path, "--add-node", "2x=n1", "--weight", "team=3")
+    answer = json.loads(call(*words, "-o", "json", home=tmp_path).out)
+    assert [ref["workload"] for ref in answer["starts"]["workloads"]] == ["j2"]
+    shown = call(*words, home=tmp_path).out
+    assert "If: Add 2 nodes like n1 (2 GPUs each)\n" in shown
+    assert "Would start\n- j2 (team, 1 GPUs)\n" in shown
+    weight = "{change: share, queue: team, field: weight, value: 3}"
+    changes = f"changes:\n- change: addNodes\n  like: n1\n  count: 2\n- {weight}\n"
+    file = save(tmp_path, changes, "changes.yaml")
+    given = call("what-if", "--snapshot", path, "-f", file, "-o", "json", home=tmp_path)
+    assert {**json.loads(given.out), "changes": []} == {**answer, "changes": []}
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        ((), "No change given"),
+        (("--quota", "team"), "--quota 'team' is not OWNER[.RESOURCE][@POOL]=AMOUNT."),
+        (("--quota", "team.cpu=4Gi"), "--quota: '4Gi' is not an amount of cpu"),
+        (("--quota", "team=much"), "'much' is not an amount of gpu"),
+        (("--priority", "j1=highest"), "There is no priority 'highest'. Did you mean high?"),
+        (("--priority", "j1"), "is not NAME=PRIORITY"),
+        (("--add-node", "0x=n1"), "is not [COUNTx=]NODE"),
+        (("--drain", "n7"), "There is no node 'n7'."),
+        (("--drain", "n1", "--apply"), "--apply changes a server"),
+        (("-f", "-"), "has no list of changes below `changes`"),
+    ],
+)
+def test_what_if_refuses_what_it_cannot_try(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
+    called = call("what-if", "--snapshot", save(tmp_path, snapshot()), *words, home=tmp_path, stdin="[1]")
+    assert (called.code, called.out) == (USAGE, "")
+    assert want in called.err
