@@ -298,6 +298,7 @@ def _make_engine_host(settings: ServerSettings, context: Context, url: str, prox
     if settings.engine == LOCAL:
         engine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
         usage = partial(observe_usage, settings.data_dir)
+        context.review = engine.review
         driver = PodDriver(context, engine)
         return EngineHost(
             **shared,
@@ -310,6 +311,7 @@ def _make_engine_host(settings: ServerSettings, context: Context, url: str, prox
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = cluster.away
+    context.review = cluster.review
     objects = cluster.custom_resources
     return EngineHost(
         **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True

@@ -18,8 +18,11 @@ def look(server: Server, name: str, script: str, **spec: Any) -> str:
 
 
 def refuse(server: Server, name: str, **spec: Any) -> str:
-    """Why a training with these fields fails before its start; it never ran."""
-    workload = server.run(name, "/bin/true", **spec)
+    """Why a training with these fields is refused, or fails before its start; it never ran."""
+    answer = server.submit(name, "/bin/true", **spec)
+    if answer.status == 400:
+        return str(answer.json["details"])
+    workload = answer.json["workloadId"]
     ended = server.until_phase(workload, "Failed")
     assert "Running" not in server.history(workload)
     return str(ended["phaseMessage"])

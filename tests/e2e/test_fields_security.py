@@ -86,6 +86,7 @@ def test_capabilities(shared: Server, open_server: Server) -> None:
     assert held(words) == {"SYS_NICE", "NET_ADMIN"}
     why = refuse(shared, "capabilities", security={"capabilities": ["SYS_NICE"]})
     assert "--allow capability=SYS_NICE" in why
+    assert why.startswith("spec.security.capabilities: "), "it is refused at submission, not at its start"
 
 
 def test_allow_privilege_escalation(shared: Server, server: Server) -> None:

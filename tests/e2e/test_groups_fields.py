@@ -457,5 +457,6 @@ def test_words_that_are_kept_come_back_as_they_were_sent(machines: Server) -> No
     for role in ROLES:
         assert json.loads(json.dumps(found[role])) == given
     machines.until_phase(workload_id, "Running")
-    assert {"image", "imagePullPolicy"} <= set(conditions(machines, workload_id, "NotEnforced"))
+    told = {f"{role}.{member}" for role in ROLES for member in ("image", "imagePullPolicy")}
+    assert told <= set(conditions(machines, workload_id, "NotEnforced"))
     delete(machines, workload_id)

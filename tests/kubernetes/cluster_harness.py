@@ -13,7 +13,7 @@ from deploy.cluster.nodes import MARK
 from deploy.cluster.options import add, drop
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import custom_kinds
-from tests.e2e.server import Server, until
+from tests.e2e.server import Answer, Server, until
 
 #: A cluster on two busy cores takes its time.
 PATIENCE = 180.0
@@ -204,7 +204,7 @@ class ClusterHarness:
         assert answer.status == 201, answer
         return str(answer.json["id"])
 
-    def submit(self, kind: str, name: str, spec: dict[str, Any], *, project: str = "", **members: Any) -> str:
+    def post(self, kind: str, name: str, spec: dict[str, Any], *, project: str = "", **members: Any) -> Answer:
         body = {
             "name": name,
             "projectId": project or self.project_id,
@@ -212,7 +212,10 @@ class ClusterHarness:
             "spec": spec,
             **members,
         }
-        answer = self.server.call("POST", f"/api/v1/workloads/{PATHS[kind]}", body)
+        return self.server.call("POST", f"/api/v1/workloads/{PATHS[kind]}", body)
+
+    def submit(self, kind: str, name: str, spec: dict[str, Any], *, project: str = "", **members: Any) -> str:
+        answer = self.post(kind, name, spec, project=project, **members)
         assert answer.status == 202, answer
         return str(answer.json["workloadId"])
 

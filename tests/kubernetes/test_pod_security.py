@@ -26,7 +26,11 @@ def harness(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory)
 
 
 def refusal(harness: ClusterHarness, name: str, **spec: Any) -> str:
-    workload = harness.submit("training", name, harness.real("true") | spec)
+    """Why a training is refused at submission or fails at its start; if it does neither, how it ended."""
+    answer = harness.post("training", name, harness.real("true") | spec)
+    if answer.status == 400:
+        return str(answer.json["details"])
+    workload = str(answer.json["workloadId"])
     return str(harness.until_phase(workload, "Failed", "Completed")["phaseMessage"])
 
 

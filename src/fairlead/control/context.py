@@ -15,8 +15,9 @@ from fairlead.control.questions import Questions
 from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_history import Telemetry
 from fairlead.control.vault import Vault, draw_vault
-from fairlead.engines.base import Sessions
+from fairlead.engines.base import Review, Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
+from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling.model.decisions import FairShare, Pending
 from fairlead.store.base import Store
@@ -75,6 +76,8 @@ class Context:
     questions: Questions = field(default_factory=Questions)
     #: Whether names may refer to objects that only the cluster has; the cluster then checks them.
     may_cluster_have_names: bool = False
+    #: What the engine of this server refuses or ignores of a pod set; without an engine it says nothing.
+    review: Callable[[PodSet], Review] = lambda podset: Review()
     #: Why the engine's cluster cannot be reached now; empty while it can.
     engine_unreachable_reason: Callable[[], str] = lambda: ""
     #: Set when the server is stopping: new work is refused, running work continues.

@@ -167,6 +167,7 @@ def _podset(
     cleans = value_or(spec.clean_pod_policy, "Running" if framework.is_launched else "None")
     return PodSet(
         role=role,
+        member="" if pod is spec else "masterSpec",
         container=running_container(pod, _OWN),
         request=request_of(pod.compute),
         gang="workload",

@@ -156,6 +156,7 @@ def _podset(spec: DistributedInferenceSpec, pod: RoleSpec, role: str, workers: i
     index = "0" if role == LEADER else "{ordinal}"
     return PodSet(
         role=role,
+        member=LEADER if pod is spec.leader else WORKER,
         container=container_of(pod),
         request=request_of(pod.compute),
         groups=value_or(spec.replicas, 1),

@@ -3,10 +3,13 @@
 Called by the phase machine for new workloads, and for those that waited for names once they have them all.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import msgspec
 
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.engines.base import NO_ISOLATION, Review
+from fairlead.model.pods.container_fields import NO_SECURITY
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
@@ -39,7 +42,7 @@ def _has_waited(workload: Workload) -> bool:
 
 def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expose) -> None:
     """Write what is refused or ignored into conditions. A refused workload fails."""
-    reviews = [review(podset) for podset in draft.entry.podsets]
+    reviews = [review_of(podset, review) for podset in draft.entry.podsets]
     urls, taken = expose(draft.entry)
     if urls:
         draft.set(urls=urls)
@@ -49,6 +52,27 @@ def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expo
     if _has_waited(draft.workload):
         _end_wait(draft)
     _add_conditions(draft, _find_notes(reviews, refused))
+
+
+def review_of(podset: PodSet, review: Callable[[PodSet], Review]) -> Review:
+    """What the engine says of a pod set, with paths from the top of the spec: those of a role begin with its member."""
+    told = review(podset)
+    if not podset.member:
+        return told
+    refused = tuple((f"{podset.member}.{field}", why) for field, why in told.refused)
+    advisory = tuple((f"{podset.member}.{field}", why) for field, why in told.advisory)
+    return msgspec.structs.replace(told, refused=refused, advisory=advisory)
+
+
+def forbidden_fields(podsets: Sequence[PodSet], review: Callable[[PodSet], Review]) -> list[tuple[str, str]]:
+    """The privileges that this server refuses whatever happens, as (path of the field, why): asked at submission."""
+    return [
+        (field, why)
+        for podset in podsets
+        if podset.container.fields.security != NO_SECURITY
+        for field, why in review_of(podset, review).refused
+        if field.removeprefix(f"{podset.member}.").startswith("security.")
+    ]
 
 
 def _find_notes(reviews: list[Review], refused: list[tuple[str, str]]) -> list[tuple[str, str, str]]:

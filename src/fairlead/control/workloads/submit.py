@@ -14,21 +14,26 @@ from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
+from fairlead.control.decide.review import forbidden_fields
 from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.control.workloads.templates import apply_named_template
+from fairlead.formats.yaml.spec import yaml_path
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind
+from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
+from fairlead.model.spec.pod_fields import has_security
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
 _SUFFIX_TRIES = 8
+#: Dialects in which violations are told with the names of workload YAML.
+_YAML_DIALECTS = ("workload-yaml", "custom-resource")
 
 
 async def submit(
@@ -52,6 +57,7 @@ async def submit(
     department = context.directory.departments.get(project.department_id)
     if has_project_rules(project, department):
         admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
+    _refuse_forbidden(context, kind, submission)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     environment = await caller_environments.claim(context, caller, submission.caller_environment)
@@ -88,6 +94,20 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
     except BaseException:
         context.just_recorded.pop(workload.id, None)
         raise
+
+
+def _refuse_forbidden(context: Context, kind: Kind, submission: Submission) -> None:
+    """Refuse privileges that this server never gives; the older dialect is never refused, its workload fails."""
+    if submission.dialect == LENIENT_DIALECT or not has_security(submission.spec):
+        return
+    forbidden = forbidden_fields(kind.podsets(submission.spec), context.review)
+    if not forbidden:
+        return
+    if submission.dialect in _YAML_DIALECTS:
+        raise Invalid(issues=[ComplianceIssue(yaml_path(kind, field), why) for field, why in forbidden])
+    outside = outside_spec_names(kind)
+    paths = [field if field.partition(".")[0] in outside else f"spec.{field}" for field, _ in forbidden]
+    raise Invalid(issues=[ComplianceIssue(path, why) for path, (_, why) in zip(paths, forbidden, strict=True)])
 
 
 def find_project(context: Context, submission: Submission) -> Project:

@@ -306,6 +306,13 @@ def _renames(kind: Kind) -> dict[str, str]:
     }
 
 
+def yaml_path(kind: Kind, path: str) -> str:
+    """The YAML path of a REST member, for violations that are found after a document was read."""
+    name = _yaml_name(kind, path)
+    others = (field.name for field in yaml_fields(kind).values() if path in field.sets)
+    return f"spec.{next(others, name) if name == path else name}"
+
+
 def _yaml_name(kind: Kind, path: str) -> str:
     """The YAML name of a REST member; for a member of an item, its name in the item."""
     outer, bracket, inner = path.partition("[")

@@ -201,6 +201,15 @@ class ContainerSecurity(_Fields, frozen=True, kw_only=True):
     host_ipc: bool = False
     host_network: bool = False
 
+    @property
+    def ids_without_effect(self) -> tuple[tuple[str, str], ...]:
+        """Ids that are given although the image decides, as (path of the field, why they have no effect)."""
+        if self.uid_gid_source == "custom":
+            return ()
+        ids = {"runAsUid": self.run_as_uid, "runAsGid": self.run_as_gid, "supplementalGroups": self.supplemental_groups}
+        why = "it has an effect with uidGidSource custom only"
+        return tuple((f"security.{name}", why) for name, given in ids.items() if given not in (None, ""))
+
 
 # Storage
 

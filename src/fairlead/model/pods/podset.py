@@ -98,6 +98,8 @@ class PodSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     container: PodContainer
     request: Request
+    #: The member of the spec that describes its pods, by REST name; empty: the spec itself.
+    member: str = ""
     #: The number of groups. Sets of a workload with several groups have the same number.
     groups: int = 1
     #: How many run at the same time in each group.

@@ -21,6 +21,7 @@ from fairlead.model.spec.fields import (
     Text4096,
     Text10000,
     fields_of,
+    is_given,
 )
 from fairlead.model.spec.metadata import Annotation, Label
 from fairlead.model.spec.network import Probes
@@ -206,3 +207,8 @@ def pods_of(spec: msgspec.Struct, path: str = "") -> Iterator[tuple[PodFields, s
         inner = getattr(spec, field.attribute)
         if isinstance(inner, PodFields):
             yield inner, f"{path}.{field.rest}" if path else field.rest
+
+
+def has_security(spec: msgspec.Struct) -> bool:
+    """Whether a spec or one of its roles says anything about user and privileges."""
+    return any(is_given(getattr(pod, "security", None)) for pod, _ in pods_of(spec))

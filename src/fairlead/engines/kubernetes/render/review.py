@@ -30,7 +30,8 @@ def review(podset: PodSet, allowed: Allowed) -> Review:
     if fields.security.uid_gid_source == "fromIdpToken":
         refused.append(("security.uidGidSource", "the user and group of the token are not passed to a cluster yet"))
     refused += find_forbidden(podset.container, allowed)
-    advisory = [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
+    advisory = list(fields.security.ids_without_effect)
+    advisory += [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
     shared = [claim for claim in fields.storage.pvc if claim.data_sharing]
     advisory += [(f"storage.pvc[{claim.name or claim.path}].dataSharing", _OWN_CLAIM) for claim in shared]
     return Review(refused=tuple(refused), advisory=tuple(advisory))

@@ -39,6 +39,7 @@ def render_container_security(source: Source) -> Manifest:
 def render_pod_security(source: Source) -> Manifest:
     members: Manifest = {}
     context: Manifest = {}
+    is_custom = False
     if source.peek("security.uidGidSource") in ("custom", "fromTheImage"):
         is_custom = source.take("security.uidGidSource") == "custom"
         for name, member in (("runAsUser", "runAsUid"), ("runAsGroup", "runAsGid")):
@@ -46,7 +47,7 @@ def render_pod_security(source: Source) -> Manifest:
             if value is not UNSET and is_custom:
                 context[name] = value
     groups = source.take("security.supplementalGroups")
-    if groups is not UNSET and groups:
+    if groups is not UNSET and groups and is_custom:
         context["supplementalGroups"] = [int(group) for group in groups.replace(";", ",").split(",")]
     if context:
         members["securityContext"] = context

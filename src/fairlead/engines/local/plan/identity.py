@@ -133,7 +133,7 @@ def _user(security: ContainerSecurity, rights: ServerRights) -> Identity:
         changes = {"uid": uid, "login": str(uid), "groups": (), "home": base.home if rights.is_shared else "/"}
     if gid is not None:
         changes["gid"] = gid
-    if groups is not None:
+    if groups:
         changes["groups"] = tuple(parse_groups(groups))
     return msgspec.structs.replace(base, **changes)
 
@@ -204,8 +204,6 @@ def _custom(security: ContainerSecurity, user: Identity, rights: ServerRights) -
             yield name, f"0 is root's; {_ALLOW.format('root-user')}"
         elif rights.is_shared and number != 0 and is_taken(number) and not rights.settings.allowed.machine_users:
             yield name, f"{number} belongs to a user or group of this machine; {_ALLOW.format('machine-users')}"
-    if security.supplemental_groups == "" and not rights.has_root and len(base.groups) > 1:
-        yield "supplementalGroups", "this server is not root and cannot take its own groups from its pods"
 
 
 def _check_capabilities(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
@@ -262,18 +260,3 @@ def _surroundings(security: ContainerSecurity, rights: ServerRights) -> Iterator
             yield name, f"it would share this machine's {what}; {_ALLOW.format('host-namespaces')}"
     if security.read_only_root_filesystem and rights.is_shared and not rights.isolates:
         yield "readOnlyRootFilesystem", "pods are not isolated here (--allow no-isolation)"
-
-
-def remarks(security: ContainerSecurity, rights: ServerRights) -> list[Note]:
-    """Fields that are recorded and have no effect, each with the reason."""
-    notes = []
-    if security.uid_gid_source != "custom":
-        for name, value in (
-            ("runAsUid", security.run_as_uid),
-            ("runAsGid", security.run_as_gid),
-            ("supplementalGroups", security.supplemental_groups),
-        ):
-            if value is not None:
-                why = f"it counts with uidGidSource custom only; the pod runs as user {rights.user.uid}"
-                notes.append((f"security.{name}", why))
-    return notes

@@ -55,7 +55,7 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
             *_gpu_shares(container),
             *_timed_tolerations(container),
             *find_weaker_in_container(container, rights),
-            *identity.remarks(security, rights),
+            *security.ids_without_effect,
         ]
     else:
         refused = [
@@ -64,7 +64,7 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
         ]
         remarks = [
             *find_weaker_on_host(container),
-            *identity.remarks(security, rights),
+            *security.ids_without_effect,
             *limits.remarks(container, rights.means),
         ]
     return Review(

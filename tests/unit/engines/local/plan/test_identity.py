@@ -10,7 +10,6 @@ from fairlead.engines.local.plan.identity import (
     decide_rights,
     find_refused_fields,
     parse_groups,
-    remarks,
 )
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import Allowed
@@ -63,7 +62,7 @@ def secured(rest: dict[str, Any]) -> ContainerSecurity:
         pytest.param(SHARED, {**CUSTOM, "runAsUid": 61_000}, "runAsUid", id="without root another uid"),
         pytest.param(PERSONAL, {**CUSTOM, "runAsUid": 1000, "runAsGid": 1000}, "", id="without root its own ids"),
         pytest.param(PERSONAL, {**CUSTOM, "supplementalGroups": "27"}, "", id="a group that it has"),
-        pytest.param(PERSONAL, {**CUSTOM, "supplementalGroups": ""}, "supplementalGroups", id="groups taken away"),
+        pytest.param(PERSONAL, {**CUSTOM, "supplementalGroups": ""}, "", id="the image's groups"),
         pytest.param(PERSONAL_ROOT, {**CUSTOM, "runAsUid": 1000}, "", id="the owner root becomes somebody"),
         pytest.param(SHARED_ROOT, {"uidGidSource": "fromIdpToken"}, "uidGidSource", id="no identity provider"),
         pytest.param(PERSONAL, {"uidGidSource": "fromIdpToken"}, "", id="the owner is who asks"),
@@ -126,10 +125,17 @@ def test_a_machine_without_filters() -> None:
 
 
 def test_ids_without_the_source_custom_are_remarked_upon() -> None:
-    found = remarks(secured({"uidGidSource": "fromTheImage", "runAsUid": 5, "supplementalGroups": "6"}), SHARED_ROOT)
-    assert [path for path, _ in found] == ["security.runAsUid", "security.supplementalGroups"]
-    assert "65534" in found[0][1]
-    assert remarks(secured({**CUSTOM, "runAsUid": 5}), SHARED_ROOT) == []
+    security = secured({"uidGidSource": "fromTheImage", "runAsUid": 5, "supplementalGroups": "6"})
+    notes = dict(security.ids_without_effect)
+    assert list(notes) == ["security.runAsUid", "security.supplementalGroups"]
+    assert notes["security.runAsUid"] == "it has an effect with uidGidSource custom only"
+    assert secured({**CUSTOM, "runAsUid": 5}).ids_without_effect == ()
+    assert secured({"supplementalGroups": ""}).ids_without_effect == ()
+
+
+def test_an_empty_list_of_groups_means_those_of_the_image() -> None:
+    kept = decided(SHARED_ROOT, **CUSTOM, runAsGid=61_001).user.groups
+    assert decided(SHARED_ROOT, **CUSTOM, runAsGid=61_001, supplementalGroups="").user.groups == kept
 
 
 def decided(given: ServerRights, **security: Any) -> PodRights:
