@@ -33,6 +33,7 @@ from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.connections import limits_of_process, make_protocol
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
+from fairlead.api.server.machine_socket import MachineSocket
 from fairlead.api.server.metrics import Sample, loop_samples
 from fairlead.api.server.sockets import listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
@@ -47,10 +48,12 @@ from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.loop.engine_host import EngineHost
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.pod_driver import PodDriver
+from fairlead.control.machine_accounts import load_user_of
 from fairlead.control.people.authentication import (
     ADMINISTRATOR,
     CREDENTIALS,
     Authenticator,
+    Tokens,
     agree_on_key,
     ensure_accounts,
     load_signer,
@@ -211,6 +214,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     server = HttpServer(_http(settings, application), context, withdraw)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
+    door = _make_machine_socket(settings, context, accounts, url)
     server.handle_signals()
 
     async def open_urls() -> None:
@@ -225,12 +229,16 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
                 await relay.start(proxied)
         _calm_collector()
         _announce(settings, url, machine.find_warnings() if machine else ())
+        if door:
+            await door.start()
         backups.start()
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         withdraw()
         await backups.stop()
+        if door:
+            await door.stop()
         await relay.stop()
         await proxy.stop()
         if machine:
@@ -239,6 +247,20 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             refresher()
         log.info("Stopped; pods keep running")
     return server.exit_code
+
+
+def _make_machine_socket(
+    settings: ServerSettings, context: Context, accounts: Authenticator, url: str
+) -> MachineSocket | None:
+    if not settings.machine_socket:
+        return None
+
+    def sign_in(account: str) -> tuple[str, Tokens]:
+        user = load_user_of(context, account)
+        return user.name, accounts.issue_for(user)
+
+    certificate = os.path.abspath(settings.tls_certificate) if settings.tls_certificate else ""
+    return MachineSocket(settings.machine_socket, url, certificate, sign_in)
 
 
 def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket | None) -> Context:

@@ -41,6 +41,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     nodes_file: str = ""
     machine: str = "local"
+    #: Where people of this machine sign in as their account; empty for nowhere.
+    machine_socket: str = ""
     #: Where other servers of the database reach this one; empty for where it listens.
     advertise: str = ""
     #: Where workloads' URLs are served; None as for `port`.
@@ -164,6 +166,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         nodes=tuple(given.node),
         nodes_file=given.nodes or "",
         machine=given.machine,
+        machine_socket=os.path.abspath(given.machine_socket) if given.machine_socket else "",
         advertise=given.advertise or "",
         proxy_port=given.proxy_port,
         domain=given.domain,
@@ -194,6 +197,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
             retry_delay=given.retry_delay,
             scaling_window=given.scaling_window * 1000,
             adopts_unknown_pods=given.unknown_pods == "adopt",
+            binds_equal_names=given.bind_users == "equal-names",
         ),
         flags=tuple(flags),
     )
@@ -270,9 +274,20 @@ def _parser() -> argparse.ArgumentParser:
         default="adopt",
         help="running pods that the database does not know, as after a restore: adopt them (default) or stop them",
     )
+    _add_account_flags(add)
     _add_backup_flags(add)
     _add_cluster_flags(add)
     return parser
+
+
+def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
+    add("--machine-socket", metavar="PATH", help="socket at which people sign in as their account of this machine")
+    add(
+        "--bind-users",
+        choices=("explicitly", "equal-names"),
+        default="explicitly",
+        help="which users run pods as accounts of this machine: those bound to one, or also those called like one",
+    )
 
 
 def _add_backup_flags(add: Callable[..., argparse.Action]) -> None:

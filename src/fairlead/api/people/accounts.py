@@ -68,10 +68,11 @@ from fairlead.api.people.views import (
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
-from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount
+from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount, UserInput
 from fairlead.control.people.authentication import ACCESS_KEY
 from fairlead.model.english import with_article
 from fairlead.model.records.organization import Caller, User
+from fairlead.model.spec.fields import value_or
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
 _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")
@@ -102,7 +103,9 @@ async def count_users(call: Call) -> Response:
 
 def _user_input(body: UserUpdate) -> AccountInput:
     return AccountInput(
-        enabled=None if body.enabled is UNSET else body.enabled, groups=None if body.groups is UNSET else body.groups
+        enabled=None if body.enabled is UNSET else body.enabled,
+        groups=None if body.groups is UNSET else body.groups,
+        machine_user=None if body.machine_user is UNSET else body.machine_user,
     )
 
 
@@ -216,7 +219,7 @@ _USERS = RestResource(
             id="create_user",
             summary="Create a user; the answer shows the temporary password once",
             body=UserCreation,
-            read=lambda body: body.email,
+            read=lambda body: UserInput(body.email, value_or(body.machine_user, "")),
             use_case=accounts.create_user,
             view=NewUserView,
             render=lambda created: NewUserView(

@@ -21,6 +21,8 @@ class UserView(Shape):
     groups: tuple[str, ...] = ()
     #: An addition: whether the user can log in.
     enabled: bool | UnsetType = UNSET
+    #: An addition: the account of the server's machine as which the user's pods run.
+    machine_user: str | UnsetType = UNSET
 
 
 class NewUserView(Shape):
@@ -102,13 +104,15 @@ class UserCreation(Spec, frozen=True, kw_only=True):
     email: Annotated[str, Meta(extra_json_schema={"pattern": r"^[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}$"})]
     reset_password: Maybe[bool] = UNSET
     notify: Maybe[bool] = UNSET
+    machine_user: Maybe[UpTo253] = UNSET
 
 
 class UserUpdate(Spec, frozen=True, kw_only=True):
-    """Changes to a user: whether they can log in, and the groups for access rules."""
+    """Changes to a user: whether they can log in, the groups for access rules, and the account of the machine."""
 
     enabled: Given[bool] = UNSET
     groups: Given[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]] = UNSET
+    machine_user: Given[UpTo253] = UNSET
 
 
 class Named(Spec, frozen=True, kw_only=True):
@@ -145,6 +149,7 @@ def render_user(user: User) -> UserView:
         is_local=True,
         groups=user.groups,
         enabled=user.enabled,
+        machine_user=user.machine_user or UNSET,
     )
 
 

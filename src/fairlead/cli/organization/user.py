@@ -21,6 +21,8 @@ _NAMES = {"user": "username", "service-account": "name"}
 _TITLES = {"user": "user", "service-account": "service account"}
 _ROLES = {"administrator": 1, "researcher": 2}
 _ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
+_MACHINE_USER = Flag("machine-user", "Account of the server's machine as which jobs run", placeholder="NAME")
+_BIND = "Bind a user to an account of the server's machine; without --machine-user, unbind"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
     Flag("department", "Scope of the role: this department and its projects", placeholder="NAME"),
@@ -36,15 +38,20 @@ def commands(noun: str) -> tuple[Command, ...]:
 
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), OUTPUT, aliases=("ls",)),
-        command("create", f"Create a {word}; its secret is shown once", _create, *OUTPUT),
+        command("create", f"Create a {word}; its secret is shown once", _create, *_of_people(noun), *OUTPUT),
         command("describe", f"Show a {word} and its roles", _describe, *OUTPUT),
         command("renew", f"Replace the secret of a {word}; the new one is shown once", _renew, *OUTPUT),
         command("enable", f"Allow a {word} to log in", _enable),
         command("disable", f"Stop a {word} from logging in", _disable),
         command("grant", f"Grant a role to a {word}; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
         command("revoke", f"Revoke a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
+        *((command("bind", _BIND, _bind, _MACHINE_USER),) if noun == "user" else ()),
         command("delete", f"Delete a {word} with its keys, access rules and credentials", _delete),
     )
+
+
+def _of_people(noun: str) -> tuple[Flag, ...]:
+    return (_MACHINE_USER,) if noun == "user" else ()
 
 
 def _rows(session: ServerSession, noun: str) -> list[Json]:
@@ -77,7 +84,10 @@ def _list(invocation: Invocation, noun: str) -> int:
 def _create(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     name = invocation.names[0]
-    created = session.client.request("POST", _PATHS[noun], {"email": name} if noun == "user" else {"name": name})
+    body = {"email": name} if noun == "user" else {"name": name}
+    if invocation.get("machine-user"):
+        body["machineUser"] = invocation.get("machine-user")
+    created = session.client.request("POST", _PATHS[noun], body)
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
         session.console.data(render(session.console, form, created))
@@ -145,6 +155,17 @@ def _set_enabled(invocation: Invocation, noun: str, enabled: bool) -> int:
     account = _find(session, noun, invocation.names[0])
     session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"enabled": enabled})
     session.console.say(f"{account[_NAMES[noun]]} can {'' if enabled else 'no longer '}log in.")
+    session.close()
+    return OK
+
+
+def _bind(invocation: Invocation, noun: str) -> int:
+    session = ServerSession(invocation)
+    account = _find(session, noun, invocation.names[0])
+    wanted = invocation.get("machine-user") or ""
+    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
+    how = f"run as the account {wanted} of the server's machine" if wanted else "run as no account of their own"
+    session.console.say(f"New jobs of {account[_NAMES[noun]]} {how}.")
     session.close()
     return OK
 

@@ -11,6 +11,7 @@ from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import Client, NameNotFound, Unreachable
 from fairlead.client.access.discovery import find_server, token_path
 from fairlead.client.access.local import load_local
+from fairlead.client.access.machine import sign_in
 from fairlead.client.json_object import Json
 from fairlead.client.suggest import suggest
 
@@ -55,6 +56,23 @@ class ServerSession:
         """Whether the server of this session is this machine's own and runs every job as its owner."""
         local = load_local(data_folder(self.invocation))
         return local is not None and local.personal and local.url.rstrip("/") == self.client.url.rstrip("/")
+
+    @property
+    def is_of_machine(self) -> bool:
+        """Whether the server of this session is the shared one of this machine, which knows us by our account."""
+        if self._is_configured or load_local(data_folder(self.invocation)) is not None:
+            return False
+        return sign_in(self.invocation.environment.environ) is not None
+
+    @property
+    def _is_configured(self) -> bool:
+        environ = self.invocation.environment.environ
+        return bool(self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url"))
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether a server is configured or this machine has a shared one, so that none is started."""
+        return self._is_configured or self.is_of_machine
 
     def reconnect(self, patience: float | None = None) -> None:
         """Reconnect to the server, which may have another address now; raises Unreachable if it does not come back."""

@@ -76,14 +76,14 @@ def _run(invocation: Invocation) -> int:
         raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
     try:
-        if not _is_elsewhere(session):
+        if not session.is_elsewhere:
             find_or_start(data_folder(session.invocation), None, session.console.say)
         if invocation.get("plan"):
             with flags_in_errors(_kind().key, invocation):
                 show_plan_of(session, _kind().key, make_request(session, command))
             return OK
-        # Input that goes on reaches only a server that runs the command itself.
-        piped = caller_environment.NO_INPUT if _is_elsewhere(session) else caller_environment.read_input(invocation)
+        is_here = not session.is_elsewhere or session.is_of_machine
+        piped = caller_environment.read_input(invocation) if is_here else caller_environment.NO_INPUT
         created = _submit(session, command, piped)
         if invocation.get("image"):
             note_unenforced(session, created)
@@ -113,18 +113,12 @@ def _submit(session: ServerSession, command: list[str], piped: caller_environmen
         if session.invocation.get("detach"):
             raise UsageError("The piped input is too long, or goes on, to be stored for a command in the background.")
         request["spec"]["stdin"] = True
-    variables = caller_environment.choose_variables(session.invocation, is_own_server=session.is_personal)
+    variables = caller_environment.choose_variables(
+        session.invocation, is_own_server=session.is_personal or session.is_of_machine
+    )
     with flags_in_errors(_kind().key, session.invocation):
         stored = caller_environment.store(session.client, variables, piped)
         return submit_checked(session, _kind().key, request, caller_environment=stored)
-
-
-def _is_elsewhere(session: ServerSession) -> bool:
-    """Whether a server is configured, so that none is started on this machine."""
-    invocation = session.invocation
-    return bool(
-        invocation.get("url") or invocation.environment.environ.get("FAIRLEAD_URL") or session.settings.get("url")
-    )
 
 
 def make_request(session: ServerSession, command: list[str]) -> Json:

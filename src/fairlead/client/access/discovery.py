@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fairlead.client.access.local import load_credentials, load_local
+from fairlead.client.access.machine import sign_in
 from fairlead.client.access.tokens import Credentials, TokenFile, application
 from fairlead.client.access.urls import MACHINES_OWN, Trust
-from fairlead.client.errors import ClientError, Unreachable
+from fairlead.client.errors import ClientError, NotLoggedIn, Unreachable
 
 _NO_SERVER = (
     "No server is running on this machine (data folder {folder}) and no address is configured.\n"
@@ -46,6 +47,8 @@ class ServerAccess(NamedTuple):
     trust: Trust = MACHINES_OWN
     #: The default project, by name or id.
     project: str | None = None
+    #: Whether it is the shared server of this machine, which knows us by our account.
+    is_of_machine: bool = False
 
 
 def config_folder(around: Surroundings) -> str:
@@ -109,6 +112,14 @@ def find_server(
     folder = data_folder(around)
     given = around.find("url", "FAIRLEAD_URL") or settings.get("url")
     local = load_local(folder)
+    machine = sign_in(around.environ) if given is None and local is None else None
+    if machine is not None and machine.url:
+        trust = Trust(settings.get("ca-file"), machine.certificate)
+        project = around.find("project", "FAIRLEAD_PROJECT") or settings.get("project")
+        token = around.environ.get("FAIRLEAD_TOKEN") or machine.token
+        return ServerAccess(machine.url, None, token, None, trust, project, is_of_machine=True)
+    if machine is not None:
+        raise NotLoggedIn(f"The server of this machine did not sign you in: {machine.error}.")
     if given is None and local is None:
         raise Unreachable(_NO_SERVER.format(folder=folder, start=start, how=how))
     url = str(given or (local.url if local else "")).rstrip("/")

@@ -11,6 +11,7 @@ from fairlead.control.assets.caller_environments import NO_ENVIRONMENT, open_env
 from fairlead.control.assets.claims import claim_name
 from fairlead.control.assets.kinds import REGISTRY_KEY
 from fairlead.control.context import Context
+from fairlead.control.machine_accounts import find_user
 from fairlead.control.references import scopes
 from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_values
 from fairlead.control.references.users import find_users
@@ -39,6 +40,7 @@ class Supplier(msgspec.Struct, frozen=True):
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
             raise Refused("its workload was deleted")
+        self._check_account(workload)
         project = workload.project_id
         named = list(pod_references(pod.container))
         secrets, maps, volumes = (
@@ -57,6 +59,12 @@ class Supplier(msgspec.Struct, frozen=True):
                 workload, [use for use in named if use.path.startswith("imagePullSecrets")]
             ),
         )
+
+    def _check_account(self, workload: Workload) -> None:
+        """Its user may have been deleted, or bound to another account, since the submission."""
+        user = find_user(self.context, workload.machine_user) if workload.machine_user else None
+        if workload.machine_user and (user is None or user.name != workload.created_by):
+            raise Refused(f"{workload.created_by} is no longer bound to the account {workload.machine_user}")
 
     async def _load_registries(self, workload: Workload, pull_secrets: list[NamedReference]) -> tuple[str, ...]:
         """Pull secrets as container runtimes read them; a secret that is not for a registry is refused."""

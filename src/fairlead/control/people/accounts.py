@@ -16,6 +16,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
+from fairlead.control.machine_accounts import check_binding
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import build_caller, is_subject
 from fairlead.control.people.passwords import find_weakness
@@ -69,11 +70,19 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
     return user
 
 
-async def create_user(context: Context, caller: Caller, mail: str, request_id: str = "") -> CreatedAccount:
+class UserInput(NamedTuple):
+    mail: str
+    machine_user: str = ""
+
+
+async def create_user(context: Context, caller: Caller, input: UserInput, request_id: str = "") -> CreatedAccount:
     access.check(caller, "users:create")
+    mail = input.mail
+    check_binding(context, input.machine_user)
     if len(mail) > _LONGEST or not _MAIL.match(mail):
         raise Invalid(issues=(ComplianceIssue("email", f"is '{mail[:80]}', which is not a mail address"),))
-    return await _create(context, caller, {"type": "user", "name": mail.lower()}, secrets.token_urlsafe(12), request_id)
+    members = {"type": "user", "name": mail.lower(), "machine_user": input.machine_user}
+    return await _create(context, caller, members, secrets.token_urlsafe(12), request_id)
 
 
 async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
@@ -178,12 +187,15 @@ class AccountInput(msgspec.Struct, frozen=True, kw_only=True):
 
     enabled: bool | None = None
     groups: tuple[str, ...] | None = None
+    #: An empty name unbinds.
+    machine_user: str | None = None
 
 
 async def update_account(
     context: Context, caller: Caller, type: str, id: str, input: AccountInput, request_id: str = ""
 ) -> User:
     before = load_account(context, caller, type, id, "update")
+    check_binding(context, input.machine_user or "", id)
     members = {name: value for name, value in msgspec.structs.asdict(input).items() if value is not None}
     after = msgspec.structs.replace(before, **members)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])

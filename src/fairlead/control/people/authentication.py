@@ -273,6 +273,13 @@ class Authenticator:
                 f"The grant type {grant.grant_type!r} is not supported; "
                 "use client_credentials, app_token, password or refresh_token"
             )
+        return self._sign(user, key)
+
+    def issue_for(self, user: User) -> Tokens:
+        """Tokens for a user whom the operating system has identified."""
+        return self._sign(user, None)
+
+    def _sign(self, user: User, key: User | None) -> Tokens:
         seconds = self._signer.access_seconds
         return Tokens(
             access_token=self._signer.sign(user, "access", seconds, key),

@@ -10,6 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
+from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import Route, render_url
 from fairlead.engines.base import ExecRequest as ExecRequest
@@ -49,6 +50,8 @@ async def load_session_workload(context: Context, caller: Caller, verb: str, wor
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
     access.check(caller, f"workloads:{verb}", workload.project_id)
+    if verb != "logs":
+        check_same_account(caller, workload)
     return workload
 
 

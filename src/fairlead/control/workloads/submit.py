@@ -15,6 +15,7 @@ from fairlead.control.assets.claims import build_missing_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
 from fairlead.control.decide.review import forbidden_fields
+from fairlead.control.machine_accounts import account_of
 from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.control.workloads.templates import apply_named_template
@@ -149,6 +150,7 @@ def new_record(context: Context, caller: Caller, kind: Kind, project: Project, s
         created_at=now,
         spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
         dialect=submission.dialect,
+        machine_user=account_of(context, context.directory.users.get(caller.id)),
         caller_environment=submission.caller_environment,
         applied=submission.applied,
         desired_phase=DesiredPhase.RUNNING if submission.is_active else DesiredPhase.STOPPED,

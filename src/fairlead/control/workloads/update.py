@@ -10,6 +10,7 @@ import msgspec
 from fairlead.admission.admit import Admitted, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
+from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.control.workloads.policies import policy_for
@@ -77,6 +78,7 @@ async def _update(
     kind, workload_id = target
     for _ in range(_TRIES):
         workload = await load_for_change(context, caller, kind, workload_id, "update")
+        check_same_account(caller, workload)
         changed = await _build_changed_record(context, workload, change)
         if changed is workload:
             return workload

@@ -12,6 +12,7 @@ from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.plan.container import HOST, RUNTIMES
 from fairlead.engines.local.plan.environment import PATH, LoadReferences
+from fairlead.engines.local.plan.identity import load_account
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
@@ -92,15 +93,7 @@ def load_identity(uid: int) -> Identity:
         entry = pwd.getpwuid(uid)
     except KeyError:
         return Identity(uid=uid, gid=os.getegid(), login=str(uid), home="/")
-    groups = tuple(os.getgrouplist(entry.pw_name, entry.pw_gid))
-    return Identity(
-        uid=uid,
-        gid=entry.pw_gid,
-        login=entry.pw_name,
-        home=entry.pw_dir if os.path.isdir(entry.pw_dir) else "/",
-        shell=entry.pw_shell or "/bin/sh",
-        groups=groups,
-    )
+    return load_account(entry)
 
 
 #: Of the server's own variables, those by which an operator sets up a container runtime's command.

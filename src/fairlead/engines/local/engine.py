@@ -40,7 +40,7 @@ from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan import limits, remote_exec
 from fairlead.engines.local.plan import review as plan_review
 from fairlead.engines.local.plan.environment import LoadReferences, refuse_references
-from fairlead.engines.local.plan.identity import observe_rights
+from fairlead.engines.local.plan.identity import observe_rights, with_account
 from fairlead.engines.local.plan.peer_addresses import fill_in
 from fairlead.engines.local.plan.render import render_order
 from fairlead.engines.local.plan.storage import PodStorage
@@ -271,7 +271,8 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                 self._set_report(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
                 raise Unavailable(obstacle)
             plan = self._network.plan(pod)
-            rights = self._rights if plan is None else self._rights.located(plan.address, plan.gateway)
+            rights = with_account(self._rights, pod.machine_user)
+            rights = rights if plan is None else rights.located(plan.address, plan.gateway)
             order = render_order(pod, rights, self._folders, memory, resolve, volumes)
             order = order._replace(network=plan, holds=self._holds.add(attempt.key, pod.node, volumes.claims))
             if is_serving(pod):

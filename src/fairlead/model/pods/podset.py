@@ -223,3 +223,5 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True):
     files: dict[str, str] = {}
     #: Whether it takes over the environment of its caller, which the engine loads before its start.
     has_caller_environment: bool = False
+    #: The account of the machine as which it runs; empty for the engine's choice.
+    machine_user: str = ""

@@ -106,6 +106,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: msgspec.Raw
     #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
     dialect: str = "rest"
+    #: The account of the machine as which its pods run; empty for the server's choice.
+    machine_user: str = ""
     #: The id of its caller's environment, which its pods take over; empty for none.
     caller_environment: str = ""
     #: If it has a custom resource: the digest of each member of the object's accepted spec.

@@ -64,6 +64,7 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         group=pod.group,
         addressed=podset.addressed,
         may_exec_in=podset.may_exec_in,
+        machine_user=workload.machine_user,
         has_caller_environment=bool(workload.caller_environment),
         files={path: fill(template, values) for path, template in podset.files.items()},
     )

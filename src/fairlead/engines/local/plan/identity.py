@@ -15,12 +15,15 @@ import msgspec
 from fairlead.engines.local.linux import capabilities, seccomp
 from fairlead.engines.local.plan.limits import LimitSupport
 from fairlead.engines.local.settings import Identity, LocalSettings
+from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import ContainerSecurity
 
 #: (path of the field, why)
 Note = tuple[str, str]
 _ALLOW = "start the server with --allow {} to permit it"
 MAX_ID = 2**32 - 2
+#: Accounts with lower numbers belong to the system.
+FIRST_PERSON = 1000
 
 
 class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,8 @@ class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
     has_seccomp: bool = True
     #: What limits are held with.
     means: LimitSupport = LimitSupport()
+    #: The account of this machine as which the pod's user wants it to run.
+    account: Identity | None = None
 
     def located(self, address: str, host: str) -> "ServerRights":
         """The same for a pod with an address of its own, whose host is reached at another."""
@@ -45,7 +50,7 @@ class ServerRights(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def user(self) -> Identity:
         """As whom pods run that say nothing."""
-        return self.settings.owner or self.settings.run_as
+        return self.settings.owner or self.account or self.settings.run_as
 
     @property
     def is_shared(self) -> bool:
@@ -83,6 +88,32 @@ def observe_rights(settings: LocalSettings) -> ServerRights:
         is_user=has_user,
         is_group=has_group,
         has_seccomp=seccomp.is_available(),
+    )
+
+
+def with_account(rights: ServerRights, name: str) -> ServerRights:
+    """The rights for a pod that runs as an account of this machine; raises Refused if it cannot."""
+    if not name or not rights.is_shared:
+        return rights
+    if not rights.has_root:
+        raise Refused(f"this server is not root, so it cannot run pods as the account {name}")
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise Refused(f"this machine has no account {name}; ask an administrator for `user bind`") from None
+    if entry.pw_uid == 0 or (entry.pw_uid < FIRST_PERSON and not rights.settings.allowed.machine_users):
+        raise Refused(f"the account {name} belongs to the system; {_ALLOW.format('machine-users')}")
+    return msgspec.structs.replace(rights, account=load_account(entry))
+
+
+def load_account(entry: pwd.struct_passwd) -> Identity:
+    return Identity(
+        uid=entry.pw_uid,
+        gid=entry.pw_gid,
+        login=entry.pw_name,
+        home=entry.pw_dir if os.path.isdir(entry.pw_dir) else "/",
+        shell=entry.pw_shell or "/bin/sh",
+        groups=tuple(os.getgrouplist(entry.pw_name, entry.pw_gid)),
     )
 
 

@@ -28,7 +28,12 @@ from fairlead.engines.local.linux import capabilities
 from fairlead.engines.local.network.ports import owner_of
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan.environment import Resolve, expand, render_base, render_environment
-from fairlead.engines.local.plan.identity import PodRights, ServerRights, decide_rights, find_refused_fields
+from fairlead.engines.local.plan.identity import (
+    PodRights,
+    ServerRights,
+    decide_rights,
+    find_refused_fields,
+)
 from fairlead.engines.local.plan.limits import decide_pids, render_limits
 from fairlead.engines.local.plan.remote_exec import check_places, member_link, render_files, render_remote_exec
 from fairlead.engines.local.plan.volumes import (
@@ -188,12 +193,15 @@ def _render_isolation(
         return None
     how = "a mount namespace" if rights.has_root else "a user and a mount namespace"
     isolated = f"isolated from this machine by {how}, as user {user.uid}"
+    if rights.account is not None:
+        isolated = f"runs as the account {user.login}, with its files, in {how}"
     return IsolationPlan(
         message=isolated if isolates else f"its volumes are mounted in {how}; otherwise it sees this machine as it is",
         mounts=MountPlan(mounts, user.uid, user.gid, os.path.realpath(folders.data)),
         isolated=isolates,
         user_namespace=not rights.has_root,
-        read_only_root=isolates or granted.read_only_root,
+        # An account's files are its own, wherever they are; what it may write, their permissions say.
+        read_only_root=(isolates and rights.account is None) or granted.read_only_root,
         hidden=[folders.data] if isolates else [],
     )
 
@@ -223,17 +231,19 @@ def _all_mounts(
     if not rights.isolates:
         return mounts
     mounted = {volume.at for volume in mounts}
-    mounts = [*mounts, *(volume for volume in _own_places(granted, private) if volume.at not in mounted)]
-    if not can_be_made(working_dir, mounts):
+    own = _own_places(granted, private, has_home=rights.account is None)
+    mounts = [*mounts, *(volume for volume in own if volume.at not in mounted)]
+    if rights.account is not None or not can_be_made(working_dir, mounts):
         return mounts
     # A working directory that this machine does not have; none inside a volume.
-    own = Volume("folder", posixpath.normpath(working_dir), "workingDir", source=f"{private}/work", mode=0o755)
-    return [*mounts, own._replace(owned=True, read_only=granted.read_only_root, only_if_missing=True)]
+    made = Volume("folder", posixpath.normpath(working_dir), "workingDir", source=f"{private}/work", mode=0o755)
+    return [*mounts, made._replace(owned=True, read_only=granted.read_only_root, only_if_missing=True)]
 
 
-def _own_places(granted: PodRights, private: str) -> list[Volume]:
-    """Home and temporary files, each the pod's alone."""
-    places = ((granted.user.home, "home", 0o700), (TEMPORARY, "tmp", 0o1777))
+def _own_places(granted: PodRights, private: str, *, has_home: bool) -> list[Volume]:
+    """Temporary files and, unless the user has one on this machine, a home; each the pod's alone."""
+    home = ((granted.user.home, "home", 0o700),) if has_home else ()
+    places = (*home, (TEMPORARY, "tmp", 0o1777))
     read_only = granted.read_only_root
     return [
         Volume("folder", at, name, source=f"{private}/{name}", mode=mode, owned=True, read_only=read_only)

@@ -69,7 +69,8 @@ class PodStorage:
     async def load(self, pod: PodSpec) -> Supplies:
         """Objects for the pod's volumes and its image; nothing is loaded if the pod names none."""
         fields = pod.container.fields
-        is_needed = fields.storage != NO_STORAGE or fields.image_pull_secrets or pod.has_caller_environment
+        names_objects = fields.storage != NO_STORAGE or fields.image_pull_secrets
+        is_needed = names_objects or pod.has_caller_environment or pod.machine_user
         return await self._load(pod) if is_needed else Supplies()
 
     def _ground(self, private: str, container: PodContainer) -> VolumeContext:

@@ -10,9 +10,11 @@ from fairlead.engines.local.plan.identity import (
     decide_rights,
     find_refused_fields,
     parse_groups,
+    with_account,
 )
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import Allowed
+from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import ContainerSecurity
 from tests.builders import container_fields
 
@@ -170,3 +172,17 @@ def test_another_user_has_neither_the_owners_groups_nor_home() -> None:
 def test_words_that_are_no_groups(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_groups(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "want"),
+    [
+        pytest.param("no-such-account", SHARED_ROOT, "has no account", id="unknown"),
+        pytest.param("root", SHARED_ROOT, "belongs to the system", id="root"),
+        pytest.param("daemon", SHARED_ROOT, "belongs to the system", id="of-the-system"),
+        pytest.param("daemon", SHARED, "not root", id="without-root"),
+    ],
+)
+def test_accounts_as_which_no_pod_runs(name: str, given: ServerRights, want: str) -> None:
+    with pytest.raises(Refused, match=want):
+        with_account(given, name)
