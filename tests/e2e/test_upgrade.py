@@ -14,17 +14,19 @@ from typing import NamedTuple
 
 import pytest
 
+from fairlead import __version__
 from fairlead.cli.command import CommandEnvironment, Invocation
 from fairlead.cli.flags import Parsed, UsageError
 from fairlead.cli.server.fetch_wheel import fetch_wheel
 from fairlead.client import ClientError
 from scripts import release
 from tests.e2e import wheels
-from tests.e2e.cli_calls import Called
+from tests.e2e.cli_calls import Called, Caller
 from tests.e2e.server import Server, observe_processes, until
 
 pytestmark = pytest.mark.xdist_group("install")
-OLD, NEW = "0.1.0", "99.0.0"
+OLD, NEW = "0.1.0", __version__
+DATA = Path(__file__).parent / "data" / "data-0.1.0.tar.gz"
 #: What a later version may add to the layout of the database.
 MIGRATION = """
 MIGRATIONS = (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, (Table(name="later", columns="name:text"),)))
@@ -66,6 +68,7 @@ def installed(built: Path, tmp_path: Path) -> Iterator[Installed]:
     wheel = built / release.WHEEL
     old = wheels.as_version(wheel, OLD, tmp_path)
     new = wheels.as_version(wheel, NEW, tmp_path, migrations=MIGRATION)
+    assert old != new
     (tmp_path / "broken").mkdir()
     broken = wheels.as_version(wheel, "98.0.0", tmp_path / "broken", sqlite=BROKEN)
     places = {"UV_TOOL_DIR": tmp_path / "tools", "UV_TOOL_BIN_DIR": tmp_path / "bin"}
@@ -112,6 +115,25 @@ def test_an_upgrade_and_its_rollback_keep_running_work(installed: Installed) -> 
     phases = {row["name"]: row["phase"] for row in json.loads(installed.ok("list", "-o", "json"))}
     assert phases == {"kept": "Running", "later": "Running"}
     assert installed("upgrade", "--rollback", "--yes").code != 0
+
+
+def test_the_data_of_the_first_release_can_be_used(tmp_path: Path) -> None:
+    """The file is a backup that version 0.1.0 made. Its server was shared, and had one declared node."""
+    fairlead = Caller(tmp_path / "data", tmp_path)
+    fairlead.ok("restore", str(DATA))
+    try:
+        fairlead.ok("server", "start")
+        rows = {row["name"]: row["phase"] for row in json.loads(fairlead.ok("list", "-p", "vision", "-o", "json"))}
+        assert rows == {"done": "Completed", "waits": "Pending"}
+        assert "ann@lab.example" in fairlead.ok("user", "list", "-o", "name")
+        # Its secrets can be decrypted, and work goes on.
+        submit = ("training", "submit", "next", "-p", "vision", "-i", "fairlead.local/host")
+        fairlead.ok(*submit, "--env-secret", "TOKEN=token,key=key", "--", "sh", "-c", "echo $TOKEN")
+        fairlead.ok("wait", "next", "-p", "vision", "--for", "Completed", "--timeout", "60s")
+        assert fairlead.ok("logs", "next", "-p", "vision") == "kept-secret\n"
+    finally:
+        fairlead("server", "stop")
+        Server(fairlead.data_dir).close()
 
 
 def test_a_version_that_does_not_start_is_taken_back(installed: Installed) -> None:
