@@ -149,8 +149,10 @@ def render_answer(answer: dict[str, Any]) -> Iterator[str]:
         yield shape if kind == "application/json" else f"{kind} {shape}"
 
 
-def render_type(schema: dict[str, Any]) -> str:
-    """A schema in a few words; named ones by a link to their table."""
+def render_type(schema: dict[str, Any] | bool) -> str:
+    """A schema in a few words; named ones by a link to their table. `True` is the schema of anything."""
+    if isinstance(schema, bool):
+        return "any"
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
         return f"[{name}](#{name.lower()})"
