@@ -1,0 +1,52 @@
+"""How one object is written to the target: created, changed, or only reported in a dry run."""
+
+from typing import Any
+
+from fairlead.client.client import Client
+from fairlead.client.errors import ServerError
+from fairlead.client.json_object import Json
+from fairlead.client.transfer.bundle import Bundle
+from fairlead.client.transfer.report import CHANGED, MADE, THERE, Report
+from fairlead.client.transfer.scopes import Scopes
+
+
+class Writer:
+    """Writes to one target. A refusal of the target is reported, and the rest goes on."""
+
+    def __init__(self, target: Client, bundle: Bundle, *, is_dry: bool = False, updates: bool = False) -> None:
+        self.target = target
+        self.bundle = bundle
+        self.is_dry = is_dry
+        #: Whether departments, projects and node pools that are there are changed to be as in the source.
+        self.updates = updates
+        self.report = Report(is_dry)
+        self.scopes = Scopes(target, bundle)
+
+    def create(self, kind: str, name: str, path: str, body: Json) -> Json | None:
+        """Create an object; returns the answer, and None if the target refuses it."""
+        if self.is_dry:
+            self.report.add(MADE, kind, name)
+            return {"id": Scopes.NEW}
+        answer = self._send(kind, name, "POST", path, body)
+        if answer is None:
+            return None
+        self.report.add(MADE, kind, name)
+        return answer if isinstance(answer, dict) else {}
+
+    def change(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> None:
+        if self.is_dry or self._send(kind, name, method, path, body, **query) is not None:
+            self.report.add(CHANGED, kind, name)
+
+    def was_there(self, kind: str, name: str, why: str = "") -> None:
+        self.report.add(THERE, kind, name, why)
+
+    def _send(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> Any:
+        try:
+            answer = self.target.request(method, path, body, **query)
+        except ServerError as error:
+            if error.status >= 500 or error.status in (401, 403):
+                raise
+            reasons = "; ".join(str(issue) for issue in error.issues) or error.details or error.message
+            self.report.lose(kind, name, f"the target refuses it: {reasons}")
+            return None
+        return {} if answer is None else answer

@@ -1,0 +1,169 @@
+"""Everything from one server to another: `move`, `export`, `import file`, and `import runai` with our own server as the
+source."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairlead.cli import exit_codes
+from tests.e2e.cli_calls import Caller
+from tests.e2e.server import Server
+
+NODES = Path(__file__).parents[2] / "examples" / "nodes.yaml"
+#: What a lab has, as commands.
+LAB = (
+    ("department", "create", "research", "--gpu-quota", "8"),
+    ("project", "create", "vision", "--department", "research", "--gpu-quota", "2"),
+    ("project", "create", "speech", "--department", "research", "--gpu-quota", "1"),
+    ("user", "create", "ann@lab.example"),
+    ("user", "grant", "ann@lab.example", "--project", "vision"),
+    ("service-account", "create", "ci"),
+    ("service-account", "grant", "ci", "--department", "research"),
+    ("configmap", "create", "settings", "-p", "vision", "--from-literal", "mode=fast"),
+    ("secret", "create", "wandb", "-p", "vision", "--from-literal", "key=s3cr3t"),
+    ("pvc", "create", "data", "-p", "vision", "--size", "1Gi"),
+)
+
+
+def write_lab(server: Server) -> Caller:
+    """A lab on a server: organization, people, assets, templates, one waiting and one ended workload."""
+    fairlead = Caller(server.data_dir)
+    for words in LAB:
+        fairlead.ok(*words)
+    with server.client() as client:
+        vision = client.project("vision")
+        place = {"scope": "project", "projectId": int(vision["id"])}
+        compute = client.request(
+            "POST", "/api/v1/asset/compute", {"meta": {"name": "one-gpu", **place}, "spec": {"gpuDevicesRequest": 1}}
+        )
+        client.request(
+            "POST",
+            "/api/v1/asset/credentials/password",
+            {"meta": {"name": "registry", **place}, "spec": {"user": "bot", "password": "hidden-word"}},
+        )
+        client.request(
+            "POST",
+            "/api/v1/workload-templates/trainings",
+            {
+                "meta": {"name": "base", "scopeType": "project", "scopeId": vision["id"]},
+                "spec": {"image": "fairlead.local/host", "command": "true"},
+                "assets": {"compute": compute["meta"]["id"]},
+            },
+        )
+    fairlead.ok("training", "submit", "waits", "-p", "vision", "-i", "x", "-g", "99", "--allow-pending", "--", "true")
+    fairlead.ok("training", "submit", "ends", "-p", "vision", "-i", "fairlead.local/host", "--", "true")
+    fairlead.ok("wait", "ends", "-p", "vision", "--for", "Completed,Failed", "--timeout", "60s")
+    assert fairlead("wait", "waits", "-p", "vision", "--for", "Pending", "--timeout", "60s").code == exit_codes.OK
+    return fairlead
+
+
+@pytest.fixture
+def lab(make_server: Callable[..., Server]) -> Server:
+    server = make_server("--shared", "--allow", "no-isolation", name="lab")
+    write_lab(server)
+    return server
+
+
+def login(server: Server, folder: Path) -> tuple[str, ...]:
+    secret = folder / "secret"
+    secret.write_text(server.credentials["clientSecret"])
+    return ("--client-id", server.credentials["clientId"], "--client-secret-file", str(secret))
+
+
+def expect_lab(target: Server) -> None:
+    with target.client() as client:
+        department = next(row for row in client.departments() if row["name"] == "research")
+        vision = client.project("vision")
+        assert vision["parentId"] == department["id"]
+        assert [row["gpu"]["deserved"] for row in vision["resources"]] == [2]
+        assert "ann@lab.example" in [row["username"] for row in client.request("GET", "/api/v1/users")]
+        rules = client.request("GET", "/api/v1/authorization/access-rules")["accessRules"]
+        assert ("ann@lab.example", "project", vision["id"]) in [
+            (rule["subjectId"], rule["scopeType"], rule["scopeId"]) for rule in rules
+        ]
+        assert ("ci", "department", department["id"]) in [
+            (rule["subjectId"], rule["scopeType"], rule["scopeId"]) for rule in rules
+        ]
+        [template] = client.request("GET", "/api/v1/workload-templates")["entries"]
+        [compute] = client.request("GET", "/api/v1/asset/compute")["entries"]
+        assert template["assets"]["compute"] == compute["meta"]["id"]
+        [config_map] = client.request("GET", "/api/v1/config-maps")["items"]
+        assert client.request("GET", f"/api/v1/config-maps/{config_map['id']}")["data"] == {"mode": "fast"}
+
+
+def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: Path) -> None:
+    target = make_server("--shared", "--allow", "no-isolation", name="target")
+    fairlead = Caller(lab.data_dir)
+    words = ("move", "--to", target.url, *login(target, tmp_path))
+    planned = fairlead.ok(*words, "--dry-run")
+    assert planned.startswith("Dry run: nothing was written.\nWould be made: 1 department, 2 projects, 1 user,")
+    assert "vision" not in Caller(target.data_dir).ok("project", "list")
+
+    moved = fairlead.ok(*words)
+    expect_lab(target)
+    assert "1 training" in moved
+    assert "hidden-word" not in moved
+    lost = moved.partition("Not carried over:\n")[2]
+    assert "  password asset registry: its value is never shown" in lost
+    assert "  secret wandb: its value is never shown" in lost
+    assert "  claim data: data is not carried over" in lost
+    password = re.search(r"password of user ann@lab.example: (\S+)", moved)
+    assert password is not None
+    assert target.call("POST", "/api/v1/token", _password("ann@lab.example", password[1])).status == 200
+    there = Caller(target.data_dir)
+    assert "waits" in there.ok("list", "-p", "vision")
+    assert "ends" not in there.ok("list", "-p", "vision")
+    assert fairlead("wait", "waits", "-p", "vision", "--for", "Stopped", "--timeout", "60s").code == exit_codes.OK
+
+    secrets = tmp_path / "secrets.json"
+    secrets.write_text(json.dumps({"wandb": {"key": "s3cr3t"}, "registry": {"password": "hidden-word"}}))
+    again = fairlead.ok(*words, "--secrets", str(secrets))
+    assert "Made: 1 password asset, 1 secret\n" in again
+    third = fairlead.ok(*words)
+    assert "Made" not in third
+    assert "Was there: 1 node pool, 2 departments, 3 projects," in third
+
+
+def _password(name: str, password: str) -> dict[str, str]:
+    return {"grantType": "password", "username": name, "password": password}
+
+
+def test_a_file_and_our_own_server_as_runai(lab: Server, make_server: Callable[..., Server], tmp_path: Path) -> None:
+    exported = tmp_path / "lab.json"
+    Caller(lab.data_dir).ok("export", str(exported))
+    assert exported.stat().st_mode & 0o777 == 0o600
+    assert "hidden-word" not in exported.read_text()
+    assert "s3cr3t" not in exported.read_text()
+    target = make_server("--shared", "--allow", "no-isolation", name="target")
+    there = Caller(target.data_dir)
+    there.ok("import", "file", str(exported))
+    expect_lab(target)
+    # The same by REST, as from Run:ai: everything is there already.
+    words = ("import", "runai", "--url", lab.url, *login(lab, tmp_path))
+    taken = there.ok(*words)
+    assert "Made" not in taken
+    assert "Was there: 1 node pool, 2 departments, 3 projects, 1 user, 1 service account, 2 access rules" in taken
+
+    Caller(lab.data_dir).ok("project", "update", "vision", "--gpu-quota", "3")
+    assert "project vision: differs in resources; --update changes it" in there.ok(*words)
+    assert "Changed: 1 project" in there.ok(*words, "--update")
+    with target.client() as client:
+        assert [row["gpu"]["deserved"] for row in client.project("vision")["resources"]] == [3]
+
+
+def test_what_is_refused(lab: Server, tmp_path: Path) -> None:
+    fairlead = Caller(lab.data_dir)
+    same = fairlead("move", "--to", lab.url)
+    assert same.code == exit_codes.FAILED
+    assert "is the same server" in same.err
+    (tmp_path / "no.json").write_text("{}")
+    assert "is not an export of Fairlead" in fairlead("import", "file", str(tmp_path / "no.json")).err
+    assert fairlead("import", "runai").code == exit_codes.USAGE
+    (tmp_path / "wrong").write_text("wrong")
+    words = ("import", "runai", "--url", lab.url, "--client-id", "x", "--client-secret-file", str(tmp_path / "wrong"))
+    refused = fairlead(*words)
+    assert refused.code == exit_codes.NOT_ALLOWED
+    assert "does not accept the client id and secret" in refused.err
