@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fairlead.client.access.tokens import write_private
 from fairlead.client.errors import ClientError
 from fairlead.client.json_object import Json
-from fairlead.client.transfer.report import Line
+from fairlead.client.transfer.report import ReportLine
 
 FORMAT = "fairlead-export/1"
 
@@ -39,8 +39,8 @@ class Bundle(NamedTuple):
     #: What could not be read.
     unread: list[list[str]]
 
-    def lines(self) -> list[Line]:
-        return [Line(*(str(part) for part in row)) for row in self.unread]
+    def lines(self) -> list[ReportLine]:
+        return [ReportLine(*(str(part) for part in row)) for row in self.unread]
 
 
 def save(bundle: Bundle, path: str) -> None:

@@ -20,15 +20,8 @@ ASSETS = (
     "environment",
     *(f"datasource/{kind}" for kind in ("config-map", "git", "host-path", "nfs", "pvc", "s3", "secrets")),
 )
-#: Types of policies, and their names in paths.
-_POLICIES = {
-    "workspace": "workspaces",
-    "training": "trainings",
-    "distributed": "distributed",
-    "inference": "inferences",
-    "distributedInference": "distributed-inferences",
-    "nimService": "nim-services",
-}
+#: A type of policies that is not a kind here, and its name in paths.
+_NIM = {"nimService": "nim-services"}
 #: Which workloads are carried over, by what the user chose: those that wait, or all that have not ended.
 PHASES = {
     "none": (),
@@ -109,8 +102,9 @@ class Reader:
         return [self._client.request("GET", f"{path}/{quote(str(row['id']))}") for row in rows]
 
     def _policies(self) -> Iterable[Json]:
+        names_in_paths = {_policy_type(entry.title): entry.rest for entry in load_kinds().values()} | _NIM
         for row in self._rows("policies", "/api/v2/policy", "policies"):
-            meta, rest = row["meta"], _POLICIES.get(str(row.get("type")))
+            meta, rest = row["meta"], names_in_paths.get(str(row.get("type")))
             if rest is None:
                 self._unread.append([LOST, "policy", str(meta["name"]), f"has the unknown type {row.get('type')}"])
                 continue
@@ -135,3 +129,8 @@ class Reader:
             members = {name: found[name] for name in ("spec", *kind.outside_spec) if found.get(name) is not None}
             place = {"projectName": row["projectName"], "rest": kind.rest, "id": row["id"], "phase": row["phase"]}
             yield {"name": row["name"], **place, "request": members}
+
+
+def _policy_type(title: str) -> str:
+    """The type of a kind's policies: its title, with a small letter first."""
+    return title[0].lower() + title[1:]

@@ -8,7 +8,7 @@ MADE, CHANGED, THERE, LOST = "made", "changed", "was there", "not carried over"
 OUTCOMES = (MADE, CHANGED, THERE, LOST)
 
 
-class Line(NamedTuple):
+class ReportLine(NamedTuple):
     """One thing and what became of it."""
 
     outcome: str
@@ -26,17 +26,17 @@ class Report:
 
     def __init__(self, is_dry: bool = False) -> None:
         self.is_dry = is_dry
-        self.lines: list[Line] = []
+        self.lines: list[ReportLine] = []
         #: New passwords and client secrets: (kind, name, secret).
         self.secrets: list[tuple[str, str, str]] = []
 
     def add(self, outcome: str, kind: str, name: str, why: str = "") -> None:
-        self.lines.append(Line(outcome, kind, name, why))
+        self.lines.append(ReportLine(outcome, kind, name, why))
 
     def lose(self, kind: str, name: str, why: str) -> None:
         self.add(LOST, kind, name, why)
 
-    def of(self, outcome: str) -> list[Line]:
+    def of(self, outcome: str) -> list[ReportLine]:
         return [line for line in self.lines if line.outcome == outcome]
 
     def render(self) -> str:
