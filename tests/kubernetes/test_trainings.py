@@ -207,6 +207,16 @@ def test_what_leaves_with_0_when_it_is_evicted_runs_again(harness: ClusterHarnes
     assert "Terminating" in harness.server.history(workload)
 
 
+@pytest.mark.parametrize(("program", "want"), [("nonexist", 127), ("/no/such-program", 127), ("/etc/passwd", 126)])
+def test_a_program_that_cannot_run_has_the_exit_code_of_a_shell(
+    harness: ClusterHarness, program: str, want: int
+) -> None:
+    spec = harness.real("true") | {"command": program, "args": "", "backoffLimit": 0}
+    workload = harness.submit("training", f"missing-{want}-{len(program)}", spec)
+    harness.until_phase(workload, "Failed")
+    assert [pod["exitCode"] for pod in harness.pods(workload)] == [want]
+
+
 def test_a_job_that_restarts_in_place_counts_what_was_taken_away(harness: ClusterHarness) -> None:
     """With OnFailure Kubernetes knows no policy against that (docs/kubernetes.md)."""
     workload, _ = preempt(harness, 1, backoffLimit=0, restartPolicy="OnFailure")

@@ -7,7 +7,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import re
 import socket
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import POD
 from fairlead.engines.kubernetes.client.websocket import WebSocket, pump
+from fairlead.engines.kubernetes.observe.failed_starts import read_failed_start
 from fairlead.engines.kubernetes.observe.pods import main_container_name
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
@@ -29,9 +29,6 @@ _INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 #: The name of Knative's sidecar, and the port on which it receives requests and counts them.
 _SIDECAR, _SIDECAR_PORT = "queue-proxy", 8012
 _NAMES = {_OUTPUT: "output", _ERROR: "error"}
-#: How container runtimes report a program that they could not start: runc's message, or crun's.
-_NOT_STARTED = re.compile(r"exec: \".*|executable file .*", re.DOTALL)
-_NOT_FOUND = ("not found", "no such file or directory")
 
 
 async def stream_logs(api: Api, pod: objects.Pod, request: LogRequest) -> AsyncIterator[bytes]:
@@ -184,11 +181,8 @@ def read_end(data: bytes) -> tuple[str, bytes]:
     for cause in causes:
         if cause.reason == "ExitCode":
             return "", cause.message.encode()
-    match = _NOT_STARTED.search(status.message)
-    if match is None:
-        return status.message, b"1"
-    error = match[0].removesuffix(": unknown")
-    return error, b"127" if any(each in error.lower() for each in _NOT_FOUND) else b"126"
+    failed = read_failed_start(status.message)
+    return (status.message, b"1") if failed is None else (failed[0], b"%d" % failed[1])
 
 
 def listening_port(pod: objects.Pod, port: int) -> int:

@@ -10,6 +10,7 @@ import msgspec
 from fairlead.engines.base import ClusterPod
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.bucket_uploads import upload_error
+from fairlead.engines.kubernetes.observe.failed_starts import exit_code_of
 from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
     GPU_GROUP_LABEL,
@@ -65,7 +66,7 @@ def render_pod(pod: objects.Pod) -> ClusterPod:
         created_at=objects.millis(pod.metadata.creation_timestamp) or 0,
         started_at=_started(pod, main),
         ended_at=objects.millis(terminated.finished_at) if terminated is not None and phase in ENDED else None,
-        exit_code=terminated.exit_code if terminated is not None else None,
+        exit_code=exit_code_of(terminated) if terminated is not None else None,
         signal=_signal(terminated) if terminated is not None else None,
         reason=reason,
         message=message,
@@ -125,7 +126,7 @@ def _last_end(main: objects.ContainerStatus) -> str:
     if not main.restart_count or last is None:
         return ""
     signal = _signal(last)
-    message = f"exit code {last.exit_code}" + (f" (signal {signal})" if signal else "")
+    message = f"exit code {exit_code_of(last)}" + (f" (signal {signal})" if signal else "")
     return f"{last.reason}, {message}" if last.reason not in ("", "Error", "Completed") else message
 
 
@@ -172,7 +173,7 @@ def _reason_and_message(
 def _end_message(pod: objects.Pod, terminated: objects.Terminated) -> str:
     message = terminated.message or pod.status.message
     if not message and terminated.exit_code:
-        message = f"exit code {terminated.exit_code}"
+        message = f"exit code {exit_code_of(terminated)}"
         message = f"{terminated.reason}, {message}" if terminated.reason not in ("", "Error") else message
     lost = upload_error(pod)
     return message if lost in message else f"{message}; {lost}"
