@@ -4,12 +4,18 @@ import json
 
 import msgspec
 
+from fairlead.foresight.estimate import EstimateAnswer
 from fairlead.foresight.plan import PlanAnswer
 from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.foresight.why import WhyAnswer
 
 #: Heading and type of each answer.
-ANSWERS: dict[str, type[msgspec.Struct]] = {"why": WhyAnswer, "plan": PlanAnswer, "what-if": WhatIfAnswer}
+ANSWERS: dict[str, type[msgspec.Struct]] = {
+    "why": WhyAnswer,
+    "plan": PlanAnswer,
+    "what-if": WhatIfAnswer,
+    "estimate": EstimateAnswer,
+}
 
 
 def render_page() -> str:

@@ -35,6 +35,7 @@ NOUNS: dict[str, Noun] = {
     "describe": Noun("workloads.workload", "Show a workload's state, pods and events", _WORKLOADS),
     "logs": Noun("workloads.workload", "Show the output of a workload", _WORKLOADS),
     "why": Noun("workloads.why", "Explain why a workload is pending", _WORKLOADS),
+    "estimate": Noun("workloads.estimate", "Estimate when a pending workload starts", _WORKLOADS),
     "plan": Noun("workloads.plan", "Show what a submission would do, without submitting", _WORKLOADS),
     "wait": Noun("workloads.wait", "Wait until a workload reaches a phase", _WORKLOADS),
     "exec": Noun("pods.exec", "Run a command in a pod", _WORKLOADS),

@@ -101,6 +101,11 @@ class Workloads(Requests):
             return None
         return taken
 
+    def estimate(self, workload_id: str) -> Json:
+        """When the workload starts: the median and the 90 % value, and what they rest on."""
+        answer: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/estimate")
+        return answer
+
     def what_if(self, changes: Sequence[Json]) -> Json:
         """What these changes would do to everybody; nothing is changed."""
         answer: Json = self.request("POST", "/api/v1/scheduling/what-if", {"changes": list(changes)})

@@ -17,6 +17,7 @@ from fairlead.foresight.changes import (
     SetRequest,
     SetShare,
     SetWorkers,
+    find_queue,
 )
 from fairlead.foresight.workloads import Concerned, SnapshotWorkloads
 from fairlead.model.priority import PRIORITIES
@@ -131,10 +132,9 @@ def _format_request(workloads: SnapshotWorkloads, change: SetRequest) -> str:
 
 
 def _format_share(snapshot: Snapshot, workloads: SnapshotWorkloads, change: SetShare) -> str:
-    queue = next(
-        (q for q in snapshot.queues if q.name == change.queue and change.node_pool in (None, q.node_pool)), None
-    )
-    name = workloads.projects.get(change.queue, change.queue)
+    known = find_queue(snapshot, change.queue)
+    queue = next((q for q in snapshot.queues if q.name == known and change.node_pool in (None, q.node_pool)), None)
+    name = workloads.projects.get(known, known)
     where = f" in node pool {change.node_pool}" if change.node_pool not in (None, "default") else ""
     field = "over_quota_weight" if change.field == "weight" else change.field
     present = getattr(getattr(queue.resources, change.resource), field) if queue is not None else 0

@@ -33,11 +33,13 @@ from fairlead.api.workloads.views import (
     render_workload_detailed,
     render_workload_view,
 )
+from fairlead.control.explain.estimate import estimate_workload_start
 from fairlead.control.explain.foresight import explain_pending
 from fairlead.control.explain.why import explain_waiting
 from fairlead.control.lists import Page
 from fairlead.control.workloads import read
 from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS
+from fairlead.foresight.estimate import EstimateAnswer
 from fairlead.foresight.why import WhyAnswer
 from fairlead.model.records.workload import Pod
 
@@ -140,6 +142,11 @@ async def explain_workload(call: Call) -> Response:
 async def explain_workload_pending(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     return as_json(await explain_pending(call.context, call.caller, workload))
+
+
+async def estimate_workload(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    return as_json(await estimate_workload_start(call.context, call.caller, workload))
 
 
 _FAILURES = {401: Error, 403: Error, 500: Error, 503: Error}
@@ -267,6 +274,15 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
         run=explain_workload_pending,
         parameters=(WORKLOAD_ID,),
         answers={200: WhyAnswer, **_ONE},
+        is_addition=True,
+    ),
+    _read(
+        path="/api/v1/workloads/{workloadId}/estimate",
+        id="estimate_workload",
+        summary="Estimate when a pending workload starts: the median and the 90 % value",
+        run=estimate_workload,
+        parameters=(WORKLOAD_ID,),
+        answers={200: EstimateAnswer, **_ONE},
         is_addition=True,
     ),
 )

@@ -1,5 +1,6 @@
 """Answers of `why`, `plan`, `what-if` and `estimate` as text. They come as JSON, from the server or from a file."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from fairlead.cli.terminal.amounts import amount
@@ -141,3 +142,23 @@ def show_what_if(console: Console, answer: Json) -> None:
     console.data("")
     console.data(f"Workloads that wait: {answer['waitingBefore']}, then {answer['waitingAfter']}.")
     show_basis(console, answer)
+
+
+def show_estimate(console: Console, answer: Json) -> None:
+    """When a workload starts."""
+    console.data(f"{answer['workload']} ({answer['project']}): {answer['message']}")
+    chain: list[Json] = answer["chain"]
+    if chain:
+        console.title("Before it")
+        if len(chain) > _SHOWN:
+            console.data(f"… {len(chain) - _SHOWN} earlier ends and starts; `-o json` has all.")
+        for step in chain[-_SHOWN:]:
+            name = step["workload"] or "a workload of another project"
+            basis = f" ({step['basis']})" if step["event"] == "ends" else ""
+            console.data(f"- {shown_moment(step['at'])}: {name} {step['event']}{basis}")
+    show_basis(console, answer)
+
+
+def shown_moment(seconds: float) -> str:
+    """A time of a snapshot, in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(seconds))

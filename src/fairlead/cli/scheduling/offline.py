@@ -10,16 +10,18 @@ import msgspec
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
-from fairlead.cli.scheduling.answers import show_plan, show_what_if, show_why
+from fairlead.cli.scheduling.answers import show_estimate, show_plan, show_what_if, show_why
 from fairlead.cli.scheduling.schedule import load_file, refuse
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client.json_object import Json
 from fairlead.foresight.changes import Change
+from fairlead.foresight.estimate import estimate_start
 from fairlead.foresight.plan import make_plan
+from fairlead.foresight.runtimes import Runtime
 from fairlead.foresight.what_if import ask_what_if
 from fairlead.foresight.why import explain_why
-from fairlead.foresight.workloads import UnknownName
+from fairlead.foresight.workloads import SnapshotWorkloads, UnknownName
 from fairlead.scheduling import SnapshotError, read_snapshot
 
 
@@ -48,6 +50,26 @@ def plan(invocation: Invocation) -> int:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
         show_plan(Console(invocation), json.loads(msgspec.json.encode(answer)))
+    return OK
+
+
+def estimate(invocation: Invocation) -> int:
+    """Answer `estimate NAME --snapshot FILE --runtimes FILE`."""
+    try:
+        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        text = load_file(invocation, "runtimes") if invocation.get("runtimes") else "{}"
+        given = msgspec.json.decode(text, type=dict[str, Runtime])
+        workloads = SnapshotWorkloads(snapshot)
+        runtimes = {workloads.find(name): runtime for name, runtime in given.items()}
+        answer = estimate_start(snapshot, invocation.names[0], runtimes)
+    except SnapshotError as error:
+        return refuse(invocation, error.problems)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{invocation.get('runtimes')} has no running times by workload: {error}.") from None
+    except UnknownName as error:
+        raise UsageError(str(error)) from None
+    if not show_document(invocation, answer):
+        show_estimate(Console(invocation), json.loads(msgspec.json.encode(answer)))
     return OK
 
 

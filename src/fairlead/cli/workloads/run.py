@@ -17,6 +17,7 @@ from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, note_unenforced, show_plan_of, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
+from fairlead.cli.workloads.submit_flags import EXPECTED_RUNTIME, apply_expected_runtime
 from fairlead.client import ClientError, ServerError
 from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
 from fairlead.client.json_object import Json
@@ -31,6 +32,7 @@ _FLAGS = (
     Flag("image", "Container image (default: the command uses this machine's own files)"),
     Flag("stdin", "Pass this terminal's input to the command; -it opens a terminal", "boolean", "i"),
     Flag("gpu", "GPU devices; below 1, a fraction of one", "number"),
+    EXPECTED_RUNTIME,
     *SUBMISSION_FLAGS,
     Flag(
         "env",
@@ -126,6 +128,7 @@ def make_request(session: ServerSession, command: list[str]) -> Json:
     invocation = session.invocation
     spec = host_spec(invocation.environment.folder)
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
+    apply_expected_runtime(invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     _apply_environment(invocation, spec)
     if not invocation.environment.stdin.isatty() and not invocation.get("detach"):

@@ -13,6 +13,11 @@ from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 from fairlead.formats.flags.entry import FlagEntry
 
+EXPECTED_RUNTIME = Flag(
+    "expected-runtime", "How long it is expected to run; others' estimated starts rest on it", "duration"
+)
+#: The annotation that carries it through every format, in seconds.
+_EXPECTED_RUNTIME = "fairlead/expected-runtime"
 #: Flags for the command itself, not for the workload.
 COMMAND_FLAGS = (
     Flag("attach", "Follow the output until the workload ends", "boolean"),
@@ -37,6 +42,7 @@ _OWN = (
     Flag("environment", "Environment to start from", placeholder="NAME"),
     Flag("compute", "Compute resource to start from", placeholder="NAME"),
     Flag("datasource", "Data source to mount", repeatable=True, placeholder="NAME"),
+    EXPECTED_RUNTIME,
     Flag("exclude-node", "Node to exclude", repeatable=True, placeholder="NAME"),
     Flag("privileged", "Not supported: the API has no such property", "boolean"),
     Flag("mnnvl", "Not supported: the API has no such property", placeholder="MODE"),
@@ -82,12 +88,23 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
         apply_excluded(
             values["exclude-node"], spec.setdefault(kind.command_member, {}) if kind.command_member else spec
         )
+    apply_expected_runtime(values, spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
     refuse_unsupported(values)
     for name, like in kind.mirrored_members:
         if not like and values.get(without_claims(role_of(table, name))):
             _drop_claims(spec, name, table)
         elif name not in known and values.get(as_other(name, like)) is not False:
             _make_alike(spec, name, like, table)
+
+
+def apply_expected_runtime(values: Mapping[str, object], spec: Json) -> None:
+    """Declare the running time as an annotation."""
+    seconds = values.get(EXPECTED_RUNTIME.name)
+    if isinstance(seconds, int | float):
+        if seconds <= 0:
+            raise UsageError("--expected-runtime must be above 0.")
+        kept = [one for one in spec.get("annotations") or () if one.get("name") != _EXPECTED_RUNTIME]
+        spec["annotations"] = [*kept, {"name": _EXPECTED_RUNTIME, "value": f"{seconds:g}"}]
 
 
 def refuse_unsupported(values: Mapping[str, object]) -> None:

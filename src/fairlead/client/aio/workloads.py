@@ -101,6 +101,11 @@ class AsyncWorkloads(AsyncRequests):
             return None
         return taken
 
+    async def estimate(self, workload_id: str) -> Json:
+        """When the workload starts: the median and the 90 % value, and what they rest on."""
+        answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/estimate")
+        return answer
+
     async def what_if(self, changes: Sequence[Json]) -> Json:
         """What these changes would do to everybody; nothing is changed."""
         answer: Json = await self.request("POST", "/api/v1/scheduling/what-if", {"changes": list(changes)})

@@ -91,3 +91,17 @@ def test_what_if_refuses_what_it_cannot_try(tmp_path: Path, words: tuple[str, ..
     called = call("what-if", "--snapshot", save(tmp_path, snapshot()), *words, home=tmp_path, stdin="[1]")
     assert (called.code, called.out) == (USAGE, "")
     assert want in called.err
+
+
+def test_an_estimate_on_a_file(tmp_path: Path) -> None:
+    jobs = snapshot()["jobs"]
+    jobs[0]["tasks"] = [{"id": "t0", "gpu": 2, "status": "Running", "node": "n1"}]
+    path = save(tmp_path, snapshot(jobs=jobs[:2]))
+    runtimes = save(tmp_path, {"j0": {"declared": 60}}, "runtimes.json")
+    words = ("estimate", "j1", "--snapshot", path, "--runtimes", runtimes)
+    answer = json.loads(call(*words, "-o", "json", home=tmp_path).out)
+    assert (answer["status"], answer["p50"]) == ("estimated", 160)
+    assert "- 1970-01-01 00:02:40Z: j0 ends (declared)\n" in call(*words, home=tmp_path).out
+    wrong = save(tmp_path, {"j0": {"declared": "long"}}, "runtimes.json")
+    called = call("estimate", "j1", "--snapshot", path, "--runtimes", wrong, home=tmp_path)
+    assert (called.code, "has no running times by workload" in called.err) == (USAGE, True)

@@ -1,0 +1,47 @@
+"""When a workload starts, on the server's own state. Called by the API; computed on demand and kept per revision."""
+
+from functools import partial
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.placement.missing_pods import count_missing_pods
+from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
+from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.explain.runtimes import load_runtimes
+from fairlead.control.questions import QuestionKey
+from fairlead.control.workloads.read import load_revision
+from fairlead.foresight.estimate import EstimateAnswer, estimate_start
+from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
+
+
+async def estimate_workload_start(context: Context, caller: Caller, workload: Workload) -> EstimateAnswer:
+    """The median and the 90 % value of its start, with what they rest on."""
+    access.check(caller, "workloads:read", workload.project_id)
+    revision = await load_revision(context)
+    key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("estimate", workload.id))
+    known: EstimateAnswer | None = context.questions.known(key)
+    if known is not None:
+        return _at(known, revision)
+    board = await load_board(context)
+    entry = board.entries.get(workload.id)
+    if entry is None or not count_missing_pods(entry, context.clock()):
+        return EstimateAnswer(
+            workload=workload.name,
+            project=workload.project_name,
+            status="notWaiting",
+            message=workload.phase_message or "None of its pods waits for a place.",
+            now=context.clock() / 1000,
+            revision=revision,
+        )
+    runtimes = await load_runtimes(context, board)
+    snapshot = render_snapshot(context, board, context.clock())
+    ask = partial(estimate_start, snapshot, key_in_snapshot(workload), runtimes, make_asker(caller, board))
+    return _at(await context.questions.ask(caller.name, key, ask), revision)
+
+
+def _at(answer: EstimateAnswer, revision: int) -> EstimateAnswer:
+    completed: EstimateAnswer = msgspec.structs.replace(answer, revision=revision)
+    return completed

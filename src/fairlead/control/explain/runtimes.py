@@ -1,0 +1,100 @@
+"""What is known about the running times of open workloads: what they declare, and how long similar ones ran.
+
+Similar are, in this order: runs of the same user with the same image and command; runs of the same project with the
+same compute request; runs of the same project. Reads only.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import RUNNING_PHASES
+from fairlead.control.explain.foresight import key_in_snapshot
+from fairlead.control.loop.board import Board
+from fairlead.foresight.runtimes import Runtime
+from fairlead.model.clock import Millis
+from fairlead.model.records.phase import TERMINAL
+from fairlead.model.records.workload import Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import WORKLOADS
+
+#: The annotation with a declared running time in seconds.
+EXPECTED_RUNTIME = "fairlead/expected-runtime"
+#: The newest ended workloads that are looked at, and how many of one kind are enough.
+_LOOKED_AT, _ENOUGH = 5_000, 3
+_SimilarRuns = Mapping[tuple[object, ...], list[float]]
+
+
+async def load_runtimes(context: Context, board: Board) -> dict[str, Runtime]:
+    """By the key of the workload in a snapshot."""
+    ended = await context.store.find(
+        Query(
+            collection=WORKLOADS,
+            where=(Where("phase", Comparison.ONE_OF, tuple(phase.value for phase in TERMINAL)),),
+            order=(("completed_at", True),),
+            limit=_LOOKED_AT,
+        )
+    )
+    similar = _index(ended)
+    now = context.clock()
+    return {
+        key_in_snapshot(entry.workload): make_runtime(entry.workload, similar, now) for entry in board.entries.values()
+    }
+
+
+def _index(ended: Iterable[Workload]) -> _SimilarRuns:
+    runs: dict[tuple[object, ...], list[float]] = defaultdict(list)
+    for workload in ended:
+        if workload.running_time > 0:
+            for likeness in _likenesses(workload):
+                runs[likeness].append(workload.running_time / 1000)
+    return runs
+
+
+def _likenesses(workload: Workload) -> tuple[tuple[object, ...], ...]:
+    """What similar runs have in common, the closest first."""
+    spec = _plain(workload)
+    parts = _parts(spec)
+    program = msgspec.json.encode([part.get(name) for part in parts for name in ("image", "command", "args")])
+    size = msgspec.json.encode([part.get("compute") for part in parts])
+    return (
+        ("user", workload.created_by, workload.kind, program),
+        ("size", workload.project_id, size),
+        ("project", workload.project_id),
+    )
+
+
+def _plain(workload: Workload) -> dict[str, Any]:
+    spec = msgspec.json.decode(workload.spec)
+    return spec if isinstance(spec, dict) else {}
+
+
+def _parts(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The spec, and the specs of roles in it."""
+    return [spec, *(value for value in spec.values() if isinstance(value, dict))]
+
+
+def make_runtime(workload: Workload, similar: _SimilarRuns, now: Millis) -> Runtime:
+    current = max(0, now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
+    candidates = [similar[likeness] for likeness in _likenesses(workload) if similar.get(likeness)]
+    chosen = next((runs for runs in candidates if len(runs) >= _ENOUGH), candidates[0] if candidates else [])
+    return Runtime(
+        declared=_declared(workload),
+        runs=tuple(sorted(chosen)),
+        limit=workload.time_limit / 1000 if workload.time_limit is not None else None,
+        elapsed=(workload.running_time + current) / 1000,
+    )
+
+
+def _declared(workload: Workload) -> float | None:
+    """The annotation's value; one that is not a positive number declares nothing."""
+    annotations = [each for part in _parts(_plain(workload)) for each in part.get("annotations") or ()]
+    values = [each.get("value") for each in annotations if each and each.get("name") == EXPECTED_RUNTIME]
+    try:
+        seconds = float(values[0] or 0) if values else 0
+    except ValueError:
+        return None
+    return seconds if seconds > 0 else None
