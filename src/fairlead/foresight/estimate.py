@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairlead.foresight.messages import enumerate_names, plural
 from fairlead.foresight.outlook import SECONDS, step
-from fairlead.foresight.runtimes import UNKNOWN, Basis, Runtime, draw_part, quantile
+from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, draw_part, quantile
 from fairlead.foresight.why import ANYBODY, Asker
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
 from fairlead.model.clock import iso
@@ -69,7 +69,7 @@ class _Played(NamedTuple):
 
 
 def estimate_start(
-    snapshot: Snapshot, workload: str, runtimes: Mapping[str, Runtime], asker: Asker = ANYBODY
+    snapshot: Snapshot, workload: str, runtimes: Mapping[str, RunningTime], asker: Asker = ANYBODY
 ) -> EstimateAnswer:
     """When this workload starts. `runtimes`: what is known of the others, by key of the workload."""
     workloads = SnapshotWorkloads(snapshot, asker.visible)
@@ -109,7 +109,7 @@ def estimate_start(
 
 
 def _play(
-    snapshot: Snapshot, waiting: frozenset[str], runtimes: Mapping[str, Runtime], sample: tuple[int, int], most: int
+    snapshot: Snapshot, waiting: frozenset[str], runtimes: Mapping[str, RunningTime], sample: tuple[int, int], most: int
 ) -> _Played:
     """One sample of running times, played until the first of the waiting jobs is bound."""
 
@@ -160,7 +160,7 @@ def _without(snapshot: Snapshot, ended: frozenset[str], now: float) -> Snapshot:
 
 
 def _unknown(
-    empty: EstimateAnswer, workloads: SnapshotWorkloads, runtimes: Mapping[str, Runtime], samples: int, calls: int
+    empty: EstimateAnswer, workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], samples: int, calls: int
 ) -> EstimateAnswer:
     """It never starts in some sample: because nothing is known of what runs, or because nothing helps."""
     blind = [key for key in workloads.holders() if runtimes.get(key, UNKNOWN).basis == "unknown"]
@@ -175,7 +175,7 @@ def _unknown(
     return answer
 
 
-def _chain(workloads: SnapshotWorkloads, runtimes: Mapping[str, Runtime], played: _Played) -> list[ChainStep]:
+def _chain(workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], played: _Played) -> list[ChainStep]:
     return [
         ChainStep(
             at=at,

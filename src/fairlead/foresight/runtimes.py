@@ -15,7 +15,7 @@ _MORE = 0.25
 _LEAST = 1.0
 
 
-class Runtime(Plain, frozen=True, kw_only=True):
+class RunningTime(Plain, frozen=True, kw_only=True):
     """What is known about the running time of one workload, in seconds."""
 
     declared: float | None = None
@@ -56,7 +56,7 @@ class Runtime(Plain, frozen=True, kw_only=True):
         return self.elapsed * (1 + _MORE) if self.runs else None
 
 
-UNKNOWN = Runtime()
+UNKNOWN = RunningTime()
 
 
 def draw_part(key: str, sample: int, samples: int) -> float:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.foresight.estimate import estimate_start
-from fairlead.foresight.runtimes import Runtime, draw_part, quantile
+from fairlead.foresight.runtimes import RunningTime, draw_part, quantile
 from fairlead.foresight.why import Asker
 from tests.unit.foresight.test_why import cluster, job
 
@@ -13,19 +13,19 @@ from tests.unit.foresight.test_why import cluster, job
 @pytest.mark.parametrize(
     ("runtime", "part", "want"),
     [
-        (Runtime(declared=100), 0.5, (100, "declared")),
-        (Runtime(declared=100, elapsed=60), 0.5, (40, "declared")),
-        (Runtime(declared=100, elapsed=200), 0.5, (50, "declared")),
-        (Runtime(runs=(10, 20, 30, 40)), 0.5, (30, "similar runs")),
-        (Runtime(runs=(10, 20, 30, 40), elapsed=25), 0.0, (5, "similar runs")),
-        (Runtime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (15, "similar runs")),
-        (Runtime(runs=(10, 20), elapsed=40), 0.5, (10, "longer than all similar runs")),
-        (Runtime(runs=(10, 200), limit=60), 0.9, (60, "similar runs")),
-        (Runtime(limit=60, elapsed=20), 0.5, (40, "time limit")),
-        (Runtime(), 0.5, (None, "unknown")),
+        (RunningTime(declared=100), 0.5, (100, "declared")),
+        (RunningTime(declared=100, elapsed=60), 0.5, (40, "declared")),
+        (RunningTime(declared=100, elapsed=200), 0.5, (50, "declared")),
+        (RunningTime(runs=(10, 20, 30, 40)), 0.5, (30, "similar runs")),
+        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.0, (5, "similar runs")),
+        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (15, "similar runs")),
+        (RunningTime(runs=(10, 20), elapsed=40), 0.5, (10, "longer than all similar runs")),
+        (RunningTime(runs=(10, 200), limit=60), 0.9, (60, "similar runs")),
+        (RunningTime(limit=60, elapsed=20), 0.5, (40, "time limit")),
+        (RunningTime(), 0.5, (None, "unknown")),
     ],
 )
-def test_what_is_left_of_a_running_time(runtime: Runtime, part: float, want: tuple[Any, str]) -> None:
+def test_what_is_left_of_a_running_time(runtime: RunningTime, part: float, want: tuple[Any, str]) -> None:
     assert (runtime.remaining(part), runtime.basis) == want
 
 
@@ -45,7 +45,7 @@ HOLDS, WAITS = "project-a/holds", "project-a/waits"
 
 def test_a_declared_end_is_when_the_next_one_starts() -> None:
     snapshot = cluster(job("holds", on="n1", gpu=4), job("waits"))
-    answer = estimate_start(snapshot, "waits", {HOLDS: Runtime(declared=500, elapsed=100)})
+    answer = estimate_start(snapshot, "waits", {HOLDS: RunningTime(declared=500, elapsed=100)})
     assert (answer.status, answer.p50, answer.p90) == ("estimated", 1400, 1400)
     assert [(step.event, step.workload, step.basis) for step in answer.chain] == [("ends", "holds", "declared")]
     assert answer.message == "Starts about 1970-01-01T00:23:20.000Z: holds ends then (declared)."
@@ -54,7 +54,7 @@ def test_a_declared_end_is_when_the_next_one_starts() -> None:
 def test_who_goes_first_is_played_too() -> None:
     first = job("first", gpu=4, created=1.0)
     snapshot = cluster(job("holds", on="n1", gpu=4), first, job("waits", gpu=4, created=2.0))
-    runtimes = {HOLDS: Runtime(declared=100), "project-a/first": Runtime(declared=50)}
+    runtimes = {HOLDS: RunningTime(declared=100), "project-a/first": RunningTime(declared=50)}
     answer = estimate_start(snapshot, "waits", runtimes)
     assert answer.p50 == 1151
     assert [step.event for step in answer.chain] == ["ends", "starts", "ends"]
@@ -63,7 +63,7 @@ def test_who_goes_first_is_played_too() -> None:
 
 def test_similar_runs_give_a_median_and_a_late_value() -> None:
     snapshot = cluster(job("holds", on="n1", gpu=4), job("waits"))
-    answer = estimate_start(snapshot, "waits", {HOLDS: Runtime(runs=tuple(float(n) for n in range(1, 101)))})
+    answer = estimate_start(snapshot, "waits", {HOLDS: RunningTime(runs=tuple(float(n) for n in range(1, 101)))})
     assert answer.p50 is not None
     assert answer.p90 is not None
     assert 1045 <= answer.p50 <= 1055
@@ -81,7 +81,9 @@ def test_what_is_not_known_is_not_guessed() -> None:
 
 def test_what_starts_now_and_what_never_does() -> None:
     assert estimate_start(cluster(job("waits")), "waits", {}).message == "It starts in the next scheduling cycle."
-    never = estimate_start(cluster(job("holds", on="n1"), job("waits", gpu=9)), "waits", {HOLDS: Runtime(declared=5)})
+    never = estimate_start(
+        cluster(job("holds", on="n1"), job("waits", gpu=9)), "waits", {HOLDS: RunningTime(declared=5)}
+    )
     assert never.status == "unknown"
     assert never.message.startswith("No estimate: it does not start when what runs now has ended.")
     assert estimate_start(cluster(job("runs", on="n1")), "runs", {}).status == "notWaiting"

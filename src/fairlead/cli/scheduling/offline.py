@@ -18,7 +18,7 @@ from fairlead.client.json_object import Json
 from fairlead.foresight.changes import Change
 from fairlead.foresight.estimate import estimate_start
 from fairlead.foresight.plan import make_plan
-from fairlead.foresight.runtimes import Runtime
+from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.what_if import ask_what_if
 from fairlead.foresight.why import explain_why
 from fairlead.foresight.workloads import SnapshotWorkloads, UnknownName
@@ -58,7 +58,7 @@ def estimate(invocation: Invocation) -> int:
     try:
         snapshot = read_snapshot(load_file(invocation, "snapshot"))
         text = load_file(invocation, "runtimes") if invocation.get("runtimes") else "{}"
-        given = msgspec.json.decode(text, type=dict[str, Runtime])
+        given = msgspec.json.decode(text, type=dict[str, RunningTime])
         workloads = SnapshotWorkloads(snapshot)
         runtimes = {workloads.find(name): runtime for name, runtime in given.items()}
         answer = estimate_start(snapshot, invocation.names[0], runtimes)

@@ -14,7 +14,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.draft import RUNNING_PHASES
 from fairlead.control.explain.foresight import key_in_snapshot
 from fairlead.control.loop.board import Board
-from fairlead.foresight.runtimes import Runtime
+from fairlead.foresight.runtimes import RunningTime
 from fairlead.model.clock import Millis
 from fairlead.model.records.phase import TERMINAL
 from fairlead.model.records.workload import Workload
@@ -28,7 +28,7 @@ _LOOKED_AT, _ENOUGH = 5_000, 3
 _SimilarRuns = Mapping[tuple[object, ...], list[float]]
 
 
-async def load_runtimes(context: Context, board: Board) -> dict[str, Runtime]:
+async def load_runtimes(context: Context, board: Board) -> dict[str, RunningTime]:
     """By the key of the workload in a snapshot."""
     ended = await context.store.find(
         Query(
@@ -77,11 +77,11 @@ def _parts(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [spec, *(value for value in spec.values() if isinstance(value, dict))]
 
 
-def make_runtime(workload: Workload, similar: _SimilarRuns, now: Millis) -> Runtime:
+def make_runtime(workload: Workload, similar: _SimilarRuns, now: Millis) -> RunningTime:
     current = max(0, now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
     candidates = [similar[likeness] for likeness in _likenesses(workload) if similar.get(likeness)]
     chosen = next((runs for runs in candidates if len(runs) >= _ENOUGH), candidates[0] if candidates else [])
-    return Runtime(
+    return RunningTime(
         declared=_declared(workload),
         runs=tuple(sorted(chosen)),
         limit=workload.time_limit / 1000 if workload.time_limit is not None else None,
