@@ -59,6 +59,7 @@ format: $(ready) ## rewrite formatting and generated files
 	@$(python) scripts/generate_crds.py && $(python) scripts/generate_chart.py && $(python) scripts/generate_sync_client.py
 
 cluster-up: $(ready) ## a real Kubernetes with KAI on this machine, as root; built on the first call (docs/cluster.md)
+	@scripts/system-packages.sh --if-possible
 	@$(python) -m deploy.cluster up $(ARGS)
 
 cluster-status: $(ready) ## its programs

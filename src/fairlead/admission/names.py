@@ -36,7 +36,7 @@ def missing_names(uses: Iterable[NamedReference], existing: Existing) -> list[tu
         keys = known[use.name]
         if use.key and keys is not None and use.key not in keys:
             details = f"{use.reference} '{use.name}' has no key '{use.key}'{_nearby(use.key, keys, 'key')}"
-            issues.append((use, ComplianceIssue(use.path, details)))
+            issues.append((use, ComplianceIssue(use.key_path or use.path, details)))
     return issues
 
 

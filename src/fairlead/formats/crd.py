@@ -138,7 +138,7 @@ def _columns(kind: Kind) -> list[Schema]:
         {"name": "Status", "type": "string", "jsonPath": ".status.phase"},
         {"name": "Project", "type": "string", "jsonPath": ".status.project"},
         {"name": "Workload", "type": "string", "jsonPath": ".spec.name.value", "priority": 1},
-        {"name": "GPU", "type": "string", "jsonPath": ".spec.gpu.value"},
+        {"name": "GPU", "type": "string", "jsonPath": ".status.requestedGpu"},
         {"name": "Image", "type": "string", "jsonPath": ".spec.image.value", "priority": 1},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
         {"name": "Message", "type": "string", "jsonPath": ".status.message"},
@@ -206,6 +206,7 @@ _STATUS: Schema = {
         "workloadId": {"type": "string", "description": "The workload's id."},
         "project": {"type": "string", "description": "The workload's project."},
         "runningPods": {"type": "integer", "description": "The number of running pods."},
+        "requestedGpu": {"type": "string", "description": "The number of GPUs that all its pods request."},
         "allocatedGpu": {"type": "string", "description": "The number of GPUs that it uses."},
         "observedGeneration": {"type": "integer", "format": "int64", "description": "The spec that was last read."},
         "conditions": {
@@ -275,8 +276,9 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
 
 
 def _small(choices: tuple[str, ...]) -> list[str]:
-    """The spelling with a lower-case first letter, which is accepted too."""
-    return [small for choice in choices if (small := choice[:1].lower() + choice[1:]) not in choices]
+    """Other spellings that are accepted too: a lower-case first letter, all lower case, all upper case."""
+    spelled = (text for choice in choices for text in (choice[:1].lower() + choice[1:], choice.lower(), choice.upper()))
+    return [text for text in dict.fromkeys(spelled) if text not in choices]
 
 
 def _bounds(shape: Any) -> Schema:

@@ -175,9 +175,9 @@ def render_description(about: FieldInfo) -> str:
 
 
 def render_default(about: FieldInfo) -> str:
-    if about.default is not None:
-        return str(about.default).lower() if isinstance(about.default, bool) else str(about.default)
-    return about.default_text
+    if about.default_text or about.default is None:
+        return about.default_text
+    return str(about.default).lower() if isinstance(about.default, bool) else str(about.default)
 
 
 _SAMPLES = {

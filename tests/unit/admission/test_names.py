@@ -8,6 +8,7 @@ import pytest
 from fairlead.admission.names import missing_names, names_used
 from fairlead.kinds import KINDS
 from fairlead.model.records.assets import Reference
+from fairlead.model.spec.fields import build
 from fairlead.model.spec.references import NamedReference
 
 
@@ -102,3 +103,20 @@ def test_what_is_used(spec: dict[str, Any], want: list[tuple[str, str, str, str]
 def test_what_is_missing(use: NamedReference, existing: dict[str, Any], want: str | None) -> None:
     found = [issue.details for _, issue in missing_names([use], {Reference.SECRET: existing})]
     assert found == ([] if want is None else [want])
+
+
+@pytest.mark.parametrize(("key", "want"), [("a", []), ("b", ["spec.storage.configMapVolume[0].subPath"])])
+def test_a_sub_path_must_be_a_key_of_the_config_map(key: str, want: list[str]) -> None:
+    volume = {"configMap": "c", "mountPath": "/c", "subPath": key}
+    spec = build(KINDS["training"].spec, {"storage": {"configMapVolume": [volume]}})
+    existing = {Reference.CONFIG_MAP: {"c": frozenset({"a"})}}
+    assert [issue.field for _, issue in missing_names(names_used(spec), existing)] == want
+
+
+@pytest.mark.parametrize(("mine", "want"), [([], "you have none"), (["mine"], "yours are mine")])
+def test_a_credential_of_another_user_is_told_as_such(mine: list[str], want: str) -> None:
+    variable = {"name": "A", "userCredential": {"name": "of-ann", "key": "k"}}
+    spec = build(KINDS["training"].spec, {"environmentVariables": [variable]})
+    existing = {Reference.USER_CREDENTIAL: dict.fromkeys(mine, frozenset({"k"}))}
+    [(_, issue)] = missing_names(names_used(spec), existing)
+    assert issue.details.endswith(f"; only its creator can use a user credential, and {want}")

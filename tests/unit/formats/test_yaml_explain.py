@@ -8,8 +8,10 @@ import pytest
 
 from fairlead.cli.files.explain import Unknown, explain, render_text
 from fairlead.formats.crd import render_crd
+from fairlead.formats.explain import render_default
 from fairlead.formats.yaml.fields import yaml_fields
 from fairlead.kinds import KINDS
+from fairlead.model.spec.fields import fields_of
 from tests.unit.formats.yaml_rows import EVERY
 
 TRAINING = KINDS["training"]
@@ -148,3 +150,13 @@ def test_whole_numbers_are_numbers_or_texts(name: str) -> None:
     assert value["x-kubernetes-int-or-string"] is True
     assert re.match(value["pattern"], "2")
     assert not re.match(value["pattern"], "two")
+
+
+def test_the_default_of_auto_deletion_says_what_is_true_for_every_way_in() -> None:
+    field = next(one for one in fields_of(KINDS["training"].spec) if one.attribute.startswith("auto_deletion"))
+    assert "created with kubectl is never deleted" in render_default(field.about)
+
+
+@pytest.mark.parametrize("spelled", ["PyTorch", "pytorch", "PYTORCH", "pyTorch"])
+def test_a_custom_resource_takes_a_choice_in_any_case(spelled: str) -> None:
+    assert f'"{spelled}"' in json.dumps(render_crd(KINDS["distributed-training"]))

@@ -6,9 +6,11 @@ Called by `custom_resources.py`. Conditions keep the time at which they became w
 from collections.abc import Iterable
 from typing import Any
 
+from fairlead.control.decide.expand import podsets_of
 from fairlead.engines.base import CustomResource
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
+from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 
@@ -43,6 +45,7 @@ def render_status(resource: CustomResource, workload: Workload, generation: int,
         "completedAt": None if workload.completed_at is None else iso(workload.completed_at),
         "dialect": workload.dialect,
         "runningPods": workload.running_pods,
+        "requestedGpu": f"{sum(map(_requested_gpus, podsets_of(workload))):g}",
         "allocatedGpu": str(workload.allocated_gpu),
         "conditions": with_times(resource, [*_standard_conditions(workload), *_own_conditions(workload)], now),
     }
@@ -50,6 +53,12 @@ def render_status(resource: CustomResource, workload: Workload, generation: int,
         newest = workload.revisions[-1]
         status |= {"revision": newest.number, "replicas": newest.replicas}
     return status
+
+
+def _requested_gpus(podset: PodSet) -> float:
+    """A part of a device by its portion; by memory a whole device, because the size of a device is not known here."""
+    request = podset.request
+    return podset.total * request.gpu_devices * (1 if request.gpu_memory_bytes else request.gpu_portion / 1000)
 
 
 def one_line(text: str) -> str:

@@ -75,12 +75,12 @@ def describe(field: Field) -> str:
         sentences.append(f"In {about.unit}.")
     if about.mandatory and not field.required:
         sentences.append("Required.")
-    if about.default is not None:
+    if about.default_text:
+        sentences.append(f"Default: {about.default_text}.")
+    elif about.default is not None:
         sentences.append(
             f"Default: {str(about.default).lower() if isinstance(about.default, bool) else about.default}."
         )
-    elif about.default_text:
-        sentences.append(f"Default: {about.default_text}.")
     if about.surface != "contract":
         sentences.append("From an older version of the API.")
     return " ".join(sentences)

@@ -146,6 +146,8 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     secret: bool = False
     #: The kind of object that it names. `model/spec/references.py` walks these.
     refers: Reference | None = None
+    #: The member beside it, by attribute, that names a key of the object.
+    key_member: str = ""
     #: A switch beside it, by attribute, with which it names another kind of object.
     refers_if: tuple[str, Reference] | None = None
     #: The switch beside it without which the object is created if there is none of that name.

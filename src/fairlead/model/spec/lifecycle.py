@@ -90,6 +90,7 @@ AutoDeletionTime = Annotated[
         unit="seconds",
         default=AUTO_DELETION_SECONDS,
         origin="prose",
+        default_text="2592000, which is 30 days; an object that was created with kubectl is never deleted by itself",
         yaml="autoDeletionTimeAfterCompletionSeconds",
         yaml_kinds="WTDJ",
         flags=(FlagDeclaration(name="--auto-deletion-time-after-completion", form="duration"),),

@@ -29,6 +29,8 @@ class NamedReference(msgspec.Struct, frozen=True):
     may_be_created: bool = False
     #: Whether running pods see its changes.
     is_live: bool = False
+    #: The field that names the key, if that is another one.
+    key_path: str = ""
 
 
 class _Step(msgspec.Struct, frozen=True):
@@ -114,10 +116,15 @@ def _walk_items(
 def _named(struct: Struct, owner: object, field: Field, reference: Reference, path: str) -> NamedReference:
     about, value = field.about, _read(owner, field)
     key: object = ""
+    key_path = ""
     if field.struct is not None:
         # An object and a key in it.
         name_field, key_field = _member(field.struct, "name"), _member(field.struct, "key")
         value, key = _read(value, name_field), _read(value, key_field)
+    elif about.key_member and isinstance(owner, struct):
+        # A pod gets the whole object, so this is asked of specs only.
+        key_field = _member(struct, about.key_member)
+        key, key_path = _read(owner, key_field), f"{path.rpartition('.')[0]}.{key_field.rest}"
     if about.refers_if is not None and _read(owner, _member(struct, about.refers_if[0])) is True:
         reference = about.refers_if[1]
     name = value if isinstance(value, str) else ""
@@ -128,4 +135,5 @@ def _named(struct: Struct, owner: object, field: Field, reference: Reference, pa
         key if isinstance(key, str) else "",
         bool(about.created_unless) and _read(owner, _member(struct, about.created_unless)) is not True,
         about.is_live,
+        key_path,
     )

@@ -73,6 +73,7 @@ class ConfigMapVolume(Spec, frozen=True, kw_only=True):
             yaml="name",
             part="name",
             refers=Reference.CONFIG_MAP,
+            key_member="sub_path",
             is_live=True,
             older=NO_SUCH_NAME,
         ),

@@ -11,6 +11,7 @@ import pytest
 from fairlead.control.context import Context
 from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.workloads.custom_resource_reader import digests_of
+from fairlead.control.workloads.custom_resource_status import render_status
 from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.workload import Workload
@@ -212,3 +213,18 @@ def test_a_rejected_edit_is_reported(after: dict[str, Any], want: str) -> None:
     assert [one["type"] for one in status["conditions"]][5:] == ["EditRejected"] * bool(want)
     # Reported once: writing the status does not trigger another write.
     assert (status["observedGeneration"], edited.written) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("compute", "want"),
+    [
+        ({"gpuDevicesRequest": 2}, "2"),
+        ({"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 0.5}, "0.5"),
+        ({}, "0"),
+    ],
+)
+def test_the_column_of_gpus_counts_devices_and_portions(compute: dict[str, Any], want: str) -> None:
+    spec = msgspec.json.encode({"image": "x", "compute": compute})
+    workload = builders.workload(spec=msgspec.Raw(spec))
+    resource = CustomResource(id="i", namespace="n", name="w", text=b"{}", generation=1)
+    assert render_status(resource, workload, 1, 0)["requestedGpu"] == want
