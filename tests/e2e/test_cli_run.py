@@ -286,6 +286,7 @@ def test_a_terminal_in_a_job(warm: Caller) -> None:
     again.wait_for("The main process of shell has ended.")
     assert again.end() == exit_codes.OK
     ended = Terminal(warm, "run", "-it", "--", "sh", "-c", "exit 3")
+    ended.wait_for("exit code 3")
     assert ended.end() == 3
 
 

@@ -43,7 +43,7 @@ _FLAGS = (
     *caller_environment.FLAGS,
 )
 #: The statuses of an answer if no pod runs any more.
-_NO_POD = (404, 503)
+_NO_POD = (400, 404, 503)
 _WAITING = ("Creating", "Pending", "Resuming")
 
 

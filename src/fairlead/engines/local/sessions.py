@@ -35,12 +35,14 @@ class Line:
 
     async def ask(self, message: wire.Message) -> tuple[wire.Message, list[int]]:
         """Send one request; the answer and the open files that came with it."""
-        await self.send(message)
         try:
+            await self.send(message)
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await self._receive()
         except TimeoutError:
             raise Unavailable("the pod's supervisor does not answer") from None
+        except ConnectionError:
+            raise Unavailable("the pod ended") from None
 
     async def send(self, message: wire.Message) -> None:
         await asyncio.get_running_loop().sock_sendall(self._socket, wire.encode(message))
