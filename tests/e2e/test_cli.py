@@ -274,3 +274,11 @@ def test_of_several_roles_the_master_is_meant(fairlead: Caller) -> None:
     master = next(pod for pod in pods if "master" in pod)
     assert fairlead.ok("logs", "ranks") == said[master]
     assert len(set(said.values())) == 3
+
+
+def test_without_an_image_a_command_uses_the_machines_own_files(fairlead: Caller) -> None:
+    called = fairlead("training", "submit", "imageless", "--", "echo", "hi there")
+    assert (called.code, called.out) == (0, "imageless\n")
+    assert "No image given: the command uses the files of the server's machine." in called.err
+    assert fairlead("wait", "imageless", "--timeout", "120s").code == exit_codes.OK
+    assert fairlead.ok("logs", "imageless") == "hi there\n"

@@ -6,6 +6,7 @@ format is described in `docs/reference/snapshot.md`; the caller reads the file (
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -48,6 +49,64 @@ _TASK_FIELDS = {
 }
 
 _POD_FIELDS = ("tolerations", "nodeAffinity", "podAffinity", "preferredPodAffinity", "podAntiAffinity")
+
+
+_SHARE_KEYS = frozenset({"quota", "limit", "weight", "overQuotaWeight"})
+_QUEUE_KEYS = frozenset(
+    {"gpu", "cpu", "memory", "usage", "parent", "priority", "created", "nodePool", "preemptMinRuntime"}
+    | {"reclaimMinRuntime"}
+)
+_JOB_KEYS = frozenset(
+    {*_TASK_FIELDS, *_POD_FIELDS, "queue", "priority", "preemptible", "created", "started", "lastEviction"}
+    | {"preemptionDelay", "min", "minSubGroup", "topology", "podSets", "groups", "stalenessGrace", "staleSince"}
+    | {"pools", "deleting", "at", "tasks", "states", "sharedOn", "cpu", "memory", "taskPriority"}
+)
+_EXPECT_KEYS = frozenset({"starts", "kept", "moved", "evicted", "waits", "shares"})
+_CASE_KEYS = frozenset({"name", "now", "nodes", "queues", "jobs", "topologies", "settings", "expect"})
+
+
+def find_unknown_keys(case: Entry) -> list[str]:
+    """The keys of a case that mean nothing, each as a sentence with what may be meant."""
+    node_keys = {"cpu", "memory", *SnapshotNode.__struct_encode_fields__}
+    found = [
+        *_unknown("the case", case, _CASE_KEYS),
+        *_unknown("expect", case.get("expect"), _EXPECT_KEYS),
+        *_unknown("settings", case.get("settings"), Settings.__struct_encode_fields__),
+    ]
+    for name, node in _entries(case, "nodes"):
+        found += _unknown(f"node {name}", node, node_keys)
+    for name, queue in _entries(case, "queues"):
+        found += _unknown(f"queue {name}", queue, _QUEUE_KEYS)
+        for resource in ("gpu", "cpu", "memory"):
+            share = queue.get(resource) if isinstance(queue, Mapping) else None
+            found += _unknown(f"queue {name}, {resource}", share, _SHARE_KEYS)
+    for name, job in _entries(case, "jobs"):
+        found += _unknown_in_job(f"job {name}", job)
+    return found
+
+
+def _unknown_in_job(where: str, job: object) -> list[str]:
+    found = _unknown(where, job, _JOB_KEYS)
+    for part in ("podSets", "groups"):
+        for name, own in _entries(job, part):
+            found += _unknown_in_job(f"{where}, {name}", own)
+    return found
+
+
+def _entries(entry: object, member: str) -> list[tuple[str, object]]:
+    below = entry.get(member) if isinstance(entry, Mapping) else None
+    return list(below.items()) if isinstance(below, Mapping) else []
+
+
+def _unknown(where: str, entry: object, known: Iterable[str]) -> list[str]:
+    if not isinstance(entry, Mapping):
+        return []
+    found = []
+    for key in entry:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), list(known), n=1)
+            found.append(f"{where} has no key '{key}'.{f' Did you mean {near[0]}?' if near else ''}")
+    return found
 
 
 def build(case: Entry) -> Snapshot:
@@ -212,8 +271,8 @@ def _nth(values: Sequence[int] | None, index: int) -> int | None:
 
 
 def judge(case: Entry) -> list[str]:
-    """What differs from what the case expects; nothing if all is as it should be."""
-    return compare(build(case), decide(build(case)), case.get("expect", {}))
+    """What differs from what the case expects; nothing if all is as it should be. Unknown keys are errors."""
+    return find_unknown_keys(case) or compare(build(case), decide(build(case)), case.get("expect", {}))
 
 
 def compare(snapshot: Snapshot, decisions: Decisions, expect: Entry) -> list[str]:

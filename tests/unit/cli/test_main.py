@@ -127,3 +127,18 @@ def test_help_by_name(tmp_path: Path) -> None:
     assert call("help", "wait", home=tmp_path).out == call("wait", "--help", home=tmp_path).out
     assert call("help", "training", home=tmp_path).out == call("training", home=tmp_path).out
     assert call("help", home=tmp_path).out == call("--help", home=tmp_path).out
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        (("list", "--type", "trainning"), "'trainning' is not a type of workload; the types are Training, "),
+        (("list", "--type", "trainning"), "Did you mean training"),
+        (("list", "--framework", "pytorh"), "'pytorh' is not a framework; "),
+        (("list", "--status", "runing"), "Did you mean running?"),
+    ],
+)
+def test_unknown_values_are_errors_with_a_suggestion(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
+    called = call(*words, home=tmp_path)
+    assert called.code == USAGE
+    assert want in called.err

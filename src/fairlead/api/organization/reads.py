@@ -1,7 +1,7 @@
 """Routes that read clusters, departments, projects and ranks, and their views."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
@@ -19,9 +19,10 @@ from fairlead.api.http.list_parameters import (
     sort_by,
     sort_order,
 )
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, Schema, as_json
+from fairlead.api.http.operation import OURS, Call, Handler, Operation, Parameter, Schema, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.api.organization.bodies import UNITS
+from fairlead.control.context import Context
 from fairlead.control.organization import inventory
 from fairlead.control.organization.inventory import DEPARTMENT_FIELD_NAMES, PROJECT_FIELD_NAMES, OwnerUsage, Usages
 from fairlead.model.clock import iso
@@ -53,6 +54,8 @@ class ClusterView(Shape):
     updated_at: Instant | None
     deleted_at: Instant | None
     last_liveness: Instant | None
+    #: What runs its pods: this machine, or Kubernetes.
+    engine: Annotated[Literal["local", "kubernetes"], OURS]
     status: ClusterStatus | UnsetType = UNSET
 
 
@@ -188,7 +191,8 @@ class RankList(Shape):
     priorities: list[Rank]
 
 
-def render_cluster(cluster: Cluster, now: int, verbosity: str, away: str) -> ClusterView:
+def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> ClusterView:
+    away = context.engine_unreachable_reason()
     return ClusterView(
         uuid=cluster.id,
         tenant_id=cluster.tenant_id,
@@ -198,7 +202,8 @@ def render_cluster(cluster: Cluster, now: int, verbosity: str, away: str) -> Clu
         version=INTERFACE_VERSION,
         updated_at=iso(cluster.created_at),
         deleted_at=None,
-        last_liveness=None if away else iso(now),
+        last_liveness=None if away else iso(context.clock()),
+        engine="kubernetes" if context.may_cluster_have_names else "local",
         status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
     )
 
@@ -320,19 +325,14 @@ async def get_clusters(call: Call) -> Response:
     query_boolean(call, "includeRequestedForDelete")
     clusters = inventory.load_clusters(call.context, call.caller)
     context = call.context
-    return as_json(
-        [
-            render_cluster(cluster, context.clock(), verbosity, context.engine_unreachable_reason())
-            for cluster in clusters
-        ]
-    )
+    return as_json([render_cluster(context, cluster, verbosity) for cluster in clusters])
 
 
 async def get_cluster(call: Call) -> Response:
     verbosity = query_choice(call, "verbosity", ("metadata", "full"), "full")
     clusters = call.context.directory.clusters
     cluster = inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
-    return as_json(render_cluster(cluster, call.context.clock(), verbosity, call.context.engine_unreachable_reason()))
+    return as_json(render_cluster(call.context, cluster, verbosity))
 
 
 async def get_departments(call: Call) -> Response:

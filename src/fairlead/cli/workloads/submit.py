@@ -12,13 +12,15 @@ from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.notes import note_unenforced, show_plan_of, submit_checked
-from fairlead.cli.workloads.submit_flags import fill_spec
+from fairlead.cli.workloads.submit_flags import apply_arguments, fill_spec
 from fairlead.client import ServerError
+from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 
 #: How many numbers are tried after --name-prefix if others are taken.
 _TRIES = 5
+_ONE_MACHINE = "local"
 
 
 def submit(invocation: Invocation, kind: KindEntry) -> int:
@@ -55,13 +57,33 @@ def make_request(session: ServerSession, kind: KindEntry) -> Json:
     if not isinstance(spec, dict):
         raise UsageError("The spec in the file is not an object.")
     spec.update({name: body.pop(name) for name in kind.outside_spec if name in body})
-    fill_spec(spec, kind, invocation.parsed, lambda pod: apply_assets(session, pod))
+    uses_template = bool(invocation.get("template") or body.get("templateId"))
+
+    def complete(pod: Json) -> None:
+        apply_assets(session, pod)
+        if not uses_template:
+            _use_host_image(session, pod)
+
+    fill_spec(spec, kind, invocation.parsed, complete)
     body.update({name: spec.pop(name) for name in kind.outside_spec if name in spec})
     if invocation.get("template"):
         body["templateId"] = find_template(session, invocation.get("template"))["meta"]["id"]
     _apply_name(session, kind, body)
     _apply_project(session, body)
     return body
+
+
+def _use_host_image(session: ServerSession, pod: Json) -> None:
+    """Without an image, a command runs on the files of a server of one machine; a cluster has no such files."""
+    trailing = session.invocation.parsed.trailing
+    if pod.get("image") or not (trailing or pod.get("command")):
+        return
+    if any(cluster.get("engine") != _ONE_MACHINE for cluster in session.client.clusters()):
+        raise UsageError("No image given. A cluster needs one: name it with --image.")
+    pod["image"] = HOST_IMAGE
+    if trailing:
+        apply_arguments(trailing, True, pod)
+    session.console.say("No image given: the command uses the files of the server's machine.")
 
 
 def _read_file(invocation: Invocation) -> Json:

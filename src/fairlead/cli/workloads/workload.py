@@ -17,6 +17,7 @@ from fairlead.cli.workloads.listing import workload_listing
 from fairlead.client import ClientError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
+from fairlead.client.suggest import suggest
 
 LIST_FLAGS = (
     PROJECT,
@@ -124,13 +125,34 @@ def read_phase(text: str) -> str:
     for phase in PHASES:
         if phase.lower() == wanted:
             return phase
-    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.")
+    known = [phase.lower() for phase in PHASES]
+    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.{suggest(wanted, known)}")
+
+
+def read_type(text: str) -> str:
+    """The type of workload with that name, as lists or commands spell it."""
+    kinds = load_kinds().values()
+    spelled = {word.lower(): kind.title for kind in kinds for word in (" ".join(kind.command), kind.key, kind.title)}
+    if text.lower() in spelled:
+        return spelled[text.lower()]
+    titles = [kind.title for kind in kinds]
+    raise UsageError(
+        f"'{text}' is not a type of workload; the types are {', '.join(titles)}.{suggest(text.lower(), spelled)}"
+    )
+
+
+def _read_framework(text: str) -> str:
+    subtypes = [subtype for kind in load_kinds().values() for subtype in kind.subtypes]
+    known = {str(subtype.sets[1]).lower(): str(subtype.sets[1]) for subtype in subtypes if subtype.sets}
+    if text.lower() in known:
+        return known[text.lower()]
+    names = ", ".join(known.values())
+    raise UsageError(f"'{text}' is not a framework; the frameworks are {names}.{suggest(text.lower(), known)}")
 
 
 def _list_any(invocation: Invocation) -> int:
     title = invocation.get("type")
-    known = [entry.title for entry in load_kinds().values()]
-    return list_workloads(invocation, next((name for name in known if name.lower() == str(title).lower()), title))
+    return list_workloads(invocation, read_type(title) if title else None)
 
 
 def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, object] | None = None) -> int:
@@ -146,7 +168,7 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
     if invocation.get("status"):
         filters.append(f"phase=={read_phase(invocation.get('status'))}")
     if invocation.get("framework"):
-        filters.append(f"distributedFramework=={invocation.get('framework')}")
+        filters.append(f"distributedFramework=={_read_framework(invocation.get('framework'))}")
     narrowed = {
         "filterBy": filters,
         "deleted": True if invocation.get("deleted") else None,
