@@ -4,6 +4,7 @@ The verbs of single kinds use the same functions with the type of the kind.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -22,7 +23,7 @@ from fairlead.client.suggest import suggest
 LIST_FLAGS = (
     PROJECT,
     Flag("all", "Include all projects", "boolean", "A"),
-    Flag("limit", "Show at most this many", "integer", default="50"),
+    Flag("limit", "Show at most this many (default: all)", "integer"),
     Flag("offset", "Skip this many at the beginning", "integer", default="0"),
     Flag("status", "Show only workloads in this phase", placeholder="PHASE"),
     Flag("deleted", "Show workloads deleted in the last 14 days instead", "boolean"),
@@ -156,36 +157,43 @@ def _list_any(invocation: Invocation) -> int:
 
 
 def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple[str, object] | None = None) -> int:
-    """Print one page of workloads; say how many there are if the page does not show all.
+    """Print all workloads; with --limit one page, and how many there are if the page does not show all.
 
     `sets` is the member that the command of a sub-type sets: (member, value).
     """
-    session = ServerSession(invocation)
     filters = [f"type=={title}"] if title else []
     filters += ["==".join(map(str, sets))] if sets else []
-    if not invocation.get("all"):
-        filters.append(f"projectId=={session.project()['id']}")
     if invocation.get("status"):
         filters.append(f"phase=={read_phase(invocation.get('status'))}")
     if invocation.get("framework"):
         filters.append(f"distributedFramework=={_read_framework(invocation.get('framework'))}")
+    session = ServerSession(invocation)
+    if not invocation.get("all"):
+        filters.append(f"projectId=={session.project()['id']}")
     narrowed = {
         "filterBy": filters,
         "deleted": True if invocation.get("deleted") else None,
         "search": invocation.get("search"),
     }
-    offset, limit = invocation.get("offset", 0), invocation.get("limit", 50)
-    page = session.client.workloads(**narrowed, sortBy="createdAt", sortOrder="desc", offset=offset, limit=limit)
-    rows = page["workloads"]
+    rows = _load_rows(session, narrowed)
     form = chosen_format(invocation, session.settings)
     workload_listing().show(session.console, form, rows, not invocation.get("no-headers"))
-    if page.get("next") is not None:
-        count = session.client.count_workloads(**narrowed)
-        session.console.complain(
-            f"Showing {offset + 1} to {offset + len(rows)} of {count}; --limit and --offset show others."
-        )
     session.close()
     return OK
+
+
+def _load_rows(session: ServerSession, narrowed: dict[str, Any]) -> list[Json]:
+    """The newest first: all of them, or those of the page that --limit and --offset ask for."""
+    newest = {"sortBy": "createdAt", "sortOrder": "desc"}
+    offset, limit = session.invocation.get("offset", 0), session.invocation.get("limit")
+    if limit is None:
+        return list(session.client.all_workloads(**narrowed, **newest))[offset:]
+    page = session.client.workloads(**narrowed, **newest, offset=offset, limit=limit)
+    rows: list[Json] = page["workloads"]
+    if page.get("next") is not None:
+        count = session.client.count_workloads(**narrowed)
+        session.console.complain(f"Showing {offset + 1} to {offset + len(rows)} of {count}.")
+    return rows
 
 
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:
