@@ -282,3 +282,35 @@ def test_without_an_image_a_command_uses_the_machines_own_files(fairlead: Caller
     assert "No image given: the command uses the files of the server's machine." in called.err
     assert fairlead("wait", "imageless", "--timeout", "120s").code == exit_codes.OK
     assert fairlead.ok("logs", "imageless") == "hi there\n"
+
+
+def test_one_grammar_for_workloads_of_every_kind(fairlead: Caller) -> None:
+    sleeping = ("--", "sleep", "600")
+    for name in ("grammar-a", "grammar-b"):
+        submit(fairlead, name, "--label", "set=grammar", "-c", *sleeping)
+    fairlead.ok("workspace", "submit", "grammar-c", *HOST, "--label", "set=grammar", "-c", *sleeping)
+    called = fairlead("suspend", "grammar-a", "grammar-c")
+    assert called.err == "grammar-a: suspend requested.\ngrammar-c: suspend requested.\n"
+    assert fairlead("wait", "grammar-c", "--for", "Stopped", "--timeout", "120s").code == 0
+    fairlead.ok("resume", "grammar-c")
+    assert fairlead.ok("describe", "grammar-a", "grammar-b", "-o", "name") == "grammar-a\ngrammar-b\n"
+    refused = fairlead("delete", "--selector", "set=grammar")
+    assert refused.code == exit_codes.USAGE
+    assert "This would delete 3 workloads. Add --yes." in refused.err
+    deleted = fairlead("delete", "--selector", "set=grammar", "--yes")
+    assert sorted(deleted.err.splitlines()) == [f"grammar-{letter}: delete requested." for letter in "abc"]
+    assert fairlead("delete", "-l", "set=nothing", "-y").code == exit_codes.NOT_FOUND
+
+
+def test_the_output_of_all_pods_has_their_names(fairlead: Caller) -> None:
+    submit(
+        fairlead, "several", "--completions", "2", "--parallelism", "2", "-c", "--", "sh", "-c", "echo one; echo two"
+    )
+    assert fairlead("wait", "several", "--timeout", "120s").code == 0
+    lines = fairlead.ok("logs", "several", "--all").splitlines()
+    pods = sorted({line.split()[0] for line in lines})
+    assert len(pods) == 2
+    assert sorted(lines) == sorted(f"{pod} | {word}" for pod in pods for word in ("one", "two"))
+    assert sorted(fairlead.ok("logs", "-f", "several", "--all", "--tail", "1").splitlines()) == [
+        f"{pod} | two" for pod in pods
+    ]

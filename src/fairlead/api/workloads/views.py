@@ -120,6 +120,7 @@ class WorkloadView(Shape):
     command: str | UnsetType = UNSET
     arguments: str | UnsetType = UNSET
     environment_variables: dict[str, str] | UnsetType = UNSET
+    labels: Annotated[dict[str, str] | UnsetType, OURS] = UNSET
 
 
 class PendingMessageView(Shape):

@@ -26,6 +26,7 @@ from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.workloads.actions import CHOICE_FLAGS, action
 from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, show_plan_of, submit_checked
 from fairlead.client import ClientError, NameNotFound
 from fairlead.client.json_object import Json
@@ -61,7 +62,16 @@ def commands(noun: str) -> tuple[Command, ...]:
             (*flags, _DRY_RUN, *SUBMISSION_FLAGS, *OUTPUT),
         ),
         "diff": Command("", "Compare the workloads in files with the server", _diff, flags),
-        "delete": Command("", "Delete the workloads in files", _delete, (*flags, _DRY_RUN)),
+        "delete": Command(
+            "",
+            "Delete workloads by name, by labels or in files",
+            _delete,
+            (*CHOICE_FLAGS, *flags[:2], _DRY_RUN),
+            "[NAME...]",
+            0,
+            None,
+            completes="workload",
+        ),
     }
     return (by_noun[noun],)
 
@@ -75,6 +85,8 @@ def _diff(invocation: Invocation) -> int:
 
 
 def _delete(invocation: Invocation) -> int:
+    if not invocation.get("filename"):
+        return action("delete").run(invocation)
     return _each(invocation, _delete_one, delete_template)
 
 

@@ -7,7 +7,16 @@ from fairlead.cli.command import Invocation
 
 #: The width of a terminal that does not report one.
 _COLUMNS = 80
-_COLOURS = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36", "grey": "90", "bold": "1"}
+_COLOURS = {
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "grey": "90",
+    "bold": "1",
+}
 
 
 class Console:

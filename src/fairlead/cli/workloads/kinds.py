@@ -10,17 +10,16 @@ from fairlead.cli.pods.exec import verbs
 from fairlead.cli.pods.port_forward import verb as port_forward_verb
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads import submit
+from fairlead.cli.workloads.actions import act_on_each, action
+from fairlead.cli.workloads.logs import logs_command
 from fairlead.cli.workloads.submit_flags import submit_flags
 from fairlead.cli.workloads.update import update_command
 from fairlead.cli.workloads.workload import (
     DESCRIBE_FLAGS,
     LIST_DETAILS,
     LIST_FLAGS,
-    LOGS_FLAGS,
-    act_on_each,
     describe_workload,
     list_workloads,
-    show_logs,
 )
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
@@ -42,24 +41,15 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
         ),
         Command(
             "describe",
-            f"Show {with_article(title)}",
+            f"Show {title}s",
             lambda call: describe_workload(call, kind.title),
             DESCRIBE_FLAGS,
-            "NAME",
+            "NAME...",
             1,
-            1,
+            None,
             completes="workload",
         ),
-        Command(
-            "logs",
-            f"Show the output of {with_article(title)}",
-            lambda call: show_logs(call, kind.title),
-            LOGS_FLAGS,
-            "NAME",
-            0,
-            1,
-            completes="workload",
-        ),
+        logs_command(kind.title, f"{title}s"),
     ]
     if "replicas" in kind.can_change:
         made.append(
@@ -77,8 +67,8 @@ def commands(kind: KindEntry) -> tuple[Command, ...]:
     elif kind.can_change:
         made.append(update_command(kind))
     if kind.can_suspend:
-        made += [_action(kind, "suspend", "Stop {}s; they can be resumed"), _action(kind, "resume", "Resume {}s")]
-    return (*made, *verbs(), attach_verb(), port_forward_verb(), _action(kind, "delete", "Delete {}s"))
+        made += [action("suspend", kind.title, f"{title}s"), action("resume", kind.title, f"{title}s")]
+    return (*made, *verbs(), attach_verb(), port_forward_verb(), action("delete", kind.title, f"{title}s"))
 
 
 def _submit(kind: KindEntry) -> Command:
@@ -102,14 +92,3 @@ def _scale(invocation: Invocation, kind: KindEntry) -> int:
         session.client.kind(kind.key).update(workload["id"], {"replicas": int(wanted)})
 
     return act_on_each(invocation, kind.title, "scale", scale)
-
-
-def _action(kind: KindEntry, verb: str, summary: str) -> Command:
-    def run(invocation: Invocation) -> int:
-        return act_on_each(invocation, kind.title, verb, lambda session, workload: _act(session, kind, verb, workload))
-
-    return Command(verb, summary.format(kind.noun), run, (PROJECT,), "NAME...", 1, None, completes="workload")
-
-
-def _act(session: ServerSession, kind: KindEntry, verb: str, workload: Json) -> None:
-    getattr(session.client.kind(kind.key), verb)(workload["id"])

@@ -3,19 +3,18 @@
 The verbs of single kinds use the same functions with the type of the kind.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.pods.waiting import check_container, wait_for_pod
-from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.cli.workloads.actions import action
 from fairlead.cli.workloads.describe import describe
 from fairlead.cli.workloads.listing import workload_listing
-from fairlead.client import ClientError
+from fairlead.cli.workloads.logs import logs_command
+from fairlead.cli.workloads.phases import read_phase
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.client.suggest import suggest
@@ -54,43 +53,6 @@ DESCRIBE_FLAGS = (
     Flag("pod-limit", "Show at most this many pods; -1 for all", "integer", default="10"),
     Flag("sortEvents", "Order of the events", choices=("asc", "desc"), default="asc"),
 )
-LOGS_FLAGS = (
-    PROJECT,
-    Flag("name", "Name of the workload, if it is not the first argument", placeholder="NAME"),
-    Flag("pod", "Pod (default: the master or leader, or the newest)", placeholder="NAME"),
-    Flag("container", "Container; pods have only one", short="c", placeholder="NAME"),
-    Flag("follow", "Follow the output until the pod ends", "boolean", "f"),
-    Flag("previous", "Show the output of the previous attempt", "boolean"),
-    Flag("since", "Show only output newer than this", "duration"),
-    Flag("since-time", "Show only output since this time (ISO 8601)", placeholder="MOMENT"),
-    Flag("tail", "Show only this many last lines; -1 for all", "integer", "t", default="-1"),
-    Flag("limit-bytes", "Show at most this many bytes", "integer"),
-    Flag("timestamps", "Start each line with its time", "boolean"),
-    Flag("wait-timeout", "Wait at most this long for a pod to start", "duration"),
-)
-#: Other names of phases.
-PHASE_WORDS = {"suspended": "Stopped", "suspending": "Stopping", "succeeded": "Completed"}
-PHASES = (
-    "Creating",
-    "Initializing",
-    "Resuming",
-    "Pending",
-    "Deleting",
-    "Running",
-    "Updating",
-    "Stopped",
-    "Stopping",
-    "Degraded",
-    "Failed",
-    "Completed",
-    "Terminating",
-    "Unknown",
-)
-#: Verbs and the phases in which the server accepts them without effect.
-_WITHOUT_EFFECT = {
-    "suspend": ("Completed", "Failed", "Stopped", "Stopping", "Deleting"),
-    "resume": tuple(phase for phase in PHASES if phase not in ("Stopped", "Stopping")),
-}
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -104,12 +66,12 @@ def commands(noun: str) -> tuple[Command, ...]:
             details=LIST_DETAILS,
         ),
         "describe": Command(
-            "describe", "Show a workload", describe_workload, DESCRIBE_FLAGS, "NAME", 1, 1, completes="workload"
+            "describe", "Show workloads", describe_workload, DESCRIBE_FLAGS, "NAME...", 1, None, completes="workload"
         ),
-        "logs": Command(
-            "logs", "Show the output of a workload", show_logs, LOGS_FLAGS, "NAME", 0, 1, completes="workload"
-        ),
-        "delete": Command("delete", "Delete workloads", _delete, (PROJECT,), "NAME...", 1, None, completes="workload"),
+        "logs": logs_command(),
+        "delete": action("delete"),
+        "suspend": action("suspend"),
+        "resume": action("resume"),
     }
     return (by_noun[noun]._replace(verb=""),) if noun in by_noun else tuple(by_noun.values())
 
@@ -118,16 +80,6 @@ _TYPE_FLAGS = (
     Flag("type", "Show only workloads of this type", placeholder="TYPE"),
     Flag("framework", "Show only distributed workloads of this framework", placeholder="NAME"),
 )
-
-
-def read_phase(text: str) -> str:
-    """The phase with that name or one of its other names, ignoring case."""
-    wanted = PHASE_WORDS.get(text.lower(), text).lower()
-    for phase in PHASES:
-        if phase.lower() == wanted:
-            return phase
-    known = [phase.lower() for phase in PHASES]
-    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.{suggest(wanted, known)}")
 
 
 def read_type(text: str) -> str:
@@ -198,89 +150,34 @@ def _load_rows(session: ServerSession, narrowed: dict[str, Any]) -> list[Json]:
 
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:
     session = ServerSession(invocation)
-    workload = session.client.workload(session.workload(invocation.names[0], title)["id"])
     form = chosen_format(invocation, session.settings)
+    found = [session.client.workload(session.workload(name, title)["id"]) for name in invocation.names]
+    if form == "json":
+        whole = [_whole(session, workload) for workload in found]
+        session.console.data(render(session.console, form, whole if len(whole) > 1 else whole[0]))
+    else:
+        for number, workload in enumerate(found):
+            _describe_one(session, workload, form, number)
+    session.close()
+    return OK
+
+
+def _describe_one(session: ServerSession, workload: Json, form: str, number: int) -> None:
     if form == "name":
         session.console.data(workload["name"])
     elif form in _DIALECTS:
+        if number and form == "yaml":
+            session.console.data("---")
         session.console.data(session.client.written(workload["id"], form).rstrip("\n"))
-    elif form == "json":
-        whole = {
-            **workload,
-            "pods": session.client.pods(workload["id"]),
-            "events": session.client.events(workload["id"]),
-        }
-        session.console.data(render(session.console, form, whole))
     else:
+        if number:
+            session.console.data("")
         describe(session, workload)
-    session.close()
-    return OK
 
 
-def show_logs(invocation: Invocation, title: str | None = None) -> int:
-    """Print the output of a pod; with --follow, also new output."""
-    session = ServerSession(invocation)
-    name = invocation.names[0] if invocation.names else invocation.get("name")
-    if not name:
-        raise UsageError("No workload given. Pass its name.")
-    workload = session.workload(name, title)
-    if invocation.get("wait-timeout") is not None or invocation.get("follow"):
-        wait_for_pod(session, workload["id"], invocation.get("wait-timeout"))
-    check_container(session, workload)
-    for piece in session.client.logs(workload["id"], **_log_query(invocation)):
-        session.console.raw(piece)
-    session.close()
-    return OK
-
-
-def _log_query(invocation: Invocation) -> Json:
-    tail = invocation.get("tail", -1)
-    since = invocation.get("since-time")
+def _whole(session: ServerSession, workload: Json) -> Json:
     return {
-        "pod": invocation.get("pod"),
-        "follow": invocation.get("follow"),
-        "previous": invocation.get("previous"),
-        "since": since if since else _seconds(invocation.get("since")),
-        "tail": tail if tail >= 0 else None,
-        "limitBytes": invocation.get("limit-bytes"),
-        "timestamps": invocation.get("timestamps"),
+        **workload,
+        "pods": session.client.pods(workload["id"]),
+        "events": session.client.events(workload["id"]),
     }
-
-
-def _seconds(value: float | None) -> str | None:
-    return None if value is None else f"{value:.3f}"
-
-
-def act_on_each(
-    invocation: Invocation, title: str | None, verb: str, act: Callable[[ServerSession, Json], None]
-) -> int:
-    """Act on every named workload, even if one fails; returns the exit code of the first failure.
-
-    The server also accepts actions that have no effect; the message says so.
-    """
-    session = ServerSession(invocation)
-    code = OK
-    for name in invocation.names:
-        try:
-            workload = session.workload(name, title)
-            act(session, workload)
-            has_effect = workload["phase"] not in _WITHOUT_EFFECT.get(verb, ())
-            outcome = f"{verb} requested" if has_effect else f"is {workload['phase']}, so {verb} has no effect"
-            session.console.say(f"{name}: {outcome}.")
-        except ClientError as error:
-            session.console.complain(f"fairlead: {name}: {render_error(error)}")
-            code = code or exit_code(error)
-    session.close()
-    return code
-
-
-def _delete(invocation: Invocation) -> int:
-    return act_on_each(invocation, None, "delete", _delete_one)
-
-
-def _delete_one(session: ServerSession, workload: Json) -> None:
-    for key, entry in load_kinds().items():
-        if entry.title == workload["type"]:
-            session.client.kind(key).delete(workload["id"])
-            return
-    raise ClientError(f"This version of `fairlead` does not know workloads of type {workload['type']}.")
