@@ -105,6 +105,20 @@ def test_life_of_a_job(client: Client) -> None:
     assert job.wait(timeout=60).has_ended
 
 
+def test_a_command_gets_the_environment_of_its_caller(server: Server) -> None:
+    """On a server of one's own; the server shows only the names."""
+    script = (
+        "import fairlead; job = fairlead.Client().run(['sh', '-c', 'echo $TRIED']); print(job.wait().logs(), job.id)"
+    )
+    done = run_python(server, "-c", script, TRIED="taken along")
+    assert done.stdout.startswith("taken along\n"), done
+    with server.client() as client:
+        taken = client.caller_environment(done.stdout.split()[-1])
+    assert taken is not None
+    assert "TRIED" in str(taken)
+    assert "taken along" not in str(taken)
+
+
 def test_a_typed_spec_is_the_request(client: Client) -> None:
     spec = specs.DistributedSpec(
         image="fairlead.local/host",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead.client.access.urls import QueryValue
-from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
+from fairlead.client.commands import host_spec, name_for, set_command, set_gpus, variables_of_caller
 from fairlead.client.jobs import Job, Jobs
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import Submittable, load_kinds
@@ -37,7 +37,8 @@ class Client(Workloads):
     ) -> Job:
         """Run a command as `fairlead run` does: once, on this machine, in this folder; returns its job at once.
 
-        A command that could not start even if all nodes were empty is refused. `spec` has further members of a
+        On a server of one's own it gets the environment of this process, which the server stores as it stores
+        secrets. A command that could not start even if all nodes were empty is refused. `spec` has further members of a
         training, such as an image to run it in.
         """
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
@@ -53,7 +54,15 @@ class Client(Workloads):
             members["environmentVariables"] = [*members.get("environmentVariables", ()), *variables]
         kind = next(iter(load_kinds().values()))
         request = {"name": name or name_for(words), "useGivenNameAsPrefix": not name, "spec": members}
-        return self._submit(kind.key, request, project, must_fit=True)
+        stored = "" if "image" in more else self._store_environment()
+        return self._submit(kind.key, request, project, must_fit=True, environment=stored)
+
+    def _store_environment(self) -> str:
+        """Store the variables of this process for the next submission; returns their id, empty on a shared server."""
+        if not self.is_personal:
+            return ""
+        body = {"variables": variables_of_caller(os.environ), "input": ""}
+        return str((self.request("POST", "/api/v1/caller-environments", body))["id"])
 
     def submit(
         self,
@@ -70,10 +79,10 @@ class Client(Workloads):
         request = {"name": name or spec.kind_key, "useGivenNameAsPrefix": not name, **spec.as_request()}
         return self._submit(spec.kind_key, request, project, must_fit=not allow_pending)
 
-    def _submit(self, key: str, request: Json, project: str | None, *, must_fit: bool) -> Job:
+    def _submit(self, key: str, request: Json, project: str | None, *, must_fit: bool, environment: str = "") -> Job:
         owner = self.project(project)
         place = {"projectId": str(owner["id"]), "clusterId": owner["clusterId"]}
-        created = self.kind(key).submit({**request, **place}, must_fit=must_fit)
+        created = self.kind(key).submit({**request, **place}, must_fit=must_fit, caller_environment=environment)
         return Job(self, self.workload(created["workloadId"]))
 
     def job(self, name: str, *, project: str | None = None) -> Job:

@@ -4,16 +4,28 @@ command line."""
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fairlead.client.json_object import Json
 
 #: The image that stands for this machine: nothing is pulled, the command sees the machine's own files.
 HOST_IMAGE = "fairlead.local/host"
+#: They describe the calling shell itself, not the command.
+_OF_SHELL = frozenset({"_", "PWD", "OLDPWD", "SHLVL"})
 _LONGEST_NAME = 40
 _INTERPRETERS = re.compile(r"^(python|pypy|node|ruby|perl|bash|sh|zsh|julia|R)[0-9.]*$")
 #: The server would expand these; `run` passes on what was typed.
 _REFERENCE = re.compile(r"\$(?=[({])")
+
+
+def variables_of_caller(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a command takes along from its caller: all but those of the calling shell itself."""
+    return {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
+
+
+def _is_text(value: str) -> bool:
+    """Bytes that are not text cannot be sent."""
+    return value.isprintable() or not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 
 def host_spec(folder: str) -> Json:

@@ -17,6 +17,7 @@ from fairlead.cli.command import Invocation
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.client import Client, ClientError
+from fairlead.client.commands import variables_of_caller
 from fairlead.client.duplex import EXIT, FINISH, INPUT, Duplex, open_duplex
 from fairlead.client.json_object import Json
 from fairlead.client.phases import ENDED
@@ -34,8 +35,6 @@ _MAX_VARIABLES, _MAX_INPUT = 256 * 1024, 512 * 1024
 #: Seconds for the first byte of a pipe, and between two pieces, after which it counts as a stream that goes on.
 _FIRST_WAIT, _NEXT_WAIT = 0.05, 0.5
 _PIECE = 32_768
-#: They describe the calling shell itself, not the command.
-_OF_SHELL = frozenset({"_", "PWD", "OLDPWD", "SHLVL"})
 
 
 class PipedInput(NamedTuple):
@@ -61,7 +60,7 @@ def choose_variables(invocation: Invocation, *, is_own_server: bool) -> dict[str
     for word in filter(None, words):
         name, equals, value = word.partition("=")
         if word.lower() == "all":
-            chosen |= {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
+            chosen |= variables_of_caller(environ)
         elif equals:
             chosen[name] = value
         elif name in environ:
@@ -71,11 +70,6 @@ def choose_variables(invocation: Invocation, *, is_own_server: bool) -> dict[str
     if _size(chosen) > _MAX_VARIABLES:
         raise UsageError(f"The variables of this shell hold more than {_MAX_VARIABLES:,} bytes; use --export NAME,...")
     return chosen
-
-
-def _is_text(value: str) -> bool:
-    """Bytes that are not text cannot be sent."""
-    return value.isprintable() or not any("\udc80" <= letter <= "\udcff" for letter in value)
 
 
 def _size(variables: Mapping[str, str]) -> int:

@@ -49,6 +49,8 @@ class ServerAccess(NamedTuple):
     project: str | None = None
     #: Whether it is the shared server of this machine, which knows us by our account.
     is_of_machine: bool = False
+    #: Whether it is this machine's own server that runs every job as its owner.
+    is_personal: bool = False
 
 
 def config_folder(around: Surroundings) -> str:
@@ -136,6 +138,7 @@ def find_server(
         cache,
         Trust(settings.get("ca-file"), local.certificate if local and is_local else None),
         around.find("project", "FAIRLEAD_PROJECT") or settings.get("project"),
+        is_personal=is_local and local is not None and local.personal,
     )
 
 

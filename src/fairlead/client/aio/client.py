@@ -12,7 +12,7 @@ from typing import Any
 from fairlead.client.access.urls import QueryValue
 from fairlead.client.aio.jobs import AsyncJob, AsyncJobs
 from fairlead.client.aio.workloads import AsyncWorkloads
-from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
+from fairlead.client.commands import host_spec, name_for, set_command, set_gpus, variables_of_caller
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import Submittable, load_kinds
 
@@ -36,7 +36,8 @@ class AsyncClient(AsyncWorkloads):
     ) -> AsyncJob:
         """Run a command as `fairlead run` does: once, on this machine, in this folder; returns its job at once.
 
-        A command that could not start even if all nodes were empty is refused. `spec` has further members of a
+        On a server of one's own it gets the environment of this process, which the server stores as it stores
+        secrets. A command that could not start even if all nodes were empty is refused. `spec` has further members of a
         training, such as an image to run it in.
         """
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
@@ -52,7 +53,15 @@ class AsyncClient(AsyncWorkloads):
             members["environmentVariables"] = [*members.get("environmentVariables", ()), *variables]
         kind = next(iter(load_kinds().values()))
         request = {"name": name or name_for(words), "useGivenNameAsPrefix": not name, "spec": members}
-        return await self._submit(kind.key, request, project, must_fit=True)
+        stored = "" if "image" in more else await self._store_environment()
+        return await self._submit(kind.key, request, project, must_fit=True, environment=stored)
+
+    async def _store_environment(self) -> str:
+        """Store the variables of this process for the next submission; returns their id, empty on a shared server."""
+        if not self.is_personal:
+            return ""
+        body = {"variables": variables_of_caller(os.environ), "input": ""}
+        return str((await self.request("POST", "/api/v1/caller-environments", body))["id"])
 
     async def submit(
         self,
@@ -69,10 +78,12 @@ class AsyncClient(AsyncWorkloads):
         request = {"name": name or spec.kind_key, "useGivenNameAsPrefix": not name, **spec.as_request()}
         return await self._submit(spec.kind_key, request, project, must_fit=not allow_pending)
 
-    async def _submit(self, key: str, request: Json, project: str | None, *, must_fit: bool) -> AsyncJob:
+    async def _submit(
+        self, key: str, request: Json, project: str | None, *, must_fit: bool, environment: str = ""
+    ) -> AsyncJob:
         owner = await self.project(project)
         place = {"projectId": str(owner["id"]), "clusterId": owner["clusterId"]}
-        created = await self.kind(key).submit({**request, **place}, must_fit=must_fit)
+        created = await self.kind(key).submit({**request, **place}, must_fit=must_fit, caller_environment=environment)
         return AsyncJob(self, await self.workload(created["workloadId"]))
 
     async def job(self, name: str, *, project: str | None = None) -> AsyncJob:

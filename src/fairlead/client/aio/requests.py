@@ -46,6 +46,8 @@ class AsyncRequests:
         self._token = Token(known) if known else None
         #: The default project, by name or id.
         self.default_project = project or access.project
+        #: Whether it is this machine's own server that runs every job as its owner.
+        self.is_personal = access.is_personal
         #: Projects that were looked up, by the name or id that was asked for.
         self._projects: dict[str | None, Json] = {}
         #: The version that the server reported last, if any.
