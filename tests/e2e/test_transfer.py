@@ -156,6 +156,7 @@ def test_a_file_and_our_own_server_as_runai(lab: Server, make_server: Callable[.
 
 def test_what_is_refused(lab: Server, tmp_path: Path) -> None:
     fairlead = Caller(lab.data_dir)
+    assert "/proc/no.json cannot be written" in fairlead("export", "/proc/no.json").err
     same = fairlead("move", "--to", lab.url)
     assert same.code == exit_codes.FAILED
     assert "is the same server" in same.err

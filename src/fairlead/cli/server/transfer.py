@@ -2,6 +2,7 @@
 server to another."""
 
 import getpass
+import os
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -85,7 +86,11 @@ def _check_different(source: Client, target: Client) -> None:
 def _export(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     bundle = Reader(session.client).read(invocation.get("workloads", "waiting"))
-    save(bundle, invocation.names[0])
+    path = os.path.join(invocation.environment.folder, os.path.expanduser(invocation.names[0]))
+    try:
+        save(bundle, path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
     for line in bundle.lines():
         session.console.say(f"{line}")
     session.console.say("The file has no passwords and no values of secrets; only you can read it.")
