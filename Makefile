@@ -71,7 +71,7 @@ cluster-env: $(ready) ## how to reach it: eval "$$(make -s cluster-env)"
 cluster-down: $(ready) ## end it and remove all that it made
 	@$(python) -m deploy.cluster down $(ARGS)
 
-release: $(ready) ## wheel, source distribution, image, manifests and systemd unit in dist/, checked without the checkout
+release: $(ready) ## wheel, source distribution, image, manifests, chart and unit in dist/, checked without the checkout
 	@$(python) -m scripts.release
 
 image: docs ## the server's image as an OCI archive in dist/, without Docker

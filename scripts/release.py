@@ -4,22 +4,27 @@ The wheel and the source distribution are the same bytes wherever they are built
 pins what builds them, and the commit's time is theirs.
 """
 
+import gzip
 import hashlib
+import io
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from deploy.image import make_image
 from fairlead import __version__
+from scripts.generate_chart import CHART_VERSION
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 UV = ROOT / ".tools" / "uv"
 UNIT = ROOT / "deploy" / "systemd" / "fairlead.service"
+CHART = ROOT / "deploy" / "helm"
 WHEEL = f"fairlead_workloads-{__version__}-py3-none-any.whl"
 SOURCE = f"fairlead_workloads-{__version__}.tar.gz"
 IMAGE = f"fairlead-{__version__}.oci.tar"
@@ -39,6 +44,7 @@ def main() -> int:
     manifests = run(sys.executable, "-m", "fairlead", "kubernetes", "manifests", "--offline", cwd=ROOT)
     (DIST / f"fairlead-{__version__}.kubernetes.yaml").write_text(manifests)
     shutil.copy(UNIT, DIST)
+    pack_chart(DIST)
     made = sorted(path for path in DIST.iterdir() if not path.name.startswith("."))
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made]
     (DIST / "SHA256SUMS").write_text("".join(sums))
@@ -59,6 +65,20 @@ def build(source: Path, target: Path, epoch: str) -> None:
     finally:
         constraints.unlink()
         (target / ".gitignore").unlink(missing_ok=True)
+
+
+def pack_chart(folder: Path) -> Path:
+    """The Helm chart as `helm package` names and packs it; the same files give the same bytes."""
+    target = folder / f"fairlead-{CHART_VERSION}.tgz"
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as archive:
+        for path in sorted(one for one in CHART.rglob("*") if one.is_file()):
+            entry = tarfile.TarInfo(f"fairlead/{path.relative_to(CHART)}")
+            entry.size, entry.mode = path.stat().st_size, 0o644
+            with open(path, "rb") as content:
+                archive.addfile(entry, content)
+    target.write_bytes(gzip.compress(plain.getvalue(), mtime=0))
+    return target
 
 
 def commit_time() -> str:

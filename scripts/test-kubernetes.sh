@@ -13,7 +13,7 @@ end() {
 }
 trap end EXIT
 end
-cluster build --with kubeflow,mpi
+cluster build --with kubeflow,mpi,helm
 failures=$PWD/.tools/failed-kubernetes-tests.json
 # Whole files, in the order of tests/kubernetes/conftest.py.
 options=(-p tests.flaky --dist loadfile --no-loadscope-reorder -m "kubernetes and not operators" --nothing-skipped)

@@ -33,7 +33,7 @@ SERVING, NETWORKING, CACHING = "knative.dev/serving", "knative.dev/networking", 
 #: Knative's programs; all run in pods, the last beside every container that answers requests.
 KNATIVE = ("controller", "webhook", "autoscaler", "activator", "queue")
 #: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
-APART = ("kubeflow", "mpi", "knative")
+APART = ("kubeflow", "mpi", "knative", "helm")
 
 #: program -> (module's folder, package)
 PROGRAMS = {
@@ -54,6 +54,7 @@ PROGRAMS = {
     "coredns": ("coredns", "."),
     "training-operator": ("kubeflow", "."),
     "mpi-operator": ("mpi", "."),
+    "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
     **{f"knative-{name}": ("knative", f"{SERVING}/cmd/{name}") for name in KNATIVE},
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
@@ -86,6 +87,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "containers": ("kubelet", "kube-proxy", "coredns"),
     "kubeflow": ("training-operator", "training-crds"),
     "mpi": ("mpi-operator", "mpi-crds"),
+    "helm": ("helm",),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative": (
         *(f"knative-{name}" for name in KNATIVE),

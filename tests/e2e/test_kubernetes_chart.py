@@ -191,7 +191,7 @@ def test_the_webhook_refuses_with_the_words_of_a_submission(
 
 
 def test_the_kustomize_base_is_what_the_command_prints(running: cluster.Cluster, kubectl: Kubectl) -> None:
-    printed = list(yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "chart")).stdout))
+    printed = list(yaml.safe_load_all(kubectl("kustomize", str(ROOT / "deploy" / "kustomize")).stdout))
     command = [sys.executable, "-m", "fairlead", "kubernetes", "manifests", "--offline"]
     shown = list(yaml.safe_load_all(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
     by_name = {(one["kind"], one["metadata"]["name"]): one for one in shown}

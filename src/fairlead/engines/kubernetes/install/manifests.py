@@ -1,6 +1,6 @@
 """The objects of Fairlead's own installation in a cluster: namespace, account, permissions, server. Pure.
 
-Called by `fairlead kubernetes manifests` and by the generator of `deploy/chart`. The server gets the permissions of
+Called by `fairlead kubernetes manifests` and by the generator of `deploy/kustomize`. The server gets the permissions of
 `permissions.py` and no others; its pod meets the Pod Security level "restricted".
 """
 
@@ -65,7 +65,7 @@ def render_manifests(wanted: Installation) -> list[Manifest]:
         *(() if wanted.database_secret else (_render_claim(wanted),)),
         _render_service(wanted),
         _render_deployment(wanted),
-        *(_render_webhook(wanted, wanted.certificate) if wanted.certificate else ()),
+        *(render_webhooks(wanted, wanted.certificate) if wanted.certificate else ()),
     ]
 
 
@@ -215,7 +215,7 @@ def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manif
     return [made | {"type": "kubernetes.io/tls", "data": data}]
 
 
-def _render_webhook(wanted: Installation, certificate: Certificate) -> list[Manifest]:
+def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Manifest]:
     """One webhook records who applied an object, the other one checks it."""
     checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
     filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE", "UPDATE"])
