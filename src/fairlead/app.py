@@ -53,6 +53,7 @@ from fairlead.control.people.authentication import (
     ADMINISTRATOR,
     CREDENTIALS,
     Authenticator,
+    Signer,
     Tokens,
     agree_on_key,
     ensure_accounts,
@@ -192,17 +193,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
     machine = None if settings.api_only else _make_engine_host(settings, context, url, proxied)
-    await ensure_defaults(context, "" if settings.api_only else settings.engine, _load_recovered(settings.data_dir))
-    (settings.data_dir / RECOVERED).unlink(missing_ok=True)
-    cluster = context.directory.cluster
-    if await ensure_accounts(context, settings.data_dir, cluster.id):
-        await _share_keys(settings)
-    _check_and_record_mode(settings, context)
-    signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
-    await agree_on_key(context, signer.fingerprint)
-    await agree_on_vault(context)
+    accounts = Authenticator(context, await _prepare_records(settings, context))
     limits = RequestLimits(body_bytes=settings.body_limit)
-    accounts = Authenticator(context, signer)
     gate = UrlGate(accounts, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
@@ -236,6 +228,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     finally:
         context.stopping = True
         withdraw()
+        await application.close()
         await backups.stop()
         if door:
             await door.stop()
@@ -247,6 +240,20 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             refresher()
         log.info("Stopped; pods keep running")
     return server.exit_code
+
+
+async def _prepare_records(settings: ServerSettings, context: Context) -> Signer:
+    """Create the records and keys that every server needs, and check that they fit; returns what signs tokens."""
+    await ensure_defaults(context, "" if settings.api_only else settings.engine, _load_recovered(settings.data_dir))
+    (settings.data_dir / RECOVERED).unlink(missing_ok=True)
+    cluster = context.directory.cluster
+    if await ensure_accounts(context, settings.data_dir, cluster.id):
+        await _share_keys(settings)
+    _check_and_record_mode(settings, context)
+    signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
+    await agree_on_key(context, signer.fingerprint)
+    await agree_on_vault(context)
+    return signer
 
 
 def _make_machine_socket(

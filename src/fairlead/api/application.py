@@ -10,8 +10,9 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
+from urllib.parse import quote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -23,6 +24,7 @@ from fairlead.api.assets.assets import ASSET_OPERATIONS
 from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
 from fairlead.api.assets.history import HISTORY_OPERATIONS
 from fairlead.api.assets.secrets import OBJECT_OPERATIONS
+from fairlead.api.audit import AUDIT_OPERATIONS
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
 from fairlead.api.http.forward import forward
@@ -55,9 +57,11 @@ from fairlead.api.workloads.revisions import revision_operations
 from fairlead.api.workloads.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.workloads.watch import watch_operations
+from fairlead.control.audit import AuditWriter, RequestFacts, current_request
 from fairlead.control.context import Context
 from fairlead.control.people.authentication import Authenticator
 from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
+from fairlead.model.records.event import AuditLine
 
 logger = logging.getLogger("fairlead.api")
 #: The command line detects a server of another version by it.
@@ -75,9 +79,6 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     watch_streams: int = 1000
 
 
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
 def make_application(
     context: Context,
     accounts: Authenticator,
@@ -85,7 +86,7 @@ def make_application(
     samples: Samples = tuple,
     gate: UrlGate | None = None,
     more: Iterable[Operation] = (),
-) -> Asgi:
+) -> "Application":
     """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
     bounds = limits or RequestLimits()
@@ -116,6 +117,7 @@ def make_application(
         *VOLUME_OPERATIONS,
         *TEMPLATE_OPERATIONS,
         *POLICY_OPERATIONS,
+        *AUDIT_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
         *BATCH_OPERATIONS,
@@ -140,6 +142,7 @@ class Application:
         operations: list[Operation],
     ) -> None:
         self._context = context
+        self._auditor = AuditWriter(context)
         self._accounts = accounts
         self._limits = limits
         self._metrics = metrics
@@ -148,6 +151,10 @@ class Application:
         self._requests: dict[str, int] = {}
         self._ids = itertools.count(1)
         self._id_prefix = secrets.token_hex(5)
+
+    async def close(self) -> None:
+        """Write what the audit still has to write."""
+        await self._auditor.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -171,6 +178,8 @@ class Application:
                 response = self._render(error, operation, scope, request_id)
             response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
             response.raw_headers.append(_VERSION_HEADER)
+            if operation is not None and _is_audited(operation, scope["method"], response.status_code):
+                self._audit(operation, scope, response.status_code, request_id)
             await self._send(response, scope, receive, send, request_id)
         finally:
             self._metrics.in_flight -= 1
@@ -197,6 +206,8 @@ class Application:
         scope["fairlead.body_limit"] = self._limits.body_bytes
         call = Call(context, operation, Request(scope, receive), request_id)
         call.path = path
+        scope["fairlead.call"] = call
+        current_request.set(_facts(scope))
         if not operation.is_public:
             call.authenticate = partial(authenticate, self._accounts, call.request)
             call.caller = call.authenticate()
@@ -207,6 +218,32 @@ class Application:
             return await operation.run(call)
         except Elsewhere as error:
             return await forward(call, error.address)
+
+    def _audit(self, operation: Operation, scope: Scope, status: int, request_id: str) -> None:
+        """Record a refusal, a sign-in or a session; changes are recorded with what they change."""
+        call: Call | None = scope.get("fairlead.call")
+        name = scope.get("fairlead.account", "") if operation.is_sign_in else call.caller.name if call else ""
+        if call is None or not name:
+            # Anybody can send requests without an account; they must not fill the audit.
+            return
+        facts = _facts(scope)
+        self._auditor.add(
+            AuditLine(
+                at=self._context.clock(),
+                caller=name,
+                caller_type=call.caller.type,
+                operation=operation.id,
+                action="sign-in" if operation.is_sign_in else _ACTIONS.get(scope["method"], "create"),
+                subject=operation.tag.lower(),
+                subject_id=next(iter(call.path.values()), ""),
+                request_id=request_id,
+                result="Succeeded" if status < 400 else "Failed",
+                status=status,
+                address=facts.address,
+                method=facts.method,
+                url=facts.url,
+            )
+        )
 
     def _limit(self, caller: str) -> None:
         """Count a caller's requests in the current second; raises `TooMuch` above the limit."""
@@ -245,6 +282,21 @@ class Application:
             "milliseconds": round(seconds * 1000, 2),
         }
         logger.log(level, "%s %s %d", scope["method"], scope["path"][:500], status, extra={"fields": fields})
+
+
+#: The action that a method stands for in the audit.
+_ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
+
+
+def _facts(scope: Scope) -> RequestFacts:
+    client, server = scope.get("client"), scope.get("server") or ("", 0)
+    url = f"{scope['scheme']}://{server[0]}:{server[1]}{quote(scope['path'][:500])}"
+    return RequestFacts(client[0] if client else "", scope["method"], url)
+
+
+def _is_audited(operation: Operation, method: str, status: int) -> bool:
+    """Whether a request is recorded by itself: sign-ins, sessions, and writes that were refused."""
+    return operation.is_sign_in or operation.is_session or (status >= 400 and method in _ACTIONS)
 
 
 async def _live(receive: Receive, send: Send) -> None:

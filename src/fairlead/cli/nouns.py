@@ -61,6 +61,7 @@ NOUNS: dict[str, Noun] = {
     "project": Noun("organization.owners", "Manage projects and their quotas", _ORGANIZATION),
     "department": Noun("organization.owners", "Manage departments and their quotas", _ORGANIZATION),
     "policy": Noun("files.policy", "Manage policies: defaults and rules for workloads", _ORGANIZATION),
+    "audit": Noun("organization.audit", "Show who did what, from where, with which result", _ORGANIZATION),
     "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
     "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
     "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),

@@ -30,10 +30,10 @@ OPERATORS = {
 }
 _ORDERED = ("==", "!=", "<=", ">=")
 _OPERATOR = r"(==|!=|<=|>=|=@|!@|=\^|=\$)"
-_ITEM = re.compile(rf"([A-Za-z0-9]+){_OPERATOR}(.+)", re.DOTALL)
+_ITEM = re.compile(rf"([A-Za-z0-9_]+){_OPERATOR}(.+)", re.DOTALL)
 #: A comma separates filters only if a field and an operator follow it, so that values may contain commas. Some clients
 #: encode the separating commas and others do not, so the encoding does not help.
-_SEPARATOR = re.compile(rf",(?=[A-Za-z0-9]+{_OPERATOR})")
+_SEPARATOR = re.compile(rf",(?=[A-Za-z0-9_]+{_OPERATOR})")
 
 
 class FilterField(msgspec.Struct, Generic[R], frozen=True):

@@ -9,9 +9,10 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from fairlead.control.audit import audit_line, changes_between
 from fairlead.control.context import Context
 from fairlead.model.errors import Conflict, NotFound, Unavailable
-from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller, Cluster
 from fairlead.store.base import Change, Collection, Delete, Put, VersionedRecord
 from fairlead.store.collections import CLUSTERS
@@ -58,15 +59,11 @@ async def record_steps(
         )
         for step in steps
     )
-    audit = AuditLine(
-        at=now,
-        caller=request.caller.name,
-        operation=request.operation,
-        subject=steps[0].collection.name,
-        subject_id=steps[0].id,
-        request_id=request.id,
-        details=steps[0].message,
-    )
+    first = steps[0]
+    before = await context.store.get(first.collection, first.id) if first.record is not None else None
+    subject = (first.collection.name, first.id, str(getattr(first.record or before, "name", "")))
+    line = audit_line(now, request.caller, request.operation, subject, request.id, first.message)
+    audit = msgspec.structs.replace(line, changes=changes_between(before, first.record))
     await context.store.commit(Change(writes=(*writes, *puts), events=events, audit=(audit,)))
     changed = [(step.collection.name, step.id) for step in steps]
     await context.directory.refresh([*changed, (CLUSTERS.name, "")] if numbers else changed)

@@ -155,6 +155,16 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(
+        7,
+        (
+            AddColumns(
+                table="audit",
+                columns="caller_type:text action:text subject_name:text result:text address:text method:text url:text",
+                indexed=("at",),
+            ),
+        ),
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.

@@ -135,10 +135,10 @@ class ApiServer:
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
         self.accounts = Authenticator(self.context, signer)
-        application = make_application(self.context, self.accounts, self.limits)
+        self.application = make_application(self.context, self.accounts, self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(
-                application,
+                self.application,
                 lifespan="off",
                 log_config=None,
                 http=make_protocol(self.connections),

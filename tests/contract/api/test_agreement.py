@@ -103,6 +103,9 @@ OWNED = {
     "/api/v1/workload-templates/name-availability",
     "/api/v1/workload-templates/{templateId}",
     "/api/v1/workload-templates/trainings/{templateId}",
+    # `test_audit.py` reads these.
+    "/api/v1/audit/log",
+    "/api/v1/audit/log/file",
     # `test_policies.py` reads those of a scope.
     *(f"/api/v2/policy/{type}" for type in POLICY_TYPES),
 }

@@ -105,6 +105,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     #: An addition of Fairlead.
     is_addition: bool = False
     is_deprecated: bool = False
+    #: Issues tokens; and opens a session in a pod. Both are in the audit.
+    is_sign_in: bool = False
+    is_session: bool = False
     #: A page for browsers; it is not part of the API and its description.
     is_page: bool = False
 

@@ -129,10 +129,11 @@ async def _issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
     client = call.request.client
     address = client.host if client else ""
+    account = (grant.username or grant.client_id)[:_LOGGED] or "a refresh token"
+    call.request.scope["fairlead.account"] = account
     try:
         return await accounts.issue(grant, address)
     except (BadCredentials, TooMuch) as error:
-        account = (grant.username or grant.client_id)[:_LOGGED] or "a refresh token"
         fields = {"request_id": call.request_id, "account": account, "address": address}
         logger.warning("Sign-in as %s from %s failed: %s", account, address, error, extra={"fields": fields})
         raise
@@ -166,6 +167,7 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             body=RequestBody(schema=TokenRequest),
             answers={200: TokenAnswer, 400: Error, 500: Error, 503: Error},
             is_public=True,
+            is_sign_in=True,
         ),
         Operation(
             method="POST",
@@ -177,5 +179,6 @@ def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
             body=RequestBody(schema=_FORM, content_type="application/x-www-form-urlencoded"),
             answers={200: OAuthTokenAnswer, 400: OAuthError, 401: OAuthError, 500: Error, 503: Error},
             is_public=True,
+            is_sign_in=True,
         ),
     )

@@ -192,6 +192,7 @@ def _operation(path: str, id: str, summary: str, run: Handler, *parameters: Para
         answers=_ANSWERS,
         content_type=STREAM,
         is_addition=True,
+        is_session=True,
     )
 
 

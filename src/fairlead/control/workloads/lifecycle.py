@@ -8,11 +8,12 @@ import contextlib
 import msgspec
 
 from fairlead.control import access
+from fairlead.control.audit import audit_line
 from fairlead.control.context import Context
 from fairlead.control.workloads.policies import check_against_policy
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict, NotFound
-from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
@@ -122,15 +123,5 @@ def _change(
                 message=message,
             ),
         ),
-        audit=(
-            AuditLine(
-                at=now,
-                caller=caller.name,
-                operation=verb,
-                subject=WORKLOADS.name,
-                subject_id=changed.id,
-                request_id=request_id,
-                details=message,
-            ),
-        ),
+        audit=(audit_line(now, caller, verb, (WORKLOADS.name, changed.id, changed.name), request_id, message),),
     )

@@ -12,6 +12,7 @@ from fairlead.admission.project_rules import apply_project_rules, has_project_ru
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
+from fairlead.control.audit import audit_line
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
 from fairlead.control.decide.review import forbidden_fields
@@ -23,7 +24,7 @@ from fairlead.formats.yaml.spec import yaml_path
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
-from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
@@ -190,14 +191,7 @@ def _creation(workload: Workload, caller: Caller, request_id: str, more: Sequenc
             if message
         ),
         audit=(
-            AuditLine(
-                at=workload.created_at,
-                caller=caller.name,
-                operation="create",
-                subject=WORKLOADS.name,
-                subject_id=workload.id,
-                request_id=request_id,
-            ),
+            audit_line(workload.created_at, caller, "create", (WORKLOADS.name, workload.id, workload.name), request_id),
         ),
     )
 

@@ -9,6 +9,7 @@ import msgspec
 
 from fairlead.admission.admit import Admitted, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
+from fairlead.control.audit import audit_line
 from fairlead.control.context import Context
 from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.references.names import resolve_names
@@ -17,7 +18,7 @@ from fairlead.control.workloads.policies import policy_for
 from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict
-from fairlead.model.records.event import AuditLine, Event
+from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import build
@@ -150,13 +151,5 @@ def _build_commit(
         reason="Update",
         message=message,
     )
-    line = AuditLine(
-        at=now,
-        caller=caller.name,
-        operation="update",
-        subject=WORKLOADS.name,
-        subject_id=changed.id,
-        request_id=request_id,
-        details=message,
-    )
+    line = audit_line(now, caller, "update", (WORKLOADS.name, changed.id, changed.name), request_id, message)
     return Change(writes=(Put(WORKLOADS, changed),), events=(event,), audit=(line,))

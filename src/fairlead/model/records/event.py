@@ -40,3 +40,17 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     subject_id: str
     request_id: str = ""
     details: str = ""
+    #: `user` or `app`.
+    caller_type: str = "user"
+    #: `create`, `update`, `delete` or `sign-in`, whichever the operation is.
+    action: str = ""
+    subject_name: str = ""
+    #: What a change replaced: member → (before, after). Secrets are never in it.
+    changes: dict[str, tuple[object, object]] = {}
+    #: `Succeeded` or `Failed`, and the status of the answer if there is one.
+    result: str = "Succeeded"
+    status: int = 0
+    #: Where the request came from and what it was.
+    address: str = ""
+    method: str = ""
+    url: str = ""

@@ -1,0 +1,158 @@
+"""The audit: who did what from where, with which result.
+
+Use cases write a line in the transaction of their change, with `audit_line`. Refusals, sign-ins and sessions change no
+record: the API hands them to `AuditWriter`, which writes them together, shortly afterwards.
+"""
+
+import asyncio
+import logging
+from contextvars import ContextVar
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.filters import FilterField, as_conditions, parse_filters
+from fairlead.control.lists import ListRequest
+from fairlead.model.clock import Millis
+from fairlead.model.errors import FairleadError
+from fairlead.model.records.event import AuditLine
+from fairlead.model.records.organization import Caller
+from fairlead.store.base import Change, Comparison, Query, Where
+from fairlead.store.collections import AUDIT
+
+log = logging.getLogger("fairlead.audit")
+#: Seconds for which lines are collected, and how many are kept while the store cannot be written.
+_PAUSE = 0.5
+_ACTIONS = ("create", "update", "delete")
+_MOST = 10_000
+
+
+class RequestFacts(msgspec.Struct, frozen=True):
+    """The request that is being answered."""
+
+    address: str = ""
+    method: str = ""
+    url: str = ""
+
+
+_NO_REQUEST = RequestFacts()
+#: Set by the API around every operation.
+current_request: ContextVar[RequestFacts] = ContextVar("current_request", default=_NO_REQUEST)
+
+AUDIT_FIELDS: dict[str, FilterField[AuditLine]] = {
+    "timestamp": FilterField("time", "at"),
+    "subject": FilterField(column="caller"),
+    "subject_type": FilterField(column="caller_type", stored_words={"User": "user", "App": "app"}),
+    "source_ip": FilterField(column="address"),
+    "action": FilterField(column="action"),
+    "http_method": FilterField(column="method"),
+    "result": FilterField(column="result"),
+    "url": FilterField(column="url"),
+    "entity_type": FilterField(column="subject"),
+    "entity_name": FilterField(column="subject_name"),
+    "entity_id": FilterField(column="subject_id"),
+}
+
+
+def audit_line(
+    at: Millis,
+    caller: Caller,
+    operation: str,
+    subject: tuple[str, str, str],
+    request_id: str = "",
+    details: str = "",
+) -> AuditLine:
+    """A line about a change that succeeds together with it; `subject` is collection, id and name."""
+    request = current_request.get()
+    collection, id, name = subject
+    return AuditLine(
+        at=at,
+        caller=caller.name,
+        caller_type=caller.type,
+        operation=operation,
+        action=operation if operation in _ACTIONS else "update",
+        subject=collection,
+        subject_id=id,
+        subject_name=name,
+        request_id=request_id,
+        details=details,
+        address=request.address,
+        method=request.method,
+        url=request.url,
+    )
+
+
+#: Members that say nothing about a change, or that nobody may read.
+_UNTOLD = frozenset(
+    ("version", "updated_at", "updated_by", "sealed", "secret_hash", "generation", "data", "spec", "manifest")
+)
+
+
+def changes_between(before: object, after: object) -> dict[str, tuple[object, object]]:
+    """The members of a record that differ, with both values; secrets are left out."""
+    if before is None or after is None:
+        return {}
+    old, new = (msgspec.json.decode(msgspec.json.encode(record)) for record in (before, after))
+    return {
+        name: (old.get(name), new.get(name))
+        for name in sorted({*old, *new} - _UNTOLD)
+        if old.get(name) != new.get(name)
+    }
+
+
+class AuditWriter:
+    """Writes lines that belong to no other change. One per server."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lines: list[AuditLine] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def add(self, line: AuditLine) -> None:
+        if len(self._lines) >= _MOST:
+            log.error("The audit cannot be written; a line is lost: %s", line)
+            return
+        self._lines.append(line)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write())
+
+    async def _write(self) -> None:
+        while self._lines:
+            await asyncio.sleep(_PAUSE)
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Write what is collected; it stays if the store cannot be written."""
+        lines, self._lines = self._lines, []
+        try:
+            await self._context.store.commit(Change(audit=tuple(lines)))
+        except FairleadError as error:
+            log.warning("The audit is written later: %s", error)
+            self._lines = lines + self._lines
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._lines:
+            await self.flush()
+
+
+async def find_audit(
+    context: Context, caller: Caller, start: Millis, end: Millis, request: ListRequest
+) -> tuple[list[AuditLine], int]:
+    """A page of the lines of a period, newest last, and how many there are."""
+    access.check(caller, "audit:read")
+    conditions = as_conditions(parse_filters(request.filter_by, AUDIT_FIELDS))
+    if conditions is None:
+        return [], 0
+    where = (Where("at", Comparison.AT_LEAST, start), Where("at", Comparison.AT_MOST, end), *conditions)
+    sort = AUDIT_FIELDS[request.sort_by].column if request.sort_by else "at"
+    query = Query(
+        collection=AUDIT,
+        where=where,
+        order=((sort, request.descending),),
+        offset=request.offset,
+        limit=request.limit,
+    )
+    return await context.store.find(query), await context.store.count(Query(collection=AUDIT, where=where))

@@ -1,0 +1,95 @@
+"""The audit over REST: changes, refusals and sign-ins, with who, from where and what changed; and as files."""
+
+import csv
+import io
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.api_server import Answer, ApiServer
+
+PATH = "/api/v1/audit/log"
+PERIOD = {"start": "2000-01-01T00:00:00Z", "end": "2100-01-01T00:00:00Z"}
+
+
+def read(api: ApiServer, path: str = PATH, **query: Any) -> Answer:
+    return api.call("GET", f"{path}?{urlencode(PERIOD | query)}")
+
+
+def lines(api: ApiServer, *filters: str) -> list[Any]:
+    answer = read(api, filterBy=",".join(filters), sortOrder="desc", numberOfSamples=100)
+    assert answer.status == 200, answer
+    assert find_disagreements("get", PATH, 200, answer.json) == []
+    found: list[Any] = answer.json["audit_logs"]
+    return found
+
+
+def flushed(api: ApiServer) -> None:
+    api.do(api.application.close())
+
+
+def test_a_change_is_recorded_with_its_values_before_and_after(api: ApiServer) -> None:
+    project = api.call("GET", "/api/v1/org-unit/projects/1").json
+    body = {"description": "for the audit", "resources": project["resources"]}
+    assert api.call("PUT", "/api/v1/org-unit/projects/1", body).status == 200
+    line = lines(api, "entity_type==projects", "action==update")[0]
+    assert (line["subject"], line["subject_type"], line["result"]) == ("fairlead", "App", "Succeeded")
+    assert (line["source_ip"], line["http_method"]) == ("127.0.0.1", "PUT")
+    assert line["url"].endswith("/api/v1/org-unit/projects/1")
+    assert line["entity_name"] == project["name"]
+    assert "for the audit" in line["metadata"]["changes"]
+
+
+def test_a_submission_is_recorded_by_name(api: ApiServer) -> None:
+    body = {"name": "audited", "projectId": "1", "clusterId": api.cluster_id, "spec": {"image": "x"}}
+    id = api.call("POST", "/api/v1/workloads/trainings", body).json["workloadId"]
+    [line] = lines(api, "entity_name==audited")
+    assert (line["action"], line["entity_type"], line["entity_id"]) == ("create", "workloads", id)
+    api.call("POST", f"/api/v1/workloads/trainings/{id}/suspend")
+    suspended = lines(api, "entity_name==audited", "action==update")[0]
+    assert suspended["metadata"]["operation"] == "suspend"
+
+
+def test_a_refusal_is_recorded_with_its_status(api: ApiServer) -> None:
+    assert api.call("POST", "/api/v1/workloads/trainings", {"name": "X"}).status == 400
+    flushed(api)
+    line = lines(api, "result==Failed", "url=$trainings")[0]
+    assert (line["http_status_code"], line["subject"]) == (400, "fairlead")
+
+
+def test_sign_ins_are_recorded_and_secrets_are_not(api: ApiServer) -> None:
+    api.log_in()
+    body = {"grantType": "password", "username": "ann@example.com", "password": "guessed-wrongly"}
+    assert api.call("POST", "/api/v1/token", body, token="").status == 400
+    flushed(api)
+    good, bad = (
+        lines(api, "action==sign-in", "result==Succeeded")[0],
+        lines(api, "result==Failed", "action==sign-in")[0],
+    )
+    assert good["subject"] == "fairlead"
+    assert bad["subject"] == "ann@example.com"
+    assert "guessed-wrongly" not in read(api, numberOfSamples=1000).body.decode()
+
+
+def test_requests_without_an_account_do_not_fill_it(api: ApiServer) -> None:
+    flushed(api)
+    before = read(api).json["total"]
+    assert api.call("POST", "/api/v1/workloads/trainings", {"name": "X"}, token="").status == 401
+    flushed(api)
+    assert read(api).json["total"] == before
+
+
+def test_pages_and_files(api: ApiServer) -> None:
+    first = read(api, numberOfSamples=2).json
+    assert (len(first["audit_logs"]), first["next"]) == (2, 2)
+    assert first["total"] > 2
+    table = list(csv.DictReader(io.StringIO(read(api, f"{PATH}/file").body.decode())))
+    assert len(table) == first["total"]
+    assert table[0]["id"] == first["audit_logs"][0]["id"]
+    assert len(read(api, f"{PATH}/file", file_type="JSON", numberOfSamples=1).json) == 1
+
+
+def test_only_administrators_read_it_and_bad_periods_are_refused(api: ApiServer) -> None:
+    assert api.call("GET", PATH).status == 400
+    assert read(api, start="yesterday").status == 400
+    assert api.call("GET", f"{PATH}?{urlencode(PERIOD)}", token="").status == 401
