@@ -35,7 +35,7 @@ from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.machine_socket import MachineSocket
 from fairlead.api.server.metrics import Sample, loop_samples
-from fairlead.api.server.sockets import listen, url_of
+from fairlead.api.server.sockets import listen, reserve, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
@@ -66,6 +66,7 @@ from fairlead.control.workloads.sessions import Dialler, find_holder
 from fairlead.engines.base import PodOrder, WorkloadOrder
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
+from fairlead.engines.local.supervisor.forkserver_client import find_reserved_ports
 from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
@@ -174,10 +175,13 @@ def _only_server_of(folder: Path) -> Any:
 
 async def serve(settings: ServerSettings) -> int:
     is_secured = bool(settings.tls_certificate) or settings.insecure
-    sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured)
+    reserved = find_reserved_ports(str(settings.data_dir))
+    sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured, reserved=reserved)
     proxied = None
     if not settings.api_only:
-        proxied = listen(settings.host, settings.proxy_port, DEFAULT_PROXY_PORT, is_secured=is_secured)
+        proxied = listen(
+            settings.host, settings.proxy_port, DEFAULT_PROXY_PORT, is_secured=is_secured, reserved=reserved
+        )
     store = await _open_store(settings)
     try:
         return await _serve_on(settings, sock, proxied, store)
@@ -192,7 +196,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
-    machine = None if settings.api_only else _make_engine_host(settings, context, url, proxied)
+    machine = None if settings.api_only else _make_engine_host(settings, context, url, sock, proxied)
     accounts = Authenticator(context, await _prepare_records(settings, context))
     limits = RequestLimits(body_bytes=settings.body_limit)
     gate = UrlGate(accounts, context.url_registry, now)
@@ -305,7 +309,9 @@ def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:
         log.warning(changed)
 
 
-def _make_engine_host(settings: ServerSettings, context: Context, url: str, proxied: socket.socket | None) -> Host:
+def _make_engine_host(
+    settings: ServerSettings, context: Context, url: str, sock: socket.socket, proxied: socket.socket | None
+) -> Host:
     """Create the engine and its host. The engine loads what pods refer to; the context gets the engine's sessions."""
     where = settings.advertise or url
     port = proxied.getsockname()[1] if proxied else 0
@@ -326,6 +332,8 @@ def _make_engine_host(settings: ServerSettings, context: Context, url: str, prox
     }
     if settings.engine == LOCAL:
         engine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
+        if not settings.personal:
+            engine.reserve([reserve(each) for each in (sock, proxied) if each is not None])
         usage = partial(observe_usage, settings.data_dir)
         context.review = engine.review
         driver = PodDriver(context, engine)

@@ -1,5 +1,7 @@
 """Trainings from submission to end on real processes, through the real API."""
 
+import time
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -101,6 +103,35 @@ def test_the_grace_is_given_and_then_ended(server: Server, tmp_path: Any) -> Non
     server.call("POST", f"/api/v1/workloads/trainings/{workload_id}/suspend")
     server.until_phase(workload_id, "Stopped")
     assert mark.read_text() == "term\n"
+
+
+#: Writes its pid, and a file when it is asked to end; it does not end by itself.
+STUBBORN = """sh -c 'trap "echo term > {mark}" TERM; echo $$ > {mark}.pid; while :; do sleep 0.05; done'"""
+
+
+@pytest.mark.parametrize("grace", [0, 1])
+@pytest.mark.parametrize("verb", ["suspend", "delete"])
+def test_no_workload_has_stopped_while_its_process_runs(server: Server, tmp_path: Path, verb: str, grace: int) -> None:
+    """Asked as often as the server answers; with a grace period of 0 the process is killed and hears no TERM."""
+    mark = tmp_path / "mark"
+    name = f"ends-{verb}-{grace}"
+    workload_id = server.run(name, STUBBORN.format(mark=mark), terminationGracePeriodSeconds=grace)
+    path = f"/api/v1/workloads/trainings/{workload_id}"
+    pid = mark.with_name("mark.pid")
+    process = Path("/proc") / until(lambda: pid.exists() and pid.read_text().strip(), "its pid")
+    server.until_phase(workload_id, "Running")
+    began = time.monotonic()
+    method, where = ("DELETE", path) if verb == "delete" else ("POST", f"{path}/suspend")
+    assert server.call(method, where).status == 202
+
+    def has_stopped() -> bool:
+        answer = server.workload(workload_id)
+        return answer["phase"] == "Stopped" or (answer["phase"] == "Deleting" and not answer.get("phaseMessage"))
+
+    until(has_stopped, "its end")
+    assert not process.exists()
+    assert mark.exists() is (grace > 0)
+    assert time.monotonic() - began >= grace
 
 
 def test_a_workload_that_cannot_fit_says_what_it_lacks(server: Server) -> None:

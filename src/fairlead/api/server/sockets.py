@@ -2,14 +2,17 @@
 
 import ipaddress
 import socket
+from collections.abc import Collection
 
 from fairlead.model.errors import Refused
 
 
-def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> socket.socket:
+def listen(
+    host: str, wanted: int | None, default: int, *, is_secured: bool, reserved: Collection[int] = ()
+) -> socket.socket:
     """A listening socket on the given port, else on the default port, or on any free one if that is taken.
 
-    Beyond loopback it needs TLS or --insecure.
+    Beyond loopback it needs TLS or --insecure. `reserved` are ports that were kept for this server while it was down.
     """
     if not is_loopback(host) and not is_secured:
         raise Refused(
@@ -21,6 +24,8 @@ def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> 
     for port in ports:
         sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if port in reserved:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             sock.bind((host, port))
         except OSError as error:
@@ -31,6 +36,19 @@ def listen(host: str, wanted: int | None, default: int, *, is_secured: bool) -> 
         sock.listen(1024)
         return sock
     raise Refused(f"Cannot listen on any port of {host}")
+
+
+def reserve(listening: socket.socket) -> socket.socket:
+    """A socket that is bound to the same port and does not listen, for another process to keep.
+
+    As long as it is open, only processes of this user that ask for it can listen there. Clients are refused at once
+    while nobody does; a kept socket that listens would let them wait.
+    """
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    kept = socket.socket(listening.family, socket.SOCK_STREAM)
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    kept.bind(listening.getsockname())
+    return kept
 
 
 def is_loopback(host: str) -> bool:

@@ -134,6 +134,10 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             isolation=(name, "; ".join(filter(None, (message, more)))),
         )
 
+    def reserve(self, ports: Sequence[socket.socket]) -> None:
+        """Before the start: sockets that are bound to the server's ports, which no pod is to take while it is down."""
+        self._forking.reserved = ports
+
     def find_warnings(self) -> list[str]:
         """What keeps pods of a shared server from networks of their own, with the remedy."""
         if self._settings.is_personal:

@@ -2,7 +2,8 @@
 
 The server starts it (`forkserver_client.py`), and it outlives the server; it ends when no server is connected and no
 supervisor is left. It is their subreaper: processes that a killed supervisor leaves become its children, and it kills
-them. It knows nothing of pods: a start is one byte with a socket, on which the supervisor reads its order.
+them. It knows nothing of pods: a start is one byte with a socket, on which the supervisor reads its order. It also
+keeps the ports of a server that is down from pods that share the machine's network, by sockets that are bound to them.
 """
 
 import contextlib
@@ -20,7 +21,9 @@ from fairlead.engines.local import wire
 from fairlead.engines.local.linux import procfs, syscalls
 from fairlead.engines.local.supervisor import entry
 
-START, VERSION, RETIRE = b"S", b"V", b"X"
+START, VERSION, RETIRE, RESERVE, PORTS = b"S", b"V", b"X", b"R", b"P"
+#: A server does not listen on more ports.
+_MOST_FILES = 8
 SOCKET_NAME = "forkserver.sock"
 LOCK_NAME = "forkserver.lock"
 #: The next spare is made when it has been quiet for so long, so that it does not compete with a start under way.
@@ -36,6 +39,8 @@ class ForkServer:
         self._servers = {first.fileno(): first}
         self._supervisors: set[int] = set()
         self._retired = False
+        #: Bound to the ports of the server; they do not listen.
+        self._reserved: list[socket.socket] = []
         self._spare: socket.socket | None = None
         self._spare_pid = 0
         self._poll = select.poll()
@@ -69,7 +74,7 @@ class ForkServer:
     def _serve(self, descriptor: int) -> None:
         server = self._servers[descriptor]
         try:
-            request, sockets, _, _ = socket.recv_fds(server, 16, 1)
+            request, sockets, _, _ = socket.recv_fds(server, 16, _MOST_FILES)
         except BlockingIOError:
             return
         except OSError:
@@ -78,6 +83,10 @@ class ForkServer:
             self._fork(sockets[0])
         elif request == VERSION:
             server.send(self._version)
+        elif request == RESERVE:
+            self._reserve(sockets)
+        elif request == PORTS:
+            server.send(" ".join(str(each.getsockname()[1]) for each in self._reserved).encode())
         else:
             # Empty: that server is gone. Retire: a newer server starts its own fork server.
             self._poll.unregister(descriptor)
@@ -88,6 +97,14 @@ class ForkServer:
                 self._poll.unregister(self._listener.fileno())
                 self._listener.close()
                 os.close(self._lock)
+                self._reserve([])
+
+    def _reserve(self, files: list[int]) -> None:
+        for each in self._reserved:
+            each.close()
+        self._reserved = [socket.socket(fileno=file) for file in files]
+        for each in self._reserved:
+            each.set_inheritable(False)
 
     def _fork(self, link: int) -> None:
         """Hand the link to the spare supervisor, or to a new one."""
@@ -125,8 +142,8 @@ class ForkServer:
             # A copy of the lock in a supervisor would keep the next fork server out.
             os.close(self._lock)
             self._listener.close()
-        for server in self._servers.values():
-            server.close()
+        for each in (*self._servers.values(), *self._reserved):
+            each.close()
         entry.prepare()
         _, links, _, _ = socket.recv_fds(handover, 16, 1)
         if not links:

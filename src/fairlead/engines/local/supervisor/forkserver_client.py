@@ -1,14 +1,17 @@
 """The server's connection to the fork server of its data folder: finds or starts it, and sends one socket per pod."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import fairlead
 from fairlead.engines.local import wire
+from fairlead.engines.local.attempts import AttemptFolders
 from fairlead.engines.local.supervisor import forkserver
 
 _PACKAGE = Path(fairlead.__file__).parent
@@ -28,12 +31,16 @@ class Forking:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._link: socket.socket | None = None
+        #: Bound to ports of the server, which the fork server keeps while the server is down.
+        self.reserved: Sequence[socket.socket] = ()
         self._lock = asyncio.Lock()
 
     async def connect(self) -> None:
         async with self._lock:
             if self._link is None:
                 self._link = await self._find() or await self._launch()
+                if self.reserved:
+                    socket.send_fds(self._link, [forkserver.RESERVE], [each.fileno() for each in self.reserved])
 
     async def fork(self, supervisor_end: socket.socket) -> None:
         """A new supervisor that speaks over `supervisor_end`; raises OSError when no fork server can be had."""
@@ -105,6 +112,17 @@ class Forking:
         if self._link is not None:
             self._link.close()
             self._link = None
+
+
+def find_reserved_ports(data_dir: str) -> list[int]:
+    """The ports that the fork server of this data folder keeps for its server, if it runs."""
+    folder = AttemptFolders(data_dir).root
+    path = f"{folder}/{forkserver.SOCKET_NAME}"
+    with contextlib.suppress(OSError), wire.connect(path, socket.SOCK_SEQPACKET) as link:
+        link.settimeout(ANSWER_SECONDS)
+        link.send(forkserver.PORTS)
+        return [int(word) for word in link.recv(256).split()]
+    return []
 
 
 async def _writable(link: socket.socket) -> None:
