@@ -19,7 +19,7 @@ from pathlib import Path
 from bench.table import Measurement, Options, render_table
 
 #: In the order in which they run; each has `measure(options) -> Iterator[Measurement]`.
-WHOLE = ("start", "commands", "jobs", "groups", "waking", "submissions", "network", "kubernetes", "peers")
+WHOLE = ("start", "commands", "jobs", "isolation", "groups", "waking", "submissions", "network", "kubernetes", "peers")
 #: Programs that print a table of their own.
 PARTS = ("store", "formats", "yaml", "engine", "volumes", "output", "containers", "scheduling")
 BENCHES = (*WHOLE, *PARTS)
