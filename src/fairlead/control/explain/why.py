@@ -275,13 +275,15 @@ def _remedies(
 ) -> list[str]:
     """What would let it start, most direct first."""
     others = [holder for holder in holders if holder.workload_id != entry.workload.id]
-    if reason.code == "NonPreemptibleOverQuota":
-        return [
-            f"Submit it as preemptible, so that it may exceed its quota. {_raise(reason, 'quota')}",
-            _wait_for(others),
-        ]
-    if reason.code == "OverLimit":
-        return [_raise(reason, "limit"), "Or stop other workloads of the same project."]
+    # What a cluster's scheduler says counts: our own figures may have another reason first.
+    blocking = entry.workload.phase_reason or reason.code
+    if blocking == "NonPreemptibleOverQuota":
+        own = [holder for holder in others if holder.project == entry.workload.project_name]
+        submit = f"Submit it as preemptible, so that it may exceed its quota. {_raise(reason, blocking, 'quota')}"
+        # A node would not help: nobody else has to leave, and there may be room.
+        return [submit, _wait_for(own)] if own else [submit]
+    if blocking == "OverLimit":
+        return [_raise(reason, blocking, "limit"), "Or stop other workloads of the same project."]
     if reason.code == "NeverFits":
         return [request_less]
     if reason.code == "WaitsForVictims":
@@ -292,7 +294,9 @@ def _remedies(
     return [_wait_for(others), *_quota_remedies(entry, figures, others)]
 
 
-def _raise(reason: Reason, what: str) -> str:
+def _raise(reason: Reason, blocking: str, what: str) -> str:
+    if reason.code != blocking:
+        return f"Raise the {what} of its project or department."
     resource = reason.resource or "gpu"
     needed = format_amount((reason.used or 0) + (reason.requested or 0), resource)
     return f"A {what} of {needed} {_UNITS[resource]} for {reason.queue or 'its project'} would let it start."

@@ -144,3 +144,19 @@ def test_what_its_own_project_has_over_quota_is_not_to_be_reclaimed_from_others(
     report, _ = ask(tmp_path, "big", *held)
     assert {holder.project for holder in report.holders if holder.is_over_quota} == {"default"}
     assert not any("reclaim" in remedy for remedy in report.remedies)
+
+
+def test_where_the_quota_blocks_no_node_is_asked_for(tmp_path: Path) -> None:
+    """There is room on the node, and nobody else holds anything."""
+    report, _ = ask(tmp_path, "big", waits("big", 6, preemptible=False, priority=100, priority_class="high"))
+    assert report.reason.code == "NonPreemptibleOverQuota"
+    assert report.remedies[0].startswith("Submit it as preemptible")
+    assert not any("add a" in remedy for remedy in report.remedies)
+
+
+def test_the_blocker_of_the_cluster_counts(tmp_path: Path) -> None:
+    """KAI says that the limit blocks it, where our own figures would look for another node."""
+    report, _ = ask(tmp_path, "huge", waits("huge", 9, phase_reason="OverLimit"))
+    assert report.reason.code != "OverLimit"
+    assert report.remedies[0] == "Raise the limit of its project or department."
+    assert not any("add a" in remedy for remedy in report.remedies)
