@@ -3,6 +3,7 @@
 import base64
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -127,6 +128,23 @@ def test_the_grace_is_given_and_then_ended(harness: ClusterHarness) -> None:
     harness.until_phase(reader, "Completed")
     asked, last = map(int, harness.server.logs(reader).split())
     assert 2 <= last - asked <= 20
+
+
+def test_without_a_grace_nothing_runs_on_after_its_end(harness: ClusterHarness) -> None:
+    """`terminationGracePeriodSeconds: 0`: it is killed, and Stopped only when it is dead."""
+    claim: dict[str, Any] = {"storage": {"pvc": [{"path": "/kept", "name": "k", "claimInfo": {"size": "1Mi"}}]}}
+    deaf = "trap '' TERM; while :; do date +%s > /kept/last; sleep 0.1; done"
+    workload = run(harness, "stubborn", deaf, terminationGracePeriodSeconds=0, **claim)
+    harness.until_phase(workload, "Running")
+    asked = time.time()
+    harness.act("suspend", workload)
+    harness.until_phase(workload, "Stopped")
+    stopped = time.time()
+    read = {"path": "/kept", "existingPvc": True, "claimName": "stubborn-k"}
+    reader = run(harness, "looks", "cat /kept/last", storage={"pvc": [read]})
+    harness.until_phase(reader, "Completed")
+    last = int(harness.server.logs(reader))
+    assert int(asked) <= last <= stopped
 
 
 def test_a_finished_workload_deletes_itself(harness: ClusterHarness) -> None:

@@ -18,6 +18,7 @@ ON_CLUSTER: Mapping[str, ClusterEffect] = {
     ),
     "compute.gpuPortionLimit": ClusterEffect(unless="KAI enforces no limit above the request"),
     "compute.gpuMemoryLimit": ClusterEffect(unless="KAI enforces no limit above the request"),
+    "terminationGracePeriodSeconds": ClusterEffect(words="the time between TERM and KILL, at least a second"),
     "tolerations[].seconds": ClusterEffect(words="a taint that comes later evicts the pod after so many seconds"),
     "storage.pvc[].existingPvc": ClusterEffect(words="one that the server or the cluster has, or a new one"),
     "storage.pvc[].dataSharing": ClusterEffect(unless="pods mount claims of their own namespace only"),

@@ -56,7 +56,7 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
         "schedulerName": SCHEDULER,
         "priorityClassName": context.priority_class,
         "restartPolicy": podset.restart.value,
-        "terminationGracePeriodSeconds": container.termination_grace_seconds,
+        "terminationGracePeriodSeconds": _grace_seconds(context, container),
         **_placement(context, source, container),
         **render_pod_security(source),
         "containers": [_container(context, _with_identity(container, context), request, source, mounts)],
@@ -69,6 +69,13 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
     if annotations:
         metadata["annotations"] = annotations
     return {"metadata": metadata, "spec": restrict(context, pod)}
+
+
+def _grace_seconds(context: RenderContext, container: PodContainer) -> int:
+    """At least a second: with 0, Kubernetes forgets the pod at once, and its process runs on for two seconds."""
+    return (
+        max(1, container.termination_grace_seconds) if context.ownership_labels else container.termination_grace_seconds
+    )
 
 
 def _taken_pairs(source: Source, path: str) -> dict[str, str]:
