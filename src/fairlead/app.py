@@ -349,6 +349,7 @@ def _make_engine_host(
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
     context.engine_unreachable_reason = cluster.away
     context.review = cluster.review
+    context.find_namespace_problem = cluster.find_namespace_problem
     objects = cluster.custom_resources
     return EngineHost(
         **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True

@@ -348,3 +348,6 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         gate.set()
         await harness.until(lambda: "belongs to another Fairlead" in harness.report.retrying_because)
         assert not cluster.all(JOB)
+        # The project says so too.
+        assert "belongs to another Fairlead, other" in harness.engine.find_namespace_problem("runai-team-b")
+        assert harness.engine.find_namespace_problem(project.namespace) == ""

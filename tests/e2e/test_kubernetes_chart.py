@@ -16,7 +16,12 @@ import yaml
 from deploy.cluster import build, cluster, node
 from deploy.image import make_image
 from fairlead.client import Client, application
-from fairlead.engines.kubernetes.install.permissions import PERMISSIONS
+from fairlead.engines.kubernetes.install.permissions import (
+    CLUSTER_PERMISSIONS,
+    OWN_PERMISSIONS,
+    PROJECT_PERMISSIONS,
+    Permission,
+)
 from tests.clusters import running_cluster, set_nodes
 from tests.e2e.server import until
 
@@ -100,16 +105,16 @@ def test_it_runs_under_the_restricted_level(installed: str, kubectl: Kubectl) ->
     assert said == ["65532", "0000000000000000"]
 
 
-def test_its_account_may_do_what_the_table_says_and_not_more(installed: str, kubectl: Kubectl) -> None:
+def granted(kubectl: Kubectl, namespace: str) -> set[tuple[str, str, str]]:
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
-        "spec": {"namespace": "runai-anything"},
+        "spec": {"namespace": namespace},
     }
     answer = kubectl(
         "create", "-f", "-", "-o", "json", "--validate=false", f"--as={ACCOUNT}", stdin=json.dumps(review)
     ).stdout
-    granted = {
+    return {
         (group, resource, verb)
         for rule in json.loads(answer)["status"]["resourceRules"]
         for group in rule["apiGroups"]
@@ -118,9 +123,45 @@ def test_its_account_may_do_what_the_table_says_and_not_more(installed: str, kub
         # Every account may ask what it may.
         if group not in ("authorization.k8s.io", "authentication.k8s.io")
     }
-    assert granted == {(one.group, one.resource, verb) for one in PERMISSIONS for verb in one.verbs}
-    for verb, what in (("delete", "nodes"), ("watch", "secrets"), ("create", "clusterroles"), ("delete", "namespaces")):
-        assert kubectl("auth", "can-i", verb, what, f"--as={ACCOUNT}", check=False).stdout.strip() == "no", what
+
+
+def listed(permissions: tuple[Permission, ...]) -> set[tuple[str, str, str]]:
+    return {(one.group, one.resource, verb) for one in permissions for verb in one.verbs}
+
+
+def test_its_account_may_do_what_the_tables_say_and_not_more(installed: str, kubectl: Kubectl) -> None:
+    assert granted(kubectl, "kube-system") == listed(CLUSTER_PERMISSIONS)
+    until(
+        lambda: granted(kubectl, "runai-default") == listed((*CLUSTER_PERMISSIONS, *PROJECT_PERMISSIONS)),
+        "its rights in a project",
+        PATIENCE,
+    )
+    assert granted(kubectl, "fairlead") == listed((*CLUSTER_PERMISSIONS, *OWN_PERMISSIONS))
+    for verb, what in (("delete", "nodes"), ("get", "secrets"), ("list", "secrets"), ("create", "clusterroles")):
+        assert kubectl("auth", "can-i", verb, what, "-A", f"--as={ACCOUNT}", check=False).stdout.strip() == "no", what
+    outside = (("create", "pods"), ("create", "pods/exec"), ("get", "secrets"), ("create", "jobs"))
+    for verb, what in outside:
+        asked = ("auth", "can-i", verb, what, "-n", "kube-system", f"--as={ACCOUNT}")
+        assert kubectl(*asked, check=False).stdout.strip() == "no", what
+
+
+def test_its_account_cannot_grant_itself_more(installed: str, kubectl: Kubectl) -> None:
+    def denied(*words: str) -> str:
+        done = kubectl(*words, f"--as={ACCOUNT}", check=False)
+        assert done.returncode != 0, words
+        return done.stderr
+
+    bind = ("create", "rolebinding", "more", "--serviceaccount=fairlead:fairlead")
+    said = denied(*bind, "--clusterrole=fairlead-project", "-n", "kube-system")
+    assert "binds itself in namespaces of projects only" in said
+    assert "is attempting to grant RBAC permissions" in denied(*bind, "--clusterrole=admin", "-n", "runai-default")
+    somebody = ("create", "rolebinding", "more", "--user=eve", "--clusterrole=fairlead-project", "-n", "runai-default")
+    assert "binds nobody but itself" in denied(*somebody)
+    said = denied("label", "namespace", "kube-system", "fairlead/cluster=mine")
+    assert "changes namespaces of projects only" in said
+    assert "binds itself in namespaces of projects only" in denied(
+        *bind, "--clusterrole=fairlead-project", "-n", "default"
+    )
 
 
 def test_a_training_runs_to_its_end(client: Client, kubectl: Kubectl) -> None:
@@ -184,10 +225,61 @@ def test_the_webhook_refuses_with_the_words_of_a_submission(
     stored = kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=yaml.safe_dump(right)).stdout
     # Whoever asks the API server is written down; the kubeconfig's user is called so.
     assert yaml.safe_load(stored)["spec"]["userId"] == {"value": "admin"}
+    # Sent back by somebody else, it is overwritten.
     right["spec"]["userId"] = {"value": "somebody"}
-    done = kubectl("create", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump(right), check=False)
-    assert "spec.userId: is set by the system" in done.stderr
+    stored = kubectl("create", "--dry-run=server", "-o", "yaml", "-f", "-", stdin=yaml.safe_dump(right)).stdout
+    assert yaml.safe_load(stored)["spec"]["userId"] == {"value": "admin"}
+    for body in every_kind(namespace):
+        check_round_trip(kubectl, body)
     kubectl("delete", "validatingwebhookconfiguration,mutatingwebhookconfiguration", "fairlead")
+
+
+def every_kind(namespace: str) -> list[dict[str, Any]]:
+    """One suspended object of every kind, so that nothing of it runs."""
+    fields = {"image": {"value": "busybox:1.35"}, "active": {"value": False}, "gpu": {"value": 0.5}}
+    more: dict[str, dict[str, Any]] = {
+        "TrainingWorkload": {"parallelism": {"value": "1"}},
+        "InteractiveWorkload": {},
+        "InferenceWorkload": {"minScale": {"value": 1}, "maxScale": {"value": 1}},
+        "DistributedWorkload": {"workers": {"value": 2}, "jobType": {"value": "PyTorch"}},
+    }
+    bodies: list[dict[str, Any]] = []
+    for kind, added in more.items():
+        name = f"round-{kind.lower()[:6]}"
+        spec = {"name": {"value": name}, **fields, **added}
+        metadata = {"name": name, "namespace": namespace}
+        bodies.append({"apiVersion": "run.ai/v2alpha1", "kind": kind, "metadata": metadata, "spec": spec})
+    groups = {"leader": {"image": "busybox:1.35"}, "replicas": 1, "active": False}
+    own = {"apiVersion": "workloads.fairlead.dev/v1alpha1", "kind": "DistributedInferenceWorkload"}
+    return [*bodies, {**own, "metadata": {"name": "round-groups", "namespace": namespace}, "spec": groups}]
+
+
+def check_round_trip(kubectl: Kubectl, body: dict[str, Any]) -> None:
+    """What is read, deleted and applied again is the same; applied once more, as by GitOps, it does not change."""
+    kind, name, namespace = body["kind"], body["metadata"]["name"], body["metadata"]["namespace"]
+    place = (kind, name, "-n", namespace)
+
+    def accepted() -> Any:
+        found = json.loads(kubectl("get", *place, "-o", "json").stdout)
+        has_answer = found.get("status", {}).get("workloadId") and found["metadata"].get("finalizers")
+        return found if has_answer and found["status"]["phase"] == "Stopped" else None
+
+    by_tool = ("apply", "--server-side", "--field-manager=argocd", "-f", "-")
+    kubectl(*by_tool, stdin=yaml.safe_dump(body))
+    first = until(accepted, f"{kind} to be accepted", PATIENCE)
+    kubectl(*by_tool, stdin=yaml.safe_dump(body))
+    assert (
+        kubectl("diff", "--server-side", "--field-manager=argocd", "-f", "-", stdin=yaml.safe_dump(body)).stdout == ""
+    )
+    again = until(accepted, f"{kind} to be accepted", PATIENCE)
+    assert again["metadata"]["generation"] == first["metadata"]["generation"], kind
+    text = kubectl("get", *place, "-o", "yaml").stdout
+    kubectl("delete", *place, f"--timeout={PATIENCE:.0f}s")
+    kubectl("apply", "-f", "-", stdin=text)
+    second = until(accepted, f"{kind} to be accepted again", PATIENCE)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    assert second["spec"] == first["spec"], kind
+    kubectl("delete", *place, f"--timeout={PATIENCE:.0f}s")
 
 
 def test_the_kustomize_base_is_what_the_command_prints(running: cluster.Cluster, kubectl: Kubectl) -> None:

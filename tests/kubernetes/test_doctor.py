@@ -10,8 +10,9 @@ import pytest
 from deploy.cluster import control
 from fairlead.engines.kubernetes.install.doctor import examine
 from fairlead.engines.kubernetes.install.manifests import Installation, render_permissions
+from fairlead.engines.kubernetes.render.organization import render_binding
 from tests.e2e.server import until
-from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
+from tests.kubernetes.cluster_harness import CLUSTER, PATIENCE, ClusterHarness
 from tests.kubernetes.field_cases import STAYS
 
 pytestmark = pytest.mark.kubernetes
@@ -60,12 +61,19 @@ def missing(harness: ClusterHarness) -> set[str]:
 def rights(harness: ClusterHarness, tmp_path: Path) -> Iterator[str]:
     """A kubeconfig of an account that may do what the server's own may."""
     name = "doctor-rights"
-    role, binding = render_permissions(Installation(image="", namespace="default"))
-    for one in (role, binding):
-        one["metadata"]["name"] = name
+    role, binding, in_projects, *_ = render_permissions(Installation(image="", namespace="default"))
+    role["metadata"]["name"] = binding["metadata"]["name"] = name
+    in_projects["metadata"]["name"] = f"{name}-project"
     binding["roleRef"]["name"] = binding["subjects"][0]["name"] = name
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}}
-    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": [account, role, binding]})
+    items = [account, role, binding, in_projects]
+    # The doctor asks in the namespace of some project.
+    listed = harness.api.call("GET", f"/api/v1/namespaces?labelSelector={CLUSTER}")["items"]
+    for namespace in [one["metadata"]["name"] for one in listed if "deletionTimestamp" not in one["metadata"]]:
+        own = render_binding(namespace, binding["subjects"][0])
+        own["metadata"]["name"], own["roleRef"]["name"] = name, f"{name}-project"
+        items.append(own)
+    objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     harness.kubectl("apply", "-f", "-", stdin=objects)
     found = json.loads(harness.kubectl("config", "view", "--raw", "-o", "json").stdout)
     token = harness.kubectl("create", "token", name, "-n", "default").stdout.strip()

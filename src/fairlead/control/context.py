@@ -82,5 +82,7 @@ class Context:
     review: Callable[[PodSet], Review] = lambda podset: Review()
     #: Why the engine's cluster cannot be reached now; empty while it can.
     engine_unreachable_reason: Callable[[], str] = lambda: ""
+    #: Why the namespace of a project cannot be used, such as that it belongs to another Fairlead; empty if it can.
+    find_namespace_problem: Callable[[str], str] = lambda namespace: ""
     #: Set when the server is stopping: new work is refused, running work continues.
     stopping: bool = False

@@ -60,7 +60,8 @@ async def _show_project(call: Call, record: Project) -> ProjectView:
 
 
 def _project(call: Call, record: Project, usages: Usages) -> ProjectView:
-    return render_project(record, call.context.directory.departments.get(record.department_id), usages)
+    problem = call.context.find_namespace_problem(record.namespace)
+    return render_project(record, call.context.directory.departments.get(record.department_id), usages, problem)
 
 
 async def _delete_department(context: Context, caller: Caller, id: str, request_id: str) -> None:

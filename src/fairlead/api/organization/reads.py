@@ -116,7 +116,8 @@ class DepartmentStatus(Shape):
 
 class ProjectStatus(Shape):
     namespace: str
-    phase: Literal["Ready", "Deleting"]
+    phase: Literal["Ready", "NotReady", "Deleting"]
+    phase_message: str | None
     quota_status: QuotaStatus
     node_pool_quota_statuses: tuple[PoolQuotaStatus, ...]
 
@@ -299,7 +300,9 @@ def render_department(record: Department, usages: Usages) -> DepartmentView:
     return DepartmentView(**_shared(record), status=status)
 
 
-def render_project(record: Project, department: Department | None, usages: Usages) -> ProjectView:
+def render_project(record: Project, department: Department | None, usages: Usages, problem: str = "") -> ProjectView:
+    """`problem`: why its namespace cannot be used; empty if it can."""
+    phase: Literal["Ready", "NotReady", "Deleting"] = "NotReady" if problem else "Ready"
     effective = Effective(
         default_node_pools=effective_node_pools(record, department) or None,
         scheduling_rules={**effective_rules(record, department)} or None,
@@ -313,7 +316,8 @@ def render_project(record: Project, department: Department | None, usages: Usage
         effective=effective,
         status=ProjectStatus(
             namespace=record.namespace,
-            phase="Ready" if record.deleted_at is None else "Deleting",
+            phase=phase if record.deleted_at is None else "Deleting",
+            phase_message=problem or None,
             quota_status=_quota_status(usages.get((record.id, ""), OwnerUsage())),
             node_pool_quota_statuses=_pool_statuses(record.id, record, usages),
         ),
@@ -353,7 +357,11 @@ async def get_projects(call: Call) -> Response:
     usages = await inventory.load_usage(call.context)
     page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
     departments = call.context.directory.departments
-    views = [render_project(record, departments.get(record.department_id), usages) for record in page.items]
+    find_problem = call.context.find_namespace_problem
+    views = [
+        render_project(record, departments.get(record.department_id), usages, find_problem(record.namespace))
+        for record in page.items
+    ]
     return as_json(ProjectList(projects=views, next=next_offset(page)))
 
 

@@ -91,7 +91,7 @@ def _owner_facts(session: ServerSession, noun: str, owner: Json) -> list[tuple[s
     departments = {str(row["id"]): str(row["name"]) for row in session.client.departments()}
     return [
         *facts,
-        ("Status", status.get("phase") or ""),
+        ("Status", ": ".join(word for word in (status.get("phase"), status.get("phaseMessage")) if word)),
         ("Department", departments.get(str(owner.get("parentId")), "")),
         ("Namespace", status.get("namespace") or ""),
     ]

@@ -77,6 +77,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.custom_resources.owner, load_kept)
         self._applier.level, self._applier.ingress = self._cache.enforced_pod_security, ingress
         self._organization = OrganizationSync(api, "", self._cache.nodes)
+        self._applier.namespaces = lambda: self._organization.namespaces
+        self._applier.wait_for_namespaces = self._organization.wait_until_synced
         executor = Executor(api, self._applier, self._cache, self._organization, allowed)
         self._reconciler = WorkloadReconciler(self._applier, executor, self._cache, self._on_report_changed)
         self._changed: dict[str, None] = {}
@@ -97,6 +99,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         """Find the kinds that the cluster has, our objects, and the nodes."""
         cluster = self._cluster_id()
         self._applier.cluster = self._organization.cluster = cluster
+        await self._organization.find_account()
         runners = tuple([runner for runner in RUNNERS if runner in ALWAYS_THERE or await has_kind(self._api, runner)])
         self._applier.runners = runners
         installed = [kind for kind in self._resource_kinds if await has_kind(self._api, kind)]
@@ -173,6 +176,10 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     def away(self) -> str:
         """Why the cluster cannot be reached now; empty while it can."""
         return self._api.unreachable_reason
+
+    def find_namespace_problem(self, namespace: str) -> str:
+        """Why the namespace of a project cannot be used; empty if it can."""
+        return self._organization.find_problem(namespace)
 
     async def close(self) -> None:
         for part in (self._reconciler, self._organization, self._tasks, self._cache, self.custom_resources):

@@ -3,8 +3,9 @@
 `applier.py` builds on it. Objects that are not ours are never touched; every request may be sent twice.
 """
 
+import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
 import msgspec
 
@@ -12,12 +13,18 @@ from fairlead.engines.base import DeleteWorkload
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import CLAIM, CONFIG_MAP, INGRESS, MPI, POD, SECRET, SERVICE, Resource
-from fairlead.engines.kubernetes.client.writer import ListedObjects, ObjectWriter
+from fairlead.engines.kubernetes.client.writer import ListedObjects, ObjectWriter, StoredObject
 from fairlead.engines.kubernetes.plan.existing_objects import Survey, data_hash
 from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, ID_LABEL
 from fairlead.model.pods.urls import IngressSettings
 
 log = logging.getLogger(__name__)
+
+
+#: Namespaces that are listed at the same time.
+_AT_ONCE = 16
+#: How often a namespace is asked whose binding may not have taken effect yet, and the seconds between.
+_TRIES, _PAUSE = 5, 0.2
 
 
 class OwnedObjects(msgspec.Struct, frozen=True):
@@ -28,6 +35,10 @@ class OwnedObjects(msgspec.Struct, frozen=True):
     workloads: frozenset[tuple[str, str]]
 
 
+async def _no_wait() -> None:
+    """The account may read all namespaces."""
+
+
 class ObjectDeleter(ObjectWriter):
     def __init__(self, api: Api, cluster: str, runners: tuple[Resource, ...]) -> None:
         super().__init__(api)
@@ -36,6 +47,9 @@ class ObjectDeleter(ObjectWriter):
         #: Kinds of controllers that are installed, and pod groups if they are.
         self.runners = runners
         self.groups: tuple[Resource, ...] = ()
+        #: The namespaces that may have objects of ours, and a wait until the account may read them.
+        self.namespaces: Callable[[], Collection[str]] = tuple
+        self.wait_for_namespaces: Callable[[], Awaitable[object]] = _no_wait
         #: How URLs are reached from outside; None if no Ingress objects are wanted.
         self.ingress: IngressSettings | None = None
 
@@ -88,20 +102,54 @@ class ObjectDeleter(ObjectWriter):
                 )
 
     async def _list_claims(self) -> list[objects.Metadata]:
-        label = f"{CLUSTER_LABEL}={self.cluster},{CLAIM_LABEL}"
-        listed = msgspec.json.decode(await self._api.get(CLAIM.path(), labelSelector=label), type=ListedObjects)
-        return [item.metadata for item in listed.items]
+        return [item.metadata for item in await self._list_ours(CLAIM, f",{CLAIM_LABEL}")]
+
+    async def _list_ours(self, resource: Resource, more: str = "") -> list[StoredObject]:
+        """All our objects of a kind: in the whole cluster, or in our namespaces if the account may read only those."""
+        label = f"{CLUSTER_LABEL}={self.cluster}{more}"
+        try:
+            return _items(await self._api.get(resource.path(), labelSelector=label))
+        except ApiError as error:
+            if error.status != 403:
+                raise
+        listed: list[StoredObject] = []
+        await self.wait_for_namespaces()
+        for batch in _batches(sorted(self.namespaces())):
+            answers = await asyncio.gather(*(self._list_in(resource, namespace, label) for namespace in batch))
+            listed += [item for items in answers for item in items]
+        return listed
+
+    async def _list_in(self, resource: Resource, namespace: str, label: str) -> list[StoredObject]:
+        for attempt in range(_TRIES):
+            try:
+                return _items(await self._api.get(resource.path(namespace), labelSelector=label))
+            except ApiError as error:
+                if error.status != 403:
+                    raise
+                # A binding that was just created takes effect in a moment.
+                if attempt == _TRIES - 1:
+                    log.warning("Cannot list %s in namespace %s: %s", resource.plural, namespace, error)
+                else:
+                    await asyncio.sleep(_PAUSE)
+        return []
 
     async def list_owned_objects(self) -> OwnedObjects:
         survey: dict[str, int] = {}
         workloads: set[tuple[str, str]] = set()
         for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
-            label = f"{CLUSTER_LABEL}={self.cluster}"
-            listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
-            for item in listed.items:
+            for item in await self._list_ours(resource):
                 metadata = item.metadata
                 if metadata.deletion_timestamp is None:
                     survey[resource.path(metadata.namespace, metadata.name)] = data_hash(item.data)
                 if id := metadata.labels.get(ID_LABEL):
                     workloads.add((id, metadata.namespace))
         return OwnedObjects(survey, frozenset(workloads))
+
+
+def _items(listed: bytes) -> list[StoredObject]:
+    return msgspec.json.decode(listed, type=ListedObjects).items
+
+
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), _AT_ONCE):
+        yield names[start : start + _AT_ONCE]

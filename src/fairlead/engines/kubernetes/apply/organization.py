@@ -14,6 +14,7 @@ from fairlead.engines.base import DesiredOrganization, DesiredWorkload
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message, retry_forever
 from fairlead.engines.kubernetes.client.resources import (
+    CLUSTER_ROLE,
     NAMESPACE,
     NODE,
     QUEUE,
@@ -25,14 +26,22 @@ from fairlead.engines.kubernetes.client.resources import (
 )
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import MANAGER, BlockedForNow, ListedObjects, ObjectWriter
-from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL, POOL_NOTE, RUNAI_POOL_LABEL
+from fairlead.engines.kubernetes.render.labels import (
+    CLUSTER_LABEL,
+    POOL_LABEL,
+    POOL_NOTE,
+    PROJECT_ROLE,
+    RUNAI_POOL_LABEL,
+)
 from fairlead.engines.kubernetes.render.organization import (
     pool_of,
     project_queue,
+    render_binding,
     render_namespaces,
     render_priority_classes,
     render_queues,
     render_shards,
+    render_subject,
 )
 from fairlead.model.errors import Refused
 
@@ -45,7 +54,22 @@ _PATIENCE = 5.0
 _SYSTEM = "app.kubernetes.io/managed-by"
 _NO_KAI = "it has no queues; install KAI-Scheduler (`fairlead doctor --engine kubernetes` shows what is missing)"
 
+#: Where the API server says who is asking.
+_WHO_AM_I = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
 ListNodes = Callable[[], Iterable[objects.Node]]
+
+
+class _UserInfo(msgspec.Struct):
+    username: str = ""
+
+
+class _ReviewStatus(msgspec.Struct, rename="camel"):
+    user_info: _UserInfo = msgspec.field(default_factory=_UserInfo)
+
+
+class _Review(msgspec.Struct):
+    status: _ReviewStatus = msgspec.field(default_factory=_ReviewStatus)
 
 
 class OrganizationSync(ObjectWriter):
@@ -58,11 +82,13 @@ class OrganizationSync(ObjectWriter):
         self.shards: tuple[Resource, ...] = ()
         self._desired: DesiredOrganization | None = None
         #: Namespaces and queues that there should be, by path; those that a project asked for by name, those that can
-        #: be used, and those that cannot because they belong to somebody else.
+        #: be used, and those that cannot because they belong to somebody else, with a message.
         self._wanted: dict[str, Manifest] = {}
         self._asked_for: set[str] = set()
         self._usable: set[str] = set()
-        self._foreign: set[str] = set()
+        self._foreign: dict[str, str] = {}
+        #: The account that is bound in namespaces of projects; None if it needs no binding.
+        self._account: Manifest | None = None
         self._one_at_a_time = asyncio.Lock()
         self._is_synced = asyncio.Event()
         self._retrying_because = ""
@@ -72,6 +98,32 @@ class OrganizationSync(ObjectWriter):
 
     async def close(self) -> None:
         await self._tasks.close()
+
+    async def find_account(self) -> None:
+        """Whether this account has its rights in projects by bindings, which it creates itself."""
+        try:
+            role = await self._api.find(CLUSTER_ROLE.path(name=PROJECT_ROLE))
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            role = None
+        if role is not None:
+            review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+            answer = await self._api.request("POST", _WHO_AM_I, review)
+            self._account = render_subject(msgspec.json.decode(answer, type=_Review).status.user_info.username)
+
+    @property
+    def namespaces(self) -> set[str]:
+        """The namespaces of projects."""
+        return {project.namespace for project in self._desired.projects} if self._desired is not None else set()
+
+    async def wait_until_synced(self) -> None:
+        """Returns when namespaces, queues and our rights in them have been applied."""
+        await self._is_synced.wait()
+
+    def find_problem(self, namespace: str) -> str:
+        """Why a namespace of a project cannot be used; empty if it can."""
+        return self._foreign.get(NAMESPACE.path(name=namespace), "")
 
     def set_desired(self, desired: DesiredOrganization) -> None:
         """Known at once, so that workloads that come before anything is applied can ask for it."""
@@ -138,17 +190,29 @@ class OrganizationSync(ObjectWriter):
                 await self._apply(manifest)
             except Refused as error:
                 message = error.message
+            if not message and manifest["kind"] == NAMESPACE.kind:
+                await self._bind_account(manifest["metadata"]["name"])
         elif CLUSTER_LABEL in labels or path not in self._asked_for or labels.get(_SYSTEM) == MANAGER:
             message = _ownership_message(manifest, labels, self.cluster)
         if not message:
-            self._foreign.discard(path)
+            self._foreign.pop(path, None)
             self._usable.add(path)
             return ""
         if path not in self._foreign:
             log.warning("%s", message)
         self._usable.discard(path)
-        self._foreign.add(path)
+        self._foreign[path] = message
         return message
+
+    async def _bind_account(self, namespace: str) -> None:
+        """Give our account its rights in a namespace of a project."""
+        if self._account is not None:
+            try:
+                await self._apply(render_binding(namespace, self._account))
+            except (ApiError, Refused) as error:
+                if isinstance(error, ApiError) and error.status != 403:
+                    raise
+                log.warning("Cannot grant this server its rights in namespace %s: %s", namespace, error)
 
     async def check(self, run: DesiredWorkload) -> None:
         """Returns when a workload's namespace and queue can be used; raises BlockedForNow if they cannot."""

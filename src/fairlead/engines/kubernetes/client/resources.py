@@ -41,6 +41,8 @@ CONFIG_MAP = _read("v1 ConfigMap configmaps")
 NAMESPACE = _read("v1 Namespace namespaces cluster")
 NODE = _read("v1 Node nodes cluster")
 PRIORITY_CLASS = _read("scheduling.k8s.io/v1 PriorityClass priorityclasses cluster")
+ROLE_BINDING = _read("rbac.authorization.k8s.io/v1 RoleBinding rolebindings")
+CLUSTER_ROLE = _read("rbac.authorization.k8s.io/v1 ClusterRole clusterroles cluster")
 INGRESS = _read("networking.k8s.io/v1 Ingress ingresses")
 JOB = _read("batch/v1 Job jobs")
 DEPLOYMENT = _read("apps/v1 Deployment deployments")
@@ -71,6 +73,7 @@ _ALL = {
         NAMESPACE,
         NODE,
         PRIORITY_CLASS,
+        ROLE_BINDING,
         QUEUE,
         POD_GROUP,
         SHARD,

@@ -40,7 +40,12 @@ from fairlead.engines.kubernetes.install.checks import (
     judge_version,
 )
 from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work
-from fairlead.engines.kubernetes.install.permissions import PERMISSIONS, Permission
+from fairlead.engines.kubernetes.install.permissions import (
+    CLUSTER_PERMISSIONS,
+    PERMISSIONS,
+    PROJECT_PERMISSIONS,
+    Permission,
+)
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, labelled_pool
 from fairlead.model.errors import FairleadError
@@ -199,20 +204,32 @@ async def _check_storage(api: Api) -> list[Finding]:
 
 async def _check_permissions(api: Api) -> list[Finding]:
     """Asks the API server itself, for the account of the kubeconfig."""
-    denied = [(one, name) for one in PERMISSIONS for name in await _denied(api, one)]
+    place = await _find_project_namespace(api)
+    asked = [(one, "") for one in CLUSTER_PERMISSIONS] + [(one, place) for one in PROJECT_PERMISSIONS]
+    denied = [(one, name) for one, namespace in asked for name in await _denied(api, one, namespace)]
     needed = [name for one, name in denied if not one.is_optional]
     if not denied:
         return [Finding("Permissions", "ok", f"all of {sum(len(one.verbs) for one in PERMISSIONS)} are granted")]
     names = needed or [name for _, name in denied]
-    advice = "Grant this account the permissions of the chart's ClusterRole"
+    advice = "Grant this account the permissions that `fairlead kubernetes manifests` shows"
     return [Finding("Permissions", "missing" if needed else "note", f"denied: {', '.join(names[:8])}", advice)]
 
 
-async def _denied(api: Api, permission: Permission) -> list[str]:
+async def _find_project_namespace(api: Api) -> str:
+    """The namespace of some project; empty if there is none, or if it may not be asked."""
+    try:
+        listed = msgspec.json.decode(await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL), type=ListedObjects)
+    except ApiError:
+        return ""
+    return next((item.metadata.name for item in listed.items if item.metadata.deletion_timestamp is None), "")
+
+
+async def _denied(api: Api, permission: Permission, namespace: str) -> list[str]:
     name, _, part = permission.resource.partition("/")
     denied = []
     for verb in permission.verbs:
         attributes = {"verb": verb, "group": permission.group, "resource": name, "subresource": part}
+        attributes |= {"namespace": namespace, "name": next(iter(permission.names), "")}
         review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
         body = {**review, "spec": {"resourceAttributes": attributes}}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -6,12 +6,20 @@ Called by `fairlead kubernetes manifests` and by the generator of `deploy/kustom
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import Manifest
-from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.engines.kubernetes.install.permissions import (
+    CLUSTER_PERMISSIONS,
+    INGRESS_PERMISSIONS,
+    OWN_PERMISSIONS,
+    PROJECT_PERMISSIONS,
+    Permission,
+    render_policies,
+)
+from fairlead.engines.kubernetes.render.labels import PROJECT_ROLE
 from fairlead.formats.crd import GROUP, plural_of, render_crd
 from fairlead.formats.custom_resource import api_version, custom_kinds
 
@@ -74,15 +82,27 @@ def render_definitions() -> list[Manifest]:
 
 
 def render_permissions(wanted: Installation) -> list[Manifest]:
-    granted = (*PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
-    rules = [{"apiGroups": [one.group], "resources": [one.resource], "verbs": list(one.verbs)} for one in granted]
-    role = _object(f"{_ACCESS}/v1", "ClusterRole", NAME)
-    binding = _object(f"{_ACCESS}/v1", "ClusterRoleBinding", NAME)
-    account = {"kind": "ServiceAccount", "name": NAME, "namespace": wanted.namespace}
+    """What the server's account may do in the cluster, in projects and in its own namespace; and where it ends."""
+    in_projects = (*PROJECT_PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
     return [
-        role | {"rules": rules},
-        binding | {"roleRef": {"apiGroup": _ACCESS, "kind": "ClusterRole", "name": NAME}, "subjects": [account]},
+        _role("ClusterRole", NAME, CLUSTER_PERMISSIONS),
+        _binding("ClusterRoleBinding", ("ClusterRole", NAME), wanted.namespace),
+        _role("ClusterRole", PROJECT_ROLE, in_projects),
+        _role("Role", NAME, OWN_PERMISSIONS, wanted.namespace),
+        _binding("RoleBinding", ("Role", NAME), wanted.namespace),
+        *render_policies(f"system:serviceaccount:{wanted.namespace}:{NAME}"),
     ]
+
+
+def _role(kind: str, name: str, permissions: Iterable[Permission], namespace: str = "") -> Manifest:
+    return _object(f"{_ACCESS}/v1", kind, name, namespace) | {"rules": [one.rule for one in permissions]}
+
+
+def _binding(kind: str, role: tuple[str, str], namespace: str) -> Manifest:
+    binding = _object(f"{_ACCESS}/v1", kind, NAME, namespace if kind == "RoleBinding" else "")
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
+    reference = {"apiGroup": _ACCESS, "kind": role[0], "name": role[1]}
+    return binding | {"roleRef": reference, "subjects": [account]}
 
 
 def _object(version: str, kind: str, name: str, namespace: str = "") -> Manifest:

@@ -45,6 +45,8 @@ COMPLETED = "fairlead/completed"
 MOVED = "fairlead/moved-after"
 #: On controllers: a digest of the objects with which they were applied.
 DIGEST = "fairlead/applied"
+#: The role to which the server's account is bound in the namespaces of projects, and the name of that binding.
+PROJECT_ROLE, PROJECT_BINDING = "fairlead-project", "fairlead"
 #: On queues: the records of their owner and of their node pool, from which a lost database can be rebuilt.
 OWNER_RECORD, POOL_RECORD = "fairlead/owner-record", "fairlead/node-pool-record"
 #: On nodes: the pool for which we labelled them.

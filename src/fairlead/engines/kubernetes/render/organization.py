@@ -6,12 +6,21 @@ import msgspec
 
 from fairlead.engines.base import DesiredOrganization
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.resources import NAMESPACE, PRIORITY_CLASS, QUEUE, SHARD, Manifest
+from fairlead.engines.kubernetes.client.resources import (
+    NAMESPACE,
+    PRIORITY_CLASS,
+    QUEUE,
+    ROLE_BINDING,
+    SHARD,
+    Manifest,
+)
 from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
     DEFAULT_POOL,
     OWNER_RECORD,
     POOL_RECORD,
+    PROJECT_BINDING,
+    PROJECT_ROLE,
     QUEUE_LABEL,
     RUNAI_QUEUE_LABEL,
     pool_labels,
@@ -134,6 +143,27 @@ def render_namespaces(projects: Iterable[Project], cluster: str) -> list[Manifes
         }
         for project in projects
     ]
+
+
+def render_subject(username: str) -> Manifest:
+    """A user of the API server as the subject of a role binding."""
+    if username.startswith("system:serviceaccount:"):
+        *_, namespace, name = username.split(":")
+        return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return {"kind": "User", "name": username, "apiGroup": "rbac.authorization.k8s.io"}
+
+
+def render_binding(namespace: str, subject: Manifest) -> Manifest:
+    """The rights of the server's account in the namespace of a project."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": PROJECT_ROLE}
+    metadata = {"name": PROJECT_BINDING, "namespace": namespace, "labels": _OWN}
+    return {
+        "apiVersion": ROLE_BINDING.api,
+        "kind": ROLE_BINDING.kind,
+        "metadata": metadata,
+        "roleRef": role,
+        "subjects": [subject],
+    }
 
 
 def render_priority_classes() -> list[Manifest]:

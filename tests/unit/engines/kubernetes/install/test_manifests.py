@@ -12,7 +12,14 @@ from cryptography import x509
 
 from fairlead.engines.kubernetes.client.resources import RUNNERS, Resource
 from fairlead.engines.kubernetes.install.manifests import Installation, render_manifests
-from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS, PERMISSIONS
+from fairlead.engines.kubernetes.install.permissions import (
+    CLUSTER_PERMISSIONS,
+    INGRESS_PERMISSIONS,
+    OWN_PERMISSIONS,
+    PERMISSIONS,
+    PROJECT_PERMISSIONS,
+    Permission,
+)
 from fairlead.engines.kubernetes.install.preflight import make_certificate, render_installation
 from fairlead.model.errors import Refused
 
@@ -41,25 +48,69 @@ def test_the_server_s_pod_passes_the_restricted_level(wanted: Installation) -> N
 
 @pytest.mark.parametrize("runner", RUNNERS, ids=lambda runner: runner.kind)
 def test_whatever_makes_pods_may_be_made_and_watched(runner: Resource) -> None:
-    granted = {(one.group, one.resource): one.verbs for one in PERMISSIONS}
-    assert {"create", "patch", "delete", "list", "watch"} <= set(granted[runner.api.partition("/")[0], runner.plural])
+    of_it = [one for one in PERMISSIONS if (one.group, one.resource) == (runner.api.partition("/")[0], runner.plural)]
+    granted = {verb for one in of_it for verb in one.verbs}
+    assert {"create", "patch", "delete", "list", "watch"} <= granted
 
 
-def granted_by(objects: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
+Granted = set[tuple[str, str, str]]
+
+
+def granted_by(objects: list[dict[str, Any]], role: str, kind: str = "ClusterRole") -> Granted:
+    [found] = [one for one in objects if (one["kind"], one["metadata"]["name"]) == (kind, role)]
     return {
-        (group, kind, verb)
-        for rule in find(objects, "ClusterRole")["rules"]
+        (group, resource, verb)
+        for rule in found["rules"]
         for group in rule["apiGroups"]
-        for kind in rule["resources"]
+        for resource in rule["resources"]
         for verb in rule["verbs"]
     }
 
 
-def test_the_role_is_the_table_of_permissions_and_nothing_more() -> None:
-    granted = granted_by(render_manifests(PLAIN))
-    assert granted == {(one.group, one.resource, verb) for one in PERMISSIONS for verb in one.verbs}
-    assert not any(kind == "*" and group in ("", "*") for group, kind, _ in granted)
-    assert not any(verb == "*" for _, _, verb in granted)
+def listed(permissions: tuple[Permission, ...]) -> Granted:
+    return {(one.group, one.resource, verb) for one in permissions for verb in one.verbs}
+
+
+def test_roles_are_the_tables_of_permissions_and_nothing_more() -> None:
+    objects = render_manifests(PLAIN)
+    assert granted_by(objects, "fairlead") == listed(CLUSTER_PERMISSIONS)
+    assert granted_by(objects, "fairlead-project") == listed(PROJECT_PERMISSIONS)
+    assert granted_by(objects, "fairlead", "Role") == listed(OWN_PERMISSIONS)
+    everything = listed(PERMISSIONS)
+    assert not any("*" in (group, resource, verb) for group, resource, verb in everything)
+
+
+def test_the_whole_cluster_is_read_without_secrets_and_without_pods_being_made() -> None:
+    """In the whole cluster, the account writes only what belongs to projects as such."""
+    for one in CLUSTER_PERMISSIONS:
+        assert one.resource != "secrets"
+        if not set(one.verbs) <= {"get", "list", "watch"}:
+            written = {"namespaces", "nodes", "queues", "schedulingshards", "priorityclasses"}
+            assert one.resource in {*written, "rolebindings", "clusterroles"}
+    [configuration] = [one for one in CLUSTER_PERMISSIONS if one.resource == "configmaps"]
+    assert configuration.names == ("config-features",)
+    [role] = [one for one in CLUSTER_PERMISSIONS if one.resource == "clusterroles"]
+    assert (role.names, role.verbs) == (("fairlead-project",), ("get", "bind"))
+
+
+def test_only_the_first_role_is_bound_in_the_whole_cluster() -> None:
+    bound = find(render_manifests(PLAIN), "ClusterRoleBinding")
+    assert bound["roleRef"]["name"] == "fairlead"
+
+
+def test_policies_confine_the_account_of_the_installation() -> None:
+    objects = render_manifests(msgspec.structs.replace(PLAIN, namespace="tools"))
+    policies = [one["spec"] for one in objects if one["kind"] == "ValidatingAdmissionPolicy"]
+    assert [one["matchConstraints"]["resourceRules"][0]["resources"] for one in policies] == [
+        ["rolebindings"],
+        ["namespaces"],
+    ]
+    for policy in policies:
+        assert policy["failurePolicy"] == "Fail"
+        [condition] = policy["matchConditions"]
+        assert condition["expression"] == "request.userInfo.username == 'system:serviceaccount:tools:fairlead'"
+    bound = [one["spec"] for one in objects if one["kind"] == "ValidatingAdmissionPolicyBinding"]
+    assert [one["validationActions"] for one in bound] == [["Deny"], ["Deny"]]
 
 
 def test_with_a_class_the_server_makes_ingresses_that_find_it() -> None:
@@ -69,8 +120,8 @@ def test_with_a_class_the_server_makes_ingresses_that_find_it() -> None:
         for one in (plain, wanted)
     )
     assert set(more) - set(words) == {"--ingress-class=nginx", "--ingress-server=fairlead.tools.svc.cluster.local"}
-    added = granted_by(render_manifests(wanted)) - granted_by(render_manifests(plain))
-    assert added == {(one.group, one.resource, verb) for one in INGRESS_PERMISSIONS for verb in one.verbs}
+    added = granted_by(render_manifests(wanted), "fairlead-project") - listed(PROJECT_PERMISSIONS)
+    assert added == listed(INGRESS_PERMISSIONS)
 
 
 def test_a_database_takes_the_place_of_the_volume() -> None:
