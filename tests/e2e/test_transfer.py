@@ -54,6 +54,9 @@ def write_lab(server: Server) -> Caller:
             },
         )
     fairlead.ok("training", "submit", "waits", "-p", "vision", "-i", "x", "-g", "99", "--allow-pending", "--", "true")
+    # It takes a variable of its caller along, which stays behind.
+    pending = ("--name", "took", "--node-type", "none", "--allow-pending", "--export", "TRIED")
+    fairlead.ok("run", "--detach", "-p", "vision", *pending, "--", "true", TRIED="1")
     fairlead.ok("training", "submit", "ends", "-p", "vision", "-i", "fairlead.local/host", "--", "true")
     fairlead.ok("wait", "ends", "-p", "vision", "--for", "Completed,Failed", "--timeout", "60s")
     assert fairlead("wait", "waits", "-p", "vision", "--for", "Pending", "--timeout", "60s").code == exit_codes.OK
@@ -104,12 +107,13 @@ def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: 
 
     moved = fairlead.ok(*words)
     expect_lab(target)
-    assert "1 training" in moved
+    assert "2 trainings" in moved
     assert "hidden-word" not in moved
     lost = moved.partition("Not carried over:\n")[2]
     assert "  password asset registry: its value is never shown" in lost
     assert "  secret wandb: its value is never shown" in lost
     assert "  claim data: data is not carried over" in lost
+    assert "  environment of training took: its caller's variables are kept like secrets" in lost
     password = re.search(r"password of user ann@lab.example: (\S+)", moved)
     assert password is not None
     assert target.call("POST", "/api/v1/token", _password("ann@lab.example", password[1])).status == 200

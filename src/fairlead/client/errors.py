@@ -57,9 +57,10 @@ class ServerError(ClientError):
     """An error answer. `issues` has every violation that the server reported, and so has its text."""
 
     def __init__(self, status: int, message: str, details: str = "", issues: tuple[Issue, ...] = ()) -> None:
-        headline = f"{message.rstrip('.')} ({status})"
-        plain = f"{headline}: {details}" if details else f"{headline}."
-        super().__init__("\n  ".join([f"{headline}:", *map(str, issues)]) if issues else plain)
+        headline, lines = f"{message.rstrip('.')} ({status})", [str(issue) for issue in issues] or [details]
+        # The headline of a request with one violation says it already.
+        more = [line for line in lines if line and line.rstrip(".") != message.rstrip(".")]
+        super().__init__("\n  ".join([f"{headline}:", *more]) if more else f"{headline}.")
         self.status = status
         self.message = message
         self.details = details

@@ -3,7 +3,7 @@
 import pytest
 
 import fairlead.client
-from fairlead.client import Client, ClientError, Issue
+from fairlead.client import Client, ClientError, Issue, ServerError
 from fairlead.client.access.urls import Address, QueryValue, read_address, render_query
 from fairlead.client.errors import read_error
 
@@ -84,3 +84,21 @@ def test_the_public_names() -> None:
         "application",
         "password",
     ]
+
+
+@pytest.mark.parametrize(
+    ("issues", "details", "want"),
+    [
+        pytest.param((), "", "The name is taken (400).", id="a message"),
+        pytest.param((), "it is used by x", "The name is taken (400):\n  it is used by x", id="details"),
+        pytest.param((), "The name is taken", "The name is taken (400).", id="the same twice"),
+        pytest.param(
+            (Issue("a", "is bad", "min"), Issue("", "is worse")),
+            "x",
+            "The name is taken (400):\n  a: is bad [min]\n  is worse",
+            id="violations",
+        ),
+    ],
+)
+def test_the_text_of_an_error_has_everything(issues: tuple[Issue, ...], details: str, want: str) -> None:
+    assert str(ServerError(400, "The name is taken.", details, issues)) == want

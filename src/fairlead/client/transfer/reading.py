@@ -128,7 +128,8 @@ class Reader:
             found = self._client.request("GET", f"/api/v1/workloads/{kind.rest}/{quote(str(row['id']))}")
             members = {name: found[name] for name in ("spec", *kind.outside_spec) if found.get(name) is not None}
             place = {"projectName": row["projectName"], "rest": kind.rest, "id": row["id"], "phase": row["phase"]}
-            yield {"name": row["name"], **place, "request": members}
+            taken = self._client.caller_environment(str(row["id"]))
+            yield {"name": row["name"], **place, "request": members, "hasCallerEnvironment": taken is not None}
 
 
 def _policy_type(title: str) -> str:
