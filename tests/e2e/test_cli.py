@@ -314,3 +314,18 @@ def test_the_output_of_all_pods_has_their_names(fairlead: Caller) -> None:
     assert sorted(fairlead.ok("logs", "-f", "several", "--all", "--tail", "1").splitlines()) == [
         f"{pod} | two" for pod in pods
     ]
+
+
+def test_who_waits_and_how_full_the_nodes_are(fairlead: Caller) -> None:
+    submit(fairlead, "hopeful", "--allow-pending", "--cpu-core-request", "4000", "-c", "--", "true")
+    assert fairlead("wait", "hopeful", "--for", "Pending", "--timeout", "120s").code == 0
+    rows = json.loads(fairlead.ok("queue", "-o", "json"))
+    assert "hopeful" in [row["name"] for row in rows]
+    assert fairlead.ok("queue").startswith("#  NAME")
+    fairlead.ok("delete", "hopeful")
+    full = json.loads(fairlead.ok("top", "-o", "json"))
+    [node] = full["nodes"]
+    assert node["cpus"] > 0
+    assert node["freeGpus"] == node["gpus"] - node["allocatedGpus"]
+    assert fairlead.ok("top").startswith("NODE")
+    assert "FREE GPUS" in fairlead.ok("node", "list")

@@ -12,6 +12,7 @@ from fairlead.cli.flags import GLOBAL, Flag, Parsed, UsageError
 from fairlead.cli.nouns import NOUNS, find_command
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import KEYS
+from fairlead.cli.terminal.phases import PHASES
 from fairlead.client import Client, ClientError
 from fairlead.client.kinds import load_kinds
 
@@ -43,6 +44,15 @@ _PLACES: dict[str, Callable[[Client], list[dict[str, object]]]] = {
     "cluster": lambda client: client.clusters(),
     "node": lambda client: client.nodes(),
     "nodepool": lambda client: client.node_pools(),
+}
+
+
+#: Objects that `submit` takes by name, and where their lists are.
+_ASSETS = {
+    "environment": "asset/environment",
+    "compute": "asset/compute",
+    "datasource": "asset/datasource",
+    "template": "workload-templates",
 }
 
 
@@ -89,9 +99,19 @@ def candidates(invocation: Invocation, before: Sequence[str], typed: str) -> Ite
         return [f"--{name}" for flag in flags for name in (flag.name, *flag.aliases)]
     awaiting = _flag_of(before[-1], flags)
     if awaiting is not None and awaiting.type != "boolean":
-        return awaiting.choices or (_names(invocation, "project") if awaiting.name == "project" else ())
+        return awaiting.choices or _values(invocation, awaiting.name)
     verbs = [one.verb for one in matched.commands if one.verb] if not command.verb else []
     return [*verbs, *(_names(invocation, command.completes) if command.completes else ())]
+
+
+def _values(invocation: Invocation, flag: str) -> Sequence[str]:
+    """The values of a flag that the server or the tables know."""
+    if flag == "type":
+        return [kind.title for kind in load_kinds().values()]
+    if flag in ("status", "for"):
+        return PHASES
+    what = {"node-pools": "nodepool", "exclude-node": "node", "after": "workload"}.get(flag, flag)
+    return _names(invocation, what) if what in (*_PLACES, *_ASSETS, "workload") else ()
 
 
 def _words_of_kinds(before: Sequence[str]) -> list[str]:
@@ -112,6 +132,10 @@ def _names(invocation: Invocation, what: str) -> list[str]:
     if what == "key":
         return list(KEYS)
     session = ServerSession(Invocation(Parsed({"quiet": True}, [], None), invocation.environment))
+    if what in _ASSETS:
+        rows = session.client.request("GET", f"/api/v1/{_ASSETS[what]}")
+        entries = next(iter(rows.values())) if isinstance(rows, dict) else rows
+        return [str(row["meta"]["name"]) for row in entries]
     if what in _PLACES:
         return [str(row["name"]) for row in _PLACES[what](session.client)]
     filters = [f"projectId=={session.project()['id']}"]

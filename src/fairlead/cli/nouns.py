@@ -39,6 +39,8 @@ NOUNS: dict[str, Noun] = {
     "why": Noun("workloads.why", "Explain why a workload is pending", _WORKLOADS),
     "estimate": Noun("workloads.estimate", "Estimate when a pending workload starts", _WORKLOADS),
     "plan": Noun("workloads.plan", "Show what a submission would do, without submitting", _WORKLOADS),
+    "queue": Noun("workloads.queue", "Show who waits, in which order, why and since when", _WORKLOADS),
+    "top": Noun("workloads.queue", "Show how full the nodes are, and who uses them", _WORKLOADS),
     "wait": Noun("workloads.wait", "Wait until a workload reaches a phase", _WORKLOADS),
     "delete": Noun("files.apply", "Delete workloads by name, by labels or in files", _WORKLOADS),
     "exec": Noun("pods.exec", "Run a command in a pod", _WORKLOADS),

@@ -7,6 +7,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
+from fairlead.cli.organization.node_usage import load_nodes
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.terminal.output import Listing, chosen_format
@@ -20,7 +21,7 @@ LOADERS: dict[str, Callable[[Client], list[Json]]] = {
     "project": lambda client: client.projects(),
     "department": lambda client: client.departments(),
     "cluster": lambda client: client.clusters(),
-    "node": lambda client: client.nodes(),
+    "node": load_nodes,
     "nodepool": lambda client: client.node_pools(),
     "workload-type": lambda client: client.workload_types(),
 }
@@ -107,7 +108,8 @@ _COLUMNS: dict[str, tuple[TableColumn, ...]] = {
     "node": (
         TableColumn("STATUS", lambda row: _text(row.get("status"))),
         TableColumn("NODE POOL", lambda row: _text(row.get("nodePool"))),
-        TableColumn("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount"))),
+        TableColumn("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount")) or "0"),
+        TableColumn("FREE GPUS", lambda row: f"{row.get('freeGpus', 0):g}"),
         TableColumn("GPU TYPE", lambda row: _text(_get(row, "gpuInfo", "gpuType"))),
     ),
     "nodepool": (

@@ -7,7 +7,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.phases import PHASES, read_phase
+from fairlead.cli.terminal.phases import PHASES, read_phase
 from fairlead.client import ClientError, NameNotFound
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds

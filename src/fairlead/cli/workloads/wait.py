@@ -5,7 +5,7 @@ from fairlead.cli.exit_codes import ENDED_OTHERWISE, OK
 from fairlead.cli.flags import PROJECT, Flag
 from fairlead.cli.pods.waiting import progress_line
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.phases import read_phase
+from fairlead.cli.terminal.phases import read_phase
 from fairlead.client import NameNotFound, ServerError, Unreachable
 from fairlead.client.deadline import Deadline
 from fairlead.client.phases import ENDED

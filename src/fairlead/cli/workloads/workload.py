@@ -10,11 +10,11 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import chosen_format, render
+from fairlead.cli.terminal.phases import read_phase
 from fairlead.cli.workloads.actions import action
 from fairlead.cli.workloads.describe import describe
 from fairlead.cli.workloads.listing import workload_listing
 from fairlead.cli.workloads.logs import logs_command
-from fairlead.cli.workloads.phases import read_phase
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.client.suggest import suggest

@@ -1,0 +1,116 @@
+"""`queue` and `top`: who waits, in which order and why; and how full the nodes are, with who uses them."""
+
+import time
+from collections.abc import Iterator
+
+from fairlead.cli.command import Command, Invocation
+from fairlead.cli.exit_codes import OK
+from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.organization.node_usage import load_nodes, of
+from fairlead.cli.session.session import ServerSession
+from fairlead.cli.terminal.output import Listing, chosen_format, render
+from fairlead.cli.terminal.tables import TableColumn, render_table
+from fairlead.cli.terminal.times import age
+from fairlead.cli.workloads.listing import workload_listing
+from fairlead.client.json_object import Json
+
+_GIB = float(1 << 30)
+_QUEUE_FLAGS = (Flag("project", "Show only this project", short="p", placeholder="NAME"), *OUTPUT)
+_TOP_FLAGS = (
+    Flag("watch", "Refresh until Ctrl-C", "boolean", "w"),
+    Flag("interval", "Time between two refreshes", "duration", default="2s"),
+    *OUTPUT,
+)
+
+
+def commands(noun: str) -> tuple[Command, ...]:
+    if noun == "queue":
+        details = (
+            "A higher priority comes first, then who waits longer. Between projects, the one further below its fair "
+            "share comes first. `fairlead why NAME` explains a wait in full."
+        )
+        return (
+            Command("", "Show who waits, in which order, why and since when", _queue, _QUEUE_FLAGS, details=details),
+        )
+    return (Command("", "Show how full the nodes are, and which workloads use them", _top, _TOP_FLAGS),)
+
+
+def _queue(invocation: Invocation) -> int:
+    session = ServerSession(invocation)
+    filters = ["phase==Pending"]
+    if invocation.get("project"):
+        filters.append(f"projectId=={session.project()['id']}")
+    rows = in_order(list(session.client.all_workloads(filterBy=filters)))
+    form = chosen_format(invocation, session.settings)
+    _queue_listing().show(session.console, form, rows, not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def in_order(rows: list[Json]) -> list[Json]:
+    """By priority, then by age, with the number of each in its row."""
+    ordered = sorted(rows, key=lambda row: (-(row.get("priority") or 0), row["createdAt"], row["id"]))
+    return [{**row, "position": number} for number, row in enumerate(ordered, start=1)]
+
+
+def _queue_listing() -> Listing:
+    now = time.time()
+    columns = (
+        TableColumn("#", lambda row: str(row["position"])),
+        TableColumn("NAME", lambda row: row["name"], shrinks=True, narrowest=12),
+        TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True),
+        TableColumn("USER", lambda row: row.get("submittedBy") or "", shrinks=True, spare=True),
+        TableColumn("PRIORITY", lambda row: row.get("priorityClassName") or "", spare=True),
+        TableColumn("WAITS", lambda row: age(row.get("phaseUpdatedAt"), now)),
+        TableColumn("WHY", lambda row: row.get("phaseMessage") or "", shrinks=True, narrowest=40),
+    )
+    return Listing(columns, lambda row: str(row["name"]), "No workload waits.")
+
+
+def _top(invocation: Invocation) -> int:
+    session = ServerSession(invocation)
+    form = chosen_format(invocation, session.settings)
+    while True:
+        nodes = load_nodes(session.client)
+        running = sorted(session.client.all_workloads(filterBy=["phase==Running"]), key=_size)
+        if form in ("json", "yaml"):
+            session.console.data(render(session.console, form, {"nodes": nodes, "workloads": running}))
+        else:
+            lines = list(_page(session, nodes))
+            if invocation.get("watch"):
+                session.console.data("\x1b[H\x1b[2J" + lines[0])
+                lines = lines[1:]
+            for line in lines:
+                session.console.data(line)
+            session.console.data("")
+            workload_listing().show(session.console, form, running, not invocation.get("no-headers"))
+        if not invocation.get("watch"):
+            break
+        time.sleep(invocation.get("interval", 2.0))
+    session.close()
+    return OK
+
+
+def _size(row: Json) -> tuple[float, float, str]:
+    held = row.get("allocatedResources") or {}
+    return -(held.get("gpu") or 0), -(held.get("cpu") or 0), str(row["name"])
+
+
+def _page(session: ServerSession, nodes: list[Json]) -> Iterator[str]:
+    columns = (
+        TableColumn("NODE", lambda row: row["name"], shrinks=True),
+        TableColumn("STATUS", lambda row: str(row.get("status") or "")),
+        TableColumn("GPU", lambda row: of(row, "allocatedGpus", "gpus")),
+        TableColumn("", lambda row: _bar(row.get("allocatedGpus", 0), row.get("gpus", 0))),
+        TableColumn("CPU", lambda row: of(row, "allocatedCpus", "cpus")),
+        TableColumn("MEMORY GiB", lambda row: of(row, "allocatedMemory", "memory", _GIB)),
+        TableColumn("NODE POOL", lambda row: str(row.get("nodePool") or ""), spare=True),
+    )
+    console = session.console
+    yield from render_table(columns, nodes, width=console.width(), headers=True, paint=console.paint)
+
+
+def _bar(used: float, whole: float) -> str:
+    """Ten characters that show how much is allocated."""
+    filled = round(10 * used / whole) if whole else 0
+    return "#" * filled + "." * (10 - filled) if whole else ""
