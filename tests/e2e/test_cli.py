@@ -329,3 +329,24 @@ def test_who_waits_and_how_full_the_nodes_are(fairlead: Caller) -> None:
     assert node["freeGpus"] == node["gpus"] - node["allocatedGpus"]
     assert fairlead.ok("top").startswith("NODE")
     assert "FREE GPUS" in fairlead.ok("node", "list")
+
+
+def test_tasks_of_an_array_have_their_indices_and_keep_them_when_they_are_retried(
+    fairlead: Caller, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o777)
+    index = "$FAIRLEAD_ARRAY_INDEX"
+    script = f"[ -e {tmp_path}/{index} ] && echo done {index} && exit; touch {tmp_path}/{index}; exit 1"
+    submit(fairlead, "tasks", "--array", "3-9:2%2", "-c", "--", "sh", "-c", script)
+    assert fairlead("wait", "tasks", "--timeout", "120s").code == exit_codes.OK
+    lines = fairlead.ok("logs", "tasks", "--all").splitlines()
+    assert sorted(line.split(" | ")[1] for line in lines) == ["done 3", "done 5", "done 7", "done 9"]
+
+
+def test_a_time_limit_stops_it(fairlead: Caller) -> None:
+    submit(fairlead, "timed", "--time", "1s", "-c", "--", "sleep", "600")
+    assert fairlead("wait", "timed", "--for", "Stopped", "--timeout", "120s").code == exit_codes.OK
+    assert "it has run for 1 s, its time limit" in fairlead.ok("describe", "timed", "-o", "json")
+    words = ("--annotation", "fairlead/time-limit=soon", "-c", "--", "true")
+    refused = fairlead("training", "submit", "untimed", *HOST, *words)
+    assert "fairlead/time-limit must be a number of seconds, not 'soon'" in refused.err

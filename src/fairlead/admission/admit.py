@@ -13,7 +13,7 @@ from fairlead.admission.policies.merge import NO_POLICY, Policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
-from fairlead.model.clock import Millis
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
@@ -28,6 +28,9 @@ from fairlead.model.submission import Submission
 LENIENT_DIALECT = "rest-older"
 #: Names up to this length stay valid whatever a kind adds to them.
 _CERTAINLY_SHORT = 40
+#: The annotation with the run time in seconds after which a workload is stopped, and the longest of them.
+TIME_LIMIT = "fairlead/time-limit"
+_LONGEST = 10 * 366 * 86_400
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +44,7 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     #: The node types that the project allows; empty for any.
     node_types: tuple[str, ...] = ()
     framework: str
-    #: The total run time that the project allows; None for no limit.
+    #: The total run time that the workload asks for or its project allows; None for no limit.
     time_limit: Millis | None = None
     #: The spec with the defaults of the policy.
     spec: Spec = Spec()
@@ -79,8 +82,25 @@ def admit(
         category=value_or(placement.category, kind.category),
         node_pools=tuple(value_or(placement.node_pools, ())),
         framework=kind.framework(spec),
+        time_limit=requested_time_limit(kind, spec),
         spec=spec,
     )
+
+
+def requested_time_limit(kind: Kind, spec: Spec) -> Millis | None:
+    """The run time after which the workload asks to be stopped; raises Invalid if it is not a number of seconds."""
+    annotations = value_or(spec.annotations, ()) if hasattr(spec, "annotations") else ()
+    if kind.command_member:
+        annotations = [each for podset in kind.podsets(spec) for each in podset.container.fields.annotations]
+    for annotation in annotations:
+        if annotation.name != TIME_LIMIT:
+            continue
+        text = str(value_or(annotation.value, ""))
+        if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _LONGEST):
+            details = f"{TIME_LIMIT} must be a number of seconds, not '{text}'"
+            raise Invalid(issues=(ComplianceIssue("spec.annotations", details),))
+        return int(text) * SECOND
+    return None
 
 
 def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> list[Violation]:

@@ -153,7 +153,9 @@ def apply_project_rules(
         admitted,
         node_pools=admitted.node_pools or effective_node_pools(project, department),
         node_types=node_types,
-        time_limit=None if seconds is None else seconds * SECOND,
+        time_limit=min(
+            (limit for limit in (admitted.time_limit, seconds and seconds * SECOND) if limit is not None), default=None
+        ),
         conditions=conditions,
     )
 

@@ -70,3 +70,15 @@ def test_a_policy_default_gives_the_image() -> None:
     with pytest.raises(Invalid):
         admit(KIND, submission(image=None))
     assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"})).category == "Train"
+
+
+def test_the_time_limit_that_a_workload_asks_for() -> None:
+    def asking(value: str) -> Submission:
+        return submission(annotations=[{"name": "fairlead/time-limit", "value": value}])
+
+    assert admit(KIND, asking("90")).time_limit == 90_000
+    assert admit(KIND, submission()).time_limit is None
+    for value in ("", "0", "-5", "1h", "9" * 20):
+        with pytest.raises(Invalid) as caught:
+            admit(KIND, asking(value))
+        assert "must be a number of seconds" in caught.value.issues[0].details

@@ -72,7 +72,6 @@ def render_asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
         "environment_variables": {
             variable.name: variable.value for variable in container.environment if variable.value is not None
         },
-        "labels": {label.name: label.value or "" for label in container.fields.labels if label.name},
     }
 
 

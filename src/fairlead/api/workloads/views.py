@@ -276,6 +276,7 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         "allocated_resources": render_allocated(pods),
         **render_connections(workload, podsets, pods, view_context.urls),
         **render_asked(podsets),
+        "labels": {label.name: label.value or "" for label in podsets[0].container.fields.labels if label.name},
     }
 
 

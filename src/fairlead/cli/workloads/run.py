@@ -12,7 +12,7 @@ from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
-from fairlead.cli.workloads import caller_environment
+from fairlead.cli.workloads import additions, caller_environment
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, note_unenforced, show_plan_of, submit_checked
@@ -40,6 +40,7 @@ _FLAGS = (
         repeatable=True,
         placeholder="NAME[=VALUE]",
     ),
+    *additions.FLAGS,
     *caller_environment.FLAGS,
 )
 #: The statuses of an answer if no pod runs any more.
@@ -130,6 +131,7 @@ def make_request(session: ServerSession, command: list[str]) -> Json:
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
     apply_expected_runtime(invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
+    additions.apply_additions(invocation.parsed.values, spec)
     _apply_environment(invocation, spec)
     if not invocation.environment.stdin.isatty() and not invocation.get("detach"):
         # There is nobody to type.

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
+from fairlead.cli.workloads import additions
 from fairlead.cli.workloads.notes import SUBMISSION_FLAGS
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
 from fairlead.client.json_object import Json
@@ -43,6 +44,7 @@ _OWN = (
     Flag("compute", "Compute resource to start from", placeholder="NAME"),
     Flag("datasource", "Data source to mount", repeatable=True, placeholder="NAME"),
     EXPECTED_RUNTIME,
+    *additions.FLAGS,
     Flag("exclude-node", "Node to exclude", repeatable=True, placeholder="NAME"),
     Flag("privileged", "Not supported: the API has no such property", "boolean"),
     Flag("mnnvl", "Not supported: the API has no such property", placeholder="MODE"),
@@ -89,6 +91,7 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
             values["exclude-node"], spec.setdefault(kind.command_member, {}) if kind.command_member else spec
         )
     apply_expected_runtime(values, spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
+    additions.apply_additions(values, spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
     refuse_unsupported(values)
     for name, like in kind.mirrored_members:
         if not like and values.get(without_claims(role_of(table, name))):

@@ -85,7 +85,15 @@ class Draft:
         done = tally.done
         if podset_of(self.entry.podsets, pod.role).has_fixed_indices:
             done = (*done, pod.index)
-        self.set_tally(pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done))
+        below = tally.done_below
+        if pod.array_index is not None:
+            done = (*done, pod.array_index)
+            # The list stays short, because the lowest free index starts first.
+            while below in done:
+                done, below = tuple(index for index in done if index != below), below + 1
+        self.set_tally(
+            pod.role, msgspec.structs.replace(tally, succeeded=tally.succeeded + 1, done=done, done_below=below)
+        )
 
     def set_pod(self, pod: Pod, **members: object) -> Pod:
         """Change members of a pod, or add one."""

@@ -258,14 +258,14 @@ class _Machine:
 
 
 def has_exceeded_time_limit(draft: Draft) -> bool:
-    """Whether it has run for as long as its project allows; it is then stopped as if somebody had asked for it."""
+    """Whether it has run as long as it or its project allows; it is then stopped as if somebody had asked for it."""
     workload = draft.workload
     if workload.time_limit is None or workload.desired_phase is not DesiredPhase.RUNNING:
         return False
     if draft.running_time() < workload.time_limit:
         return False
     seconds = workload.time_limit // 1000
-    draft.add_event("TimeLimit", f"Stopping: it has run for {seconds} s, the limit of its project", source="control")
+    draft.add_event("TimeLimit", f"Stopping: it has run for {seconds} s, its time limit", source="control")
     draft.set(desired_phase=DesiredPhase.STOPPED)
     return True
 

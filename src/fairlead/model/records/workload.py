@@ -70,8 +70,9 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failed: int = 0
     #: Pods started so far; the index of the next pod if indices grow.
     made: int = 0
-    #: The indices whose pods succeeded, if indices are fixed.
+    #: The indices whose pods succeeded, if indices are fixed or an array; those below `done_below` are not listed.
     done: tuple[int, ...] = ()
+    done_below: int = 0
     #: No replacement starts before this time.
     retry_at: Millis | None = None
 
@@ -214,6 +215,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     group: int = 0
     index: int
+    #: Its place among the completions of its set; a replacement has its predecessor's. None if there is only one.
+    array_index: int | None = None
     #: The run of the workload that created it, and its revision.
     run: int
     revision_id: str = ""

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from fairlead.cli.workloads.queue import in_order
+from fairlead.client.json_object import Json
 from tests.unit.cli.calling import call
 
 
 def test_priority_comes_first_then_age() -> None:
-    rows = [
+    rows: list[Json] = [
         {"name": "young", "priority": 50, "createdAt": "2026-01-02", "id": "1"},
         {"name": "old", "priority": 50, "createdAt": "2026-01-01", "id": "2"},
         {"name": "urgent", "priority": 125, "createdAt": "2026-01-03", "id": "3"},

@@ -34,6 +34,7 @@ def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, nod
         role=podset.role,
         group=group,
         index=index,
+        array_index=free_array_index(draft, podset),
         run=workload.run,
         revision_id=next((each.id for each in workload.revisions if each.number == podset.revision), ""),
         node=bind.node,
@@ -64,6 +65,15 @@ def free_index(draft: Draft, podset: PodSet, group: int) -> int:
         return tally.made
     taken = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
     return next(index for index in range(podset.count + 1) if index not in taken and index not in tally.done)
+
+
+def free_array_index(draft: Draft, podset: PodSet) -> int | None:
+    """The lowest completion that no pod has achieved or works on; None for a set with a single one."""
+    if podset.completions is None or podset.completions < 2 or podset.has_fixed_indices:
+        return None
+    tally = draft.workload.tally(podset.role)
+    taken = {pod.array_index for pod in draft.active_pods() if pod.role == podset.role} | set(tally.done)
+    return next(index for index in range(tally.done_below, podset.completions + len(taken) + 1) if index not in taken)
 
 
 def _devices(pod: Pod) -> str:

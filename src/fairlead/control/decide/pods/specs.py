@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead.model import array
 from fairlead.model.pods.container_fields import NamedValue
 from fairlead.model.pods.podset import PodContainer, PodSet, PodSpec, fill
 from fairlead.model.records.organization import Project, namespace_of
@@ -60,7 +61,8 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         request=podset.request,
         gpu_devices=pod.gpu_devices,
         identity=identity(workload),
-        variables={name: fill(template, values) for name, template in podset.variables.items()},
+        variables={name: fill(template, values) for name, template in podset.variables.items()}
+        | _array_variables(podset, pod),
         group=pod.group,
         addressed=podset.addressed,
         may_exec_in=podset.may_exec_in,
@@ -68,6 +70,20 @@ def render_pod(workload: Workload, pod: Pod, podset: PodSet, project: Project | 
         has_caller_environment=bool(workload.caller_environment),
         files={path: fill(template, values) for path, template in podset.files.items()},
     )
+
+
+def _array_variables(podset: PodSet, pod: Pod) -> dict[str, str]:
+    """The variable with the pod's place in an array of tasks, as the workload's annotation counts them."""
+    if pod.array_index is None:
+        return {}
+    annotations = podset.container.fields.annotations
+    text = next((each.value or "" for each in annotations if each.name == array.ANNOTATION), "")
+    try:
+        indices = array.read_array(text)[0] if text else ()
+    except ValueError:
+        indices = ()
+    index = indices[pod.array_index] if pod.array_index < len(indices) else pod.array_index
+    return {array.VARIABLE: str(index)}
 
 
 def _labelled(podset: PodSet, values: Mapping[str, str]) -> PodContainer:

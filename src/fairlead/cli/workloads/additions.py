@@ -1,0 +1,57 @@
+"""Flags for Fairlead's own additions to a workload: an array of tasks and a time limit.
+
+A request carries them as annotations, which every dialect passes on. Used by `run`, `submit` and `convert`.
+"""
+
+import re
+from collections.abc import Mapping
+
+from fairlead.cli.flags import Flag, UsageError, read_duration
+from fairlead.client.json_object import Json
+from fairlead.model import array
+
+FLAGS = (
+    Flag("array", "Tasks as in Slurm: completions, their indices and how many run at once", placeholder="0-99%10"),
+    Flag("time", "Stop it after this run time, as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
+)
+_TIME_LIMIT = "fairlead/time-limit"
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
+
+
+def apply_additions(values: Mapping[str, object], spec: Json) -> None:
+    """Set what these flags ask for."""
+    if values.get("array"):
+        _apply_array(str(values["array"]), spec)
+    if values.get("time"):
+        _annotate(spec, _TIME_LIMIT, str(read_time_limit(str(values["time"]))))
+
+
+def _apply_array(text: str, spec: Json) -> None:
+    """One completion for each index, which a pod finds in a variable; the annotation says which indices there are."""
+    try:
+        indices, at_once = array.read_array(text)
+    except ValueError as error:
+        raise UsageError(f"--array: {error}.") from None
+    spec["completions"] = len(indices)
+    spec["parallelism"] = at_once or len(indices)
+    _annotate(spec, array.ANNOTATION, text.partition("%")[0])
+
+
+def read_time_limit(text: str) -> int:
+    """Seconds of a duration, or of Slurm's `[days-]hours:minutes[:seconds]`."""
+    found = _CLOCK.fullmatch(text)
+    if found:
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    try:
+        seconds = int(read_duration(text))
+    except ValueError:
+        raise UsageError(f"--time must be a duration such as 90m, 8h or 1-12:00:00, not '{text}'.") from None
+    if seconds < 1 or text.isdecimal():
+        raise UsageError(f"--time needs a unit, as in 90m or 8h, not '{text}'.")
+    return seconds
+
+
+def _annotate(spec: Json, name: str, value: str) -> None:
+    others = [each for each in spec.get("annotations") or () if each.get("name") != name]
+    spec["annotations"] = [*others, {"name": name, "value": value}]

@@ -1,0 +1,29 @@
+"""The indices of an array of tasks, as Slurm writes them: `0-99%10`, `1,3,5-9`, `0-15:4`. Pure."""
+
+import re
+
+#: The annotation that names the indices of a workload's pods; without it they are counted from 0.
+ANNOTATION = "fairlead/array"
+#: The variable in which a pod finds its index.
+VARIABLE = "FAIRLEAD_ARRAY_INDEX"
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+_MOST = 100_000
+
+
+def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
+    """The indices, and how many may run at once if that is limited; raises ValueError if it is not an array."""
+    parts, percent, limit = text.strip().partition("%")
+    indices: dict[int, None] = {}
+    for part in parts.split(","):
+        found = _PART.fullmatch(part.strip())
+        if found is None:
+            raise ValueError(f"'{part}' is not an index or a range such as 0-99")
+        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        if last < first or step < 1 or (last - first) // step >= _MOST:
+            raise ValueError(f"'{part}' is not a range from a smaller to a larger index of at most {_MOST:,} tasks")
+        indices |= dict.fromkeys(range(first, last + 1, step))
+    if percent and not (limit.isdecimal() and int(limit) > 0):
+        raise ValueError(f"'%{limit}' must be % and how many may run at once")
+    if len(indices) > _MOST:
+        raise ValueError(f"an array has at most {_MOST:,} tasks")
+    return tuple(indices), min(int(limit), len(indices)) if percent else None

@@ -1,0 +1,35 @@
+"""Flags that a request carries as annotations."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.cli.flags import UsageError
+from fairlead.cli.workloads.additions import apply_additions, read_time_limit
+
+
+@pytest.mark.parametrize(
+    ("text", "want"), [("90m", 5400), ("1h30m", 5400), ("1-12:00:00", 129_600), ("02:30:00", 9000), ("10:00", 36_000)]
+)
+def test_time_limit(text: str, want: int) -> None:
+    assert read_time_limit(text) == want
+
+
+@pytest.mark.parametrize("text", ["90", "soon", "0s", "1-2"])
+def test_what_is_not_a_time_limit(text: str) -> None:
+    with pytest.raises(UsageError, match="--time"):
+        read_time_limit(text)
+
+
+def test_an_array_sets_completions_and_how_many_run_at_once() -> None:
+    spec: dict[str, Any] = {"annotations": [{"name": "a", "value": "b"}]}
+    apply_additions({"array": "5-9%2", "time": "1h"}, spec)
+    assert spec == {
+        "completions": 5,
+        "parallelism": 2,
+        "annotations": [
+            {"name": "a", "value": "b"},
+            {"name": "fairlead/array", "value": "5-9"},
+            {"name": "fairlead/time-limit", "value": "3600"},
+        ],
+    }
