@@ -49,7 +49,7 @@ def fairlead(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Fairle
 
 
 def apply(server: Server, fairlead: Fairlead, text: str, name: str) -> dict[str, Any]:
-    applied = fairlead("apply", "-f", "-", stdin=text)
+    applied = fairlead("apply", "--allow-pending", "-f", "-", stdin=text)
     assert applied.out == f"{name}: submitted\n", applied
     rows = server.call("GET", f"/api/v1/workloads?filterBy=name=={name}").json["workloads"]
     row: dict[str, Any] = rows[0]

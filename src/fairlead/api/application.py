@@ -290,7 +290,7 @@ _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "del
 
 def _facts(scope: Scope) -> RequestFacts:
     client, server = scope.get("client"), scope.get("server") or ("", 0)
-    url = f"{scope['scheme']}://{server[0]}:{server[1]}{quote(scope['path'][:500])}"
+    url = f"{scope.get('scheme', 'http')}://{server[0]}:{server[1]}{quote(scope['path'][:500])}"
     return RequestFacts(client[0] if client else "", scope["method"], url)
 
 
