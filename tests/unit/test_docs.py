@@ -14,6 +14,7 @@ from fairlead.engines.kubernetes.install.permissions import INGRESS_PERMISSIONS,
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import custom_kinds
 from scripts.build_docs import ELSEWHERE, REFERENCES, STAGE, move_links, summarize
+from scripts.generate_docs import render_rest
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -124,3 +125,8 @@ def test_what_is_left_of_workloads_is_deleted_whole_and_owners_first(at: int) ->
     before, after = named[: named.index("pods")], named[named.index("pods") :]
     assert {runner.plural for runner in RUNNERS} <= set(before), "pods would be made again"
     assert "services" in after, "Kubernetes' own, beside Knative's"
+
+
+def test_the_reference_of_rest_can_be_made() -> None:
+    """It asks the application for its description, with no more than an ASGI server must give."""
+    assert "GET /api/v1/workloads" in render_rest().replace("`", "")
