@@ -18,6 +18,7 @@ from fairlead.model.spec.pod_fields import PodFields
 from fairlead.model.spec.rules import SubmissionLimits, Violation, command_violations, priority_violations
 from fairlead.model.spec.security import BasicSecurity
 from fairlead.model.spec.storage import BasicStorage
+from fairlead.model.syntax import Syntax
 
 LEADER, WORKER, _GANG = "leader", "worker", "group"
 _LABELS = "leaderworkerset.sigs.k8s.io"
@@ -71,7 +72,9 @@ class GroupServingPort(Spec, frozen=True, kw_only=True):
             part="expose-externally",
         ),
     ] = UNSET
-    exposed_url: Annotated[Maybe[str], FieldInfo(text="The URL.", default_text="generated", part="exposed-url")] = UNSET
+    exposed_url: Annotated[
+        Maybe[str], FieldInfo(text="The URL.", default_text="generated", part="exposed-url", syntax=Syntax.OWN_URL)
+    ] = UNSET
 
 
 class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-
 _OBJECT_KEY = re.compile(r"[-._A-Za-z0-9]+\Z")
 #: Scheme, perhaps a user, a name or an address in brackets, perhaps a port, and what follows.
 _WEB = re.compile(r"https?://([^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?\Z", re.IGNORECASE)
+_OWN = re.compile(r"(https?://)?(?P<host>[a-z0-9.-]*)(:[0-9]{1,5})?(?P<path>/[^\s/]\S*)?/?\Z", re.IGNORECASE)
 _SCP = re.compile(r"([^\s@:/]+@)?[^\s@:/]+:\S+\Z")
 _LABEL_RULE = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _LONGEST_LABEL, _LONGEST_PREFIX = 63, 253
@@ -27,6 +28,7 @@ class Syntax(Enum):
     OBJECT_KEY = "object-key"
     WEB_URL = "web-url"
     REPOSITORY = "repository"
+    OWN_URL = "own-url"
 
 
 def flaw_of(syntax: Syntax, text: str) -> str:
@@ -89,6 +91,14 @@ def _web_url(text: str) -> str:
     return f"is '{text[:80]}'; give an http or https URL, such as https://example.com/path"
 
 
+def _own_url(text: str) -> str:
+    """An address that a user chooses for a port: a host, a path or both; empty for a generated one."""
+    match = _OWN.match(text.strip())
+    if not text or (match and (match["host"] or match["path"])):
+        return ""
+    return f"is '{text[:80]}'; give a host and a path, such as https://mine.example.com/notebook"
+
+
 def _repository(text: str) -> str:
     """The address of a git repository: a URL, user@host:path, or an absolute path."""
     is_address = "://" in text or text.startswith("/") or bool(_SCP.match(text))
@@ -106,4 +116,5 @@ _FLAWS = {
     Syntax.OBJECT_KEY: _object_key,
     Syntax.WEB_URL: _web_url,
     Syntax.REPOSITORY: _repository,
+    Syntax.OWN_URL: _own_url,
 }

@@ -64,9 +64,10 @@ class ExposedUrl(Spec, frozen=True, kw_only=True):
         Maybe[Int32],
         FieldInfo(text="The port that the process listens on.", mandatory=True, yaml="container", part="container"),
     ] = UNSET
-    url: Annotated[Maybe[UpTo2048], FieldInfo(text="The URL.", default_text="generated", yaml="url", part="url")] = (
-        UNSET
-    )
+    url: Annotated[
+        Maybe[UpTo2048],
+        FieldInfo(text="The URL.", default_text="generated", yaml="url", part="url", syntax=Syntax.OWN_URL),
+    ] = UNSET
     authorization_type: Annotated[
         Maybe[UrlAuthorization],
         FieldInfo(

@@ -83,6 +83,8 @@ def _gpus(item: Compute) -> Broken:
     for rest, value in (("gpuPortionRequest", portion), ("gpuPortionLimit", portion_limit)):
         if isinstance(value, int | float) and value > 1:
             yield rest, f"is {value}; a portion of a device is at most 1", ""
+    if item.gpu_request_type == "portion" and portion == 0:
+        yield "gpuPortionRequest", "is 0; a portion of a device is above 0, leave gpuRequestType out for none", ""
     if item.gpu_request_type == "memory" and isinstance(item.gpu_devices_request, int) and item.gpu_devices_request > 1:
         yield "gpuDevicesRequest", "is above 1; with gpuRequestType memory only one device can be requested", ""
 
