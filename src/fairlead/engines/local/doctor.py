@@ -5,12 +5,15 @@ It reads and asks, and changes nothing.
 
 import os
 import pwd
+from collections.abc import Sequence
 
 from fairlead.engines.local.machine_checks import check_machine
-from fairlead.engines.local.network.tools import NetworkTools, find_tools
+from fairlead.engines.local.network.egress import find_obstacles
+from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.model.finding import Finding
 
 _NETWORKS = "Pods' own networks"
+_EGRESS = "Pods reach the outside"
 
 
 def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:
@@ -21,7 +24,8 @@ def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:
         advice = f"Run this command as the server's user: sudo -u {name} fairlead doctor"
         return [Finding("Server's user", "note", f"{data_dir} belongs to {name}", advice)]
     found = check_machine(data_dir, is_personal=is_personal)
-    return [*found, *describe_networks(find_tools(), is_shared=not is_personal)]
+    tools = find_tools()
+    return [*found, *describe_networks(tools, is_shared=not is_personal), *describe_egress(find_obstacles(tools))]
 
 
 def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
@@ -45,6 +49,13 @@ def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
         for lack in tools.lacks
     ]
     return [Finding(_NETWORKS, state, ways), *lacks]
+
+
+def describe_egress(obstacles: Sequence[Lack]) -> list[Finding]:
+    """What keeps pods with networks of their own from the outside."""
+    if not obstacles:
+        return [Finding(_EGRESS, "ok", "as this machine does")]
+    return [Finding(_EGRESS, "missing", lack.problem, lack.advice) for lack in obstacles]
 
 
 def _owner(folder: str) -> int | None:

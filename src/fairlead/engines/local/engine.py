@@ -143,7 +143,8 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         if self._settings.is_personal:
             return []
         share = "share this machine's network" if self._settings.allowed.shared_network else "are refused"
-        return [f"Pods {share}: {lack}" for lack in self._network.lacks]
+        obstacles = [f"Egress of pods: {lack.problem}: {lack.advice}" for lack in self._network.find_obstacles()]
+        return [*(f"Pods {share}: {lack}" for lack in self._network.lacks), *obstacles]
 
     async def capacity(self) -> Sequence[Node]:
         return self._nodes

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from fairlead.engines.local.launch_order import NetworkPlan, RouterPlan
 from fairlead.engines.local.linux import small_files
 from fairlead.engines.local.linux.netlink import Links
-from fairlead.engines.local.network import hosts, router
+from fairlead.engines.local.network import egress, hosts, router
 from fairlead.engines.local.network.ports import INSIDE_PORTS
 from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.model.errors import Refused
@@ -25,8 +25,7 @@ _RANGES = range(100, 228)
 _PREFIX = 16
 #: Addresses of one range that are given to pods: all but the network's own, the gateway's and the broadcast.
 _FIRST, _LAST = 2, 65_533
-_RESOLV, _HOSTS = "/etc/resolv.conf", "/etc/hosts"
-_UPSTREAM_RESOLV = "/run/systemd/resolve/resolv.conf"
+_HOSTS = "/etc/hosts"
 _MOST_GROUPS = (1 << router.GROUP_BITS) - 1
 #: What `--allow` calls it when pods of a shared server share the machine's network.
 SHARED_NETWORK = "shared-network"
@@ -176,6 +175,10 @@ class PodNetworks:
         """What is missing for networks of pods, for the operator."""
         return self._tools.lacks
 
+    def find_obstacles(self) -> Sequence[Lack]:
+        """What keeps pods with networks of their own from the outside."""
+        return egress.find_obstacles(self._tools)
+
     def describe(self, container: PodContainer, *, is_addressed: bool) -> str:
         """What separates a pod from the networks of others, for its condition."""
         if container.fields.security.host_network:
@@ -198,8 +201,7 @@ class PodNetworks:
         number = self._numbered(known.address) if known else self._free_number()
         address = self._address(number)
         files = [[_HOSTS, self._hosts_file(pod.workload_id)]]
-        if hosts.has_local_resolver(small_files.read(_RESOLV)) and os.path.exists(_UPSTREAM_RESOLV):
-            files.append([_RESOLV, _UPSTREAM_RESOLV])
+        files += _resolver_files()
         plan = NetworkPlan(
             router=self._router_plan(),
             link=f"{self._devices}{number:04x}",
@@ -248,7 +250,7 @@ class PodNetworks:
             gateway=LOOPBACK,
             hostname=pod.pod_name[:64],
             workload=pod.workload_id,
-            files=[[_HOSTS, own]],
+            files=[[_HOSTS, own], *_resolver_files()],
         )
         self.register(pod.pod_id, plan)
         return plan
@@ -314,7 +316,7 @@ class PodNetworks:
             return [(field, "; ".join([what, *map(str, lacks)]))]
         if self.is_able and not self._tools.nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
-        if hosts.has_local_resolver(small_files.read(_RESOLV)) and not os.path.exists(_UPSTREAM_RESOLV):
+        if egress.find_resolver() is None:
             return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
         return []
 
@@ -351,6 +353,12 @@ class PodNetworks:
             os.ftruncate(descriptor, len(text.encode()))
         finally:
             os.close(descriptor)
+
+
+def _resolver_files() -> list[list[str]]:
+    """The file of name servers that pods see in place of this machine's, if they cannot use that."""
+    chosen = egress.find_resolver()
+    return [[egress.RESOLV, chosen]] if chosen not in (None, egress.RESOLV) else []
 
 
 def _default_gateway() -> str:
