@@ -350,3 +350,23 @@ def test_a_time_limit_stops_it(fairlead: Caller) -> None:
     words = ("--annotation", "fairlead/time-limit=soon", "-c", "--", "true")
     refused = fairlead("training", "submit", "untimed", *HOST, *words)
     assert "fairlead/time-limit must be a number of seconds, not 'soon'" in refused.err
+
+
+def test_files_are_copied_to_and_from_a_pod(fairlead: Caller, tmp_path: Path) -> None:
+    fairlead.ok("training", "submit", "copies", "--image", "fairlead.local/host", "-c", "--", "sleep", "600")
+    assert fairlead("wait", "copies", "--for", "Running", "--timeout", "120s").code == 0
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "one").write_text("1")
+    fairlead.ok("cp", str(tmp_path / "data"), "copies:/tmp/copied-data")
+    assert fairlead.ok("exec", "copies", "--", "cat", "/tmp/copied-data/one") == "1"
+    fairlead.ok("cp", str(tmp_path / "data" / "one"), "copies:/tmp/copied-data")
+    fairlead.ok("cp", "copies:/tmp/copied-data", str(tmp_path / "back"))
+    assert (tmp_path / "back" / "one").read_text() == "1"
+    fairlead.ok("cp", "copies:/tmp/copied-data/one", str(tmp_path))
+    assert (tmp_path / "one").read_text() == "1"
+    missing = fairlead("cp", "copies:/tmp/nothing", str(tmp_path / "x"))
+    assert missing.code == exit_codes.FAILED
+    assert "nothing" in missing.err
+    assert fairlead("cp", "a", "b").code == exit_codes.USAGE
+    fairlead.ok("exec", "copies", "--", "rm", "-r", "/tmp/copied-data")
+    fairlead.ok("delete", "copies")

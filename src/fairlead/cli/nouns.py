@@ -46,6 +46,7 @@ NOUNS: dict[str, Noun] = {
     "exec": Noun("pods.exec", "Run a command in a pod", _WORKLOADS),
     "bash": Noun("pods.exec", "Open a shell in a pod", _WORKLOADS),
     "attach": Noun("pods.attach", "Attach to a pod's main process", _WORKLOADS),
+    "cp": Noun("pods.cp", "Copy files and folders to or from a pod", _WORKLOADS),
     "port-forward": Noun("pods.port_forward", "Forward a local port to a pod", _WORKLOADS),
     "url": Noun("pods.url", "Print links that open a workload's URLs", _WORKLOADS),
     "apply": Noun("files.apply", "Submit, change or suspend the workloads in files", _FILES),
