@@ -223,6 +223,28 @@ def test_an_object_that_the_watch_shows_late_is_not_missing(tmp_path: Path) -> N
     run(tmp_path, cluster, act)
 
 
+def test_a_workload_whose_object_is_not_accepted_runs_without_one(tmp_path: Path) -> None:
+    cluster = Cluster()
+    cluster.refuses = True
+
+    async def act(harness: Harness) -> None:
+        context = harness.context
+        submission = Submission(
+            kind="training",
+            name="train",
+            spec=build(KINDS["training"].spec, SPEC),
+            project_id="1",
+            cluster_id=context.directory.cluster.id,
+        )
+        workload = await submit(context, ADA, submission)
+        for _ in range(2):
+            await harness.loop._reconcile(workload.id)
+        assert cluster.object is None
+        assert (await load(harness, workload.id)).desired_phase is DesiredPhase.RUNNING
+
+    run(tmp_path, cluster, act)
+
+
 def test_deleting_the_object_of_a_rest_workload_ends_it(tmp_path: Path) -> None:
     cluster = Cluster()
 

@@ -49,6 +49,7 @@ class Cluster:
         self.statuses: list[Body] = []
         self.events: list[Body] = []
         self.next_uid = "u-1"
+        self.refuses = False
         self.written = asyncio.Event()
         self.lines: dict[str, asyncio.Queue[bytes]] = {}
         self._version = 0
@@ -125,6 +126,8 @@ class Cluster:
     def _create(self, path: str, body: Body) -> bytes:
         if path.endswith("/events"):
             self.events.append(body)
+        elif self.refuses:
+            raise ApiError(422, "Invalid", "spec.gpu.value: Invalid value")
         elif self.object is not None:
             raise ApiError(409, "AlreadyExists", path)
         else:

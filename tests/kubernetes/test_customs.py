@@ -57,6 +57,35 @@ def test_applied_workloads_run_and_say_how_they_are(harness: ClusterHarness) -> 
     assert job["metadata"]["ownerReferences"][0]["uid"] == workload
 
 
+def test_scripts_can_wait_and_people_can_read(harness: ClusterHarness) -> None:
+    """`kubectl wait` and `kubectl describe`, of workloads that came either way."""
+    apply(harness, document(harness, "waited", annotations={"items": {SECONDS: {"value": "1"}}}))
+    sent = harness.train("sent", seconds=1, code=3, backoffLimit=0)
+    place = ("-n", harness.namespace)
+    done = harness.kubectl("wait", "--for=condition=Succeeded", "twl/waited", *place, "--timeout=120s")
+    assert done.returncode == 0, done.stderr
+    harness.until_phase(sent, "Failed")
+    done = harness.kubectl("wait", "--for=condition=Failed", "twl/sent", *place, "--timeout=120s")
+    assert done.returncode == 0, done.stderr
+    said = harness.kubectl("describe", "twl/sent", *place).stdout
+    conditions = {one["type"]: one["status"] for one in read(harness, "sent")["status"]["conditions"]}
+    assert (conditions["Accepted"], conditions["Succeeded"], conditions["Failed"]) == ("True", "False", "True")
+    until(lambda: "Warning  Failed" in harness.kubectl("describe", "twl/sent", *place).stdout, "its event", PATIENCE)
+    assert "fairlead" in said
+
+
+def test_numbers_are_numbers_or_text(harness: ClusterHarness) -> None:
+    """`gpu: {value: 0.5}`, with and without quotes; explained as an amount."""
+    for name, value in (("plain", 0.5), ("quoted", "0.5")):
+        apply(harness, document(harness, name, gpu=value))
+        until_status(harness, name, "Running")
+        assert value_of(read(harness, name), "gpu") == value
+    body = document(harness, "wrong", gpu=-1)
+    assert harness.kubectl("apply", "-f", "-", stdin=json.dumps(body)).returncode != 0
+    told = harness.kubectl("explain", "trainingworkloads.spec.gpu.value").stdout
+    assert "Type: number, as a number or as text." in " ".join(told.split())
+
+
 def test_active_works_both_ways(harness: ClusterHarness) -> None:
     workload = apply(harness, document(harness, "switched"))
     until_status(harness, "switched", "Running")

@@ -300,7 +300,7 @@ class CustomResourceWriter(Protocol):
     """The custom resources of workloads: what is written back."""
 
     async def create(self, wanted: NewResource) -> bool:
-        """Create it, held by our finalizer; False if another object has that name."""
+        """Create it, held by our finalizer; False if another object has that name. Raises Refused."""
         ...
 
     async def hold(self, resource: CustomResource) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import inspect
 
 from fairlead.formats.custom_resource import api_version
-from fairlead.formats.explain import render_default, render_description
+from fairlead.formats.explain import render_default, render_description, told_type
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.openapi import struct_schema
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
@@ -20,6 +20,7 @@ Schema = dict[str, Any]
 
 GROUP, VERSION = API_VERSION.split("/")
 _QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i|[kKMGTP][iI]?B)?$"
+_AMOUNTS = ("number", "quantity", "limit")
 _INTEGER = r"^[+-]?[0-9]+$"
 _ANY = "x-kubernetes-preserve-unknown-fields"
 #: Members of our API's schemas that a definition cannot have.
@@ -221,6 +222,9 @@ _STATUS: Schema = {
 
 def _described(field: YamlField) -> str:
     sentences = [render_description(field.about)]
+    if field.type in _AMOUNTS:
+        # `kubectl explain` has no type to show.
+        sentences.append(f"Type: {told_type(field)}, as a number or as text.")
     default = render_default(field.about)
     if default:
         sentences.append(f"Default: {default}.")
@@ -263,7 +267,7 @@ def _value(field: YamlField, is_member: bool = False) -> Schema:
         return {"type": "boolean"}
     if field.type == "integer":
         return {"x-kubernetes-int-or-string": True, "pattern": _INTEGER, "maxLength": 20, **_bounds(field.shape)}
-    if field.type in ("number", "quantity", "limit"):
+    if field.type in _AMOUNTS:
         # No type of a definition accepts both 0.5 and "0.5"; a pattern counts for texts, a minimum for numbers.
         return {_ANY: True, "pattern": _QUANTITY, "maxLength": _MOST_DIGITS, "minimum": 0}
     if field.type == "object":

@@ -68,6 +68,17 @@ def test_a_department_and_a_project_in_it(api: ApiServer) -> None:
     assert api.get(f"{PROJECTS}?filterBy=parentName==research")["projects"][0]["id"] == project["id"]
 
 
+def test_a_project_whose_namespace_is_somebody_elses_is_not_ready(make_api: Any) -> None:
+    api = make_api()
+    project = create(api, PROJECTS, "vision")
+    message = "Namespace runai-vision belongs to another Fairlead, c-2"
+    api.context.find_namespace_problem = lambda namespace: message if namespace == "runai-vision" else ""
+    status = api.get(f"{PROJECTS}/{project['id']}")["status"]
+    assert (status["phase"], status["phaseMessage"]) == ("NotReady", message)
+    others = [one["status"] for one in api.get(PROJECTS)["projects"] if one["name"] != "vision"]
+    assert {(one["phase"], one["phaseMessage"]) for one in others} == {("Ready", None)}
+
+
 def test_ids_are_never_given_again(make_api: Any) -> None:
     api = make_api()
     first = create(api, PROJECTS, "once")

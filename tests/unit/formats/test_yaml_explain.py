@@ -142,6 +142,7 @@ def test_amounts_are_numbers_or_texts(name: str) -> None:
     assert re.match(value["pattern"], "0.5")
     assert not re.match(value["pattern"], "-1")
     assert value["minimum"] == 0
+    assert "as a number or as text" in value["description"]
 
 
 @pytest.mark.parametrize("name", ["parallelism", "backoffLimit", "runAsUid"])

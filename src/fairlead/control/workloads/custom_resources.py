@@ -50,7 +50,7 @@ from fairlead.control.workloads.update import update_from_resource
 from fairlead.engines.base import CustomResource, CustomResources, NewResource
 from fairlead.formats.custom_resource import render_content
 from fairlead.kinds import KINDS
-from fairlead.model.errors import Conflict, FairleadError, Invalid, NotFound
+from fairlead.model.errors import Conflict, FairleadError, Invalid, NotFound, Refused
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
@@ -88,6 +88,8 @@ class CustomResourceSync:
         self._synced: dict[str, _SyncedGeneration] = {}
         #: Workloads whose object this server created, until the watch shows it with its workload's id.
         self._created: set[str] = set()
+        #: Workloads whose object the cluster does not accept.
+        self._refused: set[str] = set()
         #: Workloads whose object was not seen yet, with the kind of object; the watch of that kind has not synced.
         self._unsynced: dict[str, str] = {}
 
@@ -201,18 +203,35 @@ class CustomResourceSync:
             self._unsynced[workload.id] = kind
 
     async def _create(self, workload: Workload) -> None:
-        kind = KINDS[workload.kind]
-        if workload.id in self._created:
+        wanted = self._render_new(workload)
+        if wanted is None or workload.id in self._created | self._refused:
             return
+        self._created.add(workload.id)
+        is_created = False
+        try:
+            is_created = await self._objects.create(wanted)
+            if not is_created:
+                log.info("%s %s/%s exists already", wanted.kind, wanted.namespace, wanted.name)
+        except Refused as error:
+            # It runs without an object: a spec of an older dialect may break rules of the definition.
+            self._refused.add(workload.id)
+            log.warning("workload %s has no custom resource: %s", workload.id, error)
+        finally:
+            if not is_created:
+                self._created.discard(workload.id)
+
+    def _render_new(self, workload: Workload) -> NewResource | None:
+        """The object of a workload; None if the cluster or the namespace cannot have one."""
+        kind = KINDS[workload.kind]
         project = self._context.directory.projects.get(workload.project_id)
         if project is None or not self._objects.is_installed(kind.resource):
-            return
+            return None
         if self._objects.find_other_installation(project.namespace):
-            return
+            return None
         is_wanted = workload.desired_phase is not DesiredPhase.STOPPED
         content = render_content(kind, msgspec.json.decode(workload.spec), workload.name, is_active=is_wanted)
         owner = {"userId": {"value": workload.created_by}} if "userId" in owned_by_system(workload.kind) else {}
-        wanted = NewResource(
+        return NewResource(
             workload_id=workload.id,
             kind=kind.resource,
             namespace=project.namespace,
@@ -221,10 +240,6 @@ class CustomResourceSync:
             annotations=content.annotations,
             spec={**content.spec, **owner},
         )
-        self._created.add(workload.id)
-        if not await self._objects.create(wanted):
-            self._created.discard(workload.id)
-            log.info("%s %s/%s exists already", kind.resource, project.namespace, workload.name)
 
     async def _end(self, workload: Workload | None) -> None:
         if workload is not None and workload.deleted_at is None:

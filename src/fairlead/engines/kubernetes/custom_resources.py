@@ -21,7 +21,7 @@ from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, Ob
 from fairlead.engines.kubernetes.render.context import Owner
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.formats.custom_resource import CREATED_FOR
-from fairlead.model.errors import Unavailable
+from fairlead.model.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +222,8 @@ class WatchedResources(CustomResources):
         except ApiError as error:
             if error.status == 409:
                 return False
+            if error.status in (400, 422):
+                raise Refused(f"The cluster does not accept {kind.kind} {wanted.name}: {error}") from error
             message = f"Cannot create {kind.kind} {wanted.name} in {wanted.namespace} for now: {error}"
             raise Unavailable(message) from error
         return True
