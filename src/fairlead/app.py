@@ -30,7 +30,7 @@ from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
-from fairlead.api.server.connections import limits_of_process, make_protocol
+from fairlead.api.server.connections import limits_of_process, load_tls, make_protocol
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.machine_socket import MachineSocket
@@ -386,7 +386,7 @@ def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample]:
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
-        http=make_protocol(limits_of_process()),
+        http=make_protocol(limits_of_process(), load_tls(settings.tls_certificate, settings.tls_key)),
         # Sessions upgrade by themselves; otherwise uvicorn would load a WebSocket library.
         ws="none",
         lifespan="off",
@@ -395,8 +395,6 @@ def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
         proxy_headers=False,
         server_header=False,
         date_header=False,
-        ssl_certfile=settings.tls_certificate or None,
-        ssl_keyfile=settings.tls_key or None,
         timeout_graceful_shutdown=5,
     )
 

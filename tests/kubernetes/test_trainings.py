@@ -211,7 +211,7 @@ def test_what_leaves_with_0_when_it_is_evicted_runs_again(harness: ClusterHarnes
 def test_a_program_that_cannot_run_has_the_exit_code_of_a_shell(
     harness: ClusterHarness, program: str, want: int
 ) -> None:
-    spec = harness.real("true") | {"command": program, "args": "", "backoffLimit": 0}
+    spec = harness.real("true") | {"command": program, "args": "once", "backoffLimit": 0}
     workload = harness.submit("training", f"missing-{want}-{len(program)}", spec)
     harness.until_phase(workload, "Failed")
     assert [pod["exitCode"] for pod in harness.pods(workload)] == [want]

@@ -5,6 +5,7 @@ import http.client
 import itertools
 import json
 import socket
+import ssl
 import threading
 import uuid
 from collections.abc import AsyncIterator, Coroutine
@@ -78,6 +79,13 @@ class Answer:
         return f"{self.status} {self.body[:1000]!r}"
 
 
+def trusting_all() -> ssl.SSLContext:
+    """For a server whose certificate is made up."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
 class ApiServer:
     """One server. Use it as a context manager."""
 
@@ -87,11 +95,13 @@ class ApiServer:
         limits: RequestLimits | None = None,
         token_seconds: int = 86_400,
         connections: ConnectionLimits | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.folder = folder
         self.limits = limits
         self.token_seconds = token_seconds
         self.connections = connections or ConnectionLimits()
+        self.tls = tls
         self.clock = FixedClock()
         self.sessions = RecordedOutput()
         self.token = ""
@@ -141,7 +151,7 @@ class ApiServer:
                 self.application,
                 lifespan="off",
                 log_config=None,
-                http=make_protocol(self.connections),
+                http=make_protocol(self.connections, self.tls),
                 timeout_graceful_shutdown=1,
             )
         )
@@ -188,7 +198,10 @@ class ApiServer:
             body = json.dumps(body).encode()
         if body is not None:
             given.setdefault("Content-Type", "application/json")
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        if self.tls is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        else:
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=120, context=trusting_all())
         connection.request(method, path, body, given)
         return connection, connection.getresponse()
 

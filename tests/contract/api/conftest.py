@@ -1,5 +1,6 @@
 """A server per test module for reads and refusals, and one per test for what needs its own."""
 
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -26,9 +27,10 @@ def make_api(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
             limits: RequestLimits | None = None,
             token_seconds: int = 86_400,
             connections: ConnectionLimits | None = None,
+            tls: ssl.SSLContext | None = None,
         ) -> ApiServer:
             folder = tmp_path / name
             folder.mkdir()
-            return stack.enter_context(ApiServer(folder, limits, token_seconds, connections))
+            return stack.enter_context(ApiServer(folder, limits, token_seconds, connections, tls))
 
         yield make

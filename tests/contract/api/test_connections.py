@@ -1,15 +1,27 @@
 """Connections that keep the server waiting are closed, the slowest first; those with work to do are not."""
 
+import select
 import socket
+import ssl
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from fairlead.api.server.connections import ConnectionLimits
-from tests.contract.api.api_server import ApiServer
+from tests.contract.api.api_server import ApiServer, trusting_all
 
-BRIEF = ConnectionLimits(head_seconds=0.5, body_pause_seconds=0.5, body_seconds=2.0, check_seconds=0.05)
+BRIEF = ConnectionLimits(
+    head_seconds=0.5,
+    body_pause_seconds=0.5,
+    body_seconds=2.0,
+    check_seconds=0.05,
+    handshake_seconds=0.5,
+    read_pause_seconds=1.0,
+    read_rate=100_000,
+)
 FEW = ConnectionLimits(max_connections=30, max_per_address=20)
 HEAD = "POST /api/v1/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
 BODY = b'{"grantType": "password", "username": "ada", "password": "wrong"}'
@@ -123,3 +135,74 @@ def test_the_address_with_most_connections_makes_room(
     for connection in (*few, *more):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         assert connection.recv(12) == b"HTTP/1.1 200"
+
+
+LARGE = "GET /api/openapi.json HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def connect_with_small_buffer(api: ApiServer) -> socket.socket:
+    """So that answers wait in the server, not in the kernel."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(30)
+    connection.connect(("127.0.0.1", api.port))
+    return connection
+
+
+def read_to_end(connection: socket.socket) -> int:
+    """How many bytes there are until the server closes the connection."""
+    total = 0
+    while data := connection.recv(65_536):
+        total += len(data)
+    return total
+
+
+def test_who_does_not_read_its_answers_is_cut_off(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api(connections=BRIEF)
+    with connect_with_small_buffer(api) as silent:
+        silent.sendall(LARGE.encode() * 8)
+        closed = select.poll()
+        closed.register(silent, 0)
+        assert closed.poll(30_000), "its connection is still open"
+
+
+def test_who_reads_steadily_gets_all_answers(make_api: Callable[..., ApiServer]) -> None:
+    api = make_api(connections=BRIEF)
+    whole = len(api.call("GET", "/api/openapi.json").body)
+    count = 1_500_000 // whole + 1
+    with connect_with_small_buffer(api) as steady:
+        steady.sendall(LARGE.encode() * count)
+        assert read_to_end(steady) > whole * count
+
+
+@pytest.fixture
+def tls(tmp_path: Path) -> ssl.SSLContext:
+    file = tmp_path / "certificate.pem"
+    subject = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=somebody"]
+    made = subprocess.run(["openssl", "req", *subject, "-keyout", "-"], check=True, capture_output=True)
+    file.write_bytes(made.stdout)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    return context
+
+
+def test_a_handshake_that_does_not_come_is_cut_off(
+    make_api: Callable[..., ApiServer], connect: Callable[..., socket.socket], tls: ssl.SSLContext
+) -> None:
+    api = make_api(connections=BRIEF, tls=tls)
+    assert is_closed(connect(api))
+    assert is_closed(connect(api, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"))
+    # After the handshake the other limits hold.
+    with trusting_all().wrap_socket(connect(api)) as secured:
+        assert is_closed(secured)
+    assert api.call("GET", "/healthz").status == 200
+
+
+def test_connections_before_their_handshake_count(
+    make_api: Callable[..., ApiServer], connect: Callable[..., socket.socket], tls: ssl.SSLContext
+) -> None:
+    api = make_api(connections=FEW, tls=tls)
+    silent = [connect(api) for _ in range(100)]
+    assert api.call("GET", "/healthz").status == 200
+    # Ten seconds for a handshake have not passed.
+    assert all(is_closed(connection) for connection in silent[:80])

@@ -36,6 +36,8 @@ from fairlead.model.records.organization import Caller
 logger = logging.getLogger("fairlead.proxy")
 
 _HEAD_BYTES = 64 * 1024
+#: How long a TLS handshake may take.
+_HANDSHAKE_SECONDS = 10.0
 _PIECE = 64 * 1024
 #: How long a connection may be idle between two requests, or take to send a head.
 IDLE_SECONDS = 75.0
@@ -96,7 +98,10 @@ class Proxy:
                 each.load_cert_chain(certificate, key or None)
             both.set_alpn_protocols(["h2", "http/1.1"])
             tls.sni_callback = lambda talk, name, _: self._offer(talk, name, both)
-        self._server = await asyncio.start_server(self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls)
+        limit = _HANDSHAKE_SECONDS if tls else None
+        self._server = await asyncio.start_server(
+            self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls, ssl_handshake_timeout=limit
+        )
 
     def _offer(self, talk: ssl.SSLObject | ssl.SSLSocket, name: str | None, both: ssl.SSLContext) -> None:
         """Offer HTTP/2 only for workloads that support it, because browsers use it wherever it is offered."""

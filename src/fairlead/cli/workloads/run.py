@@ -8,11 +8,12 @@ from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.pods.attach import attach_to
 from fairlead.cli.pods.waiting import wait_for_pod
+from fairlead.cli.session import caller_environment
 from fairlead.cli.session.background import find_or_start
 from fairlead.cli.session.report import render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
-from fairlead.cli.workloads import additions, caller_environment
+from fairlead.cli.workloads import additions
 from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.follow import follow_to_end
 from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, note_unenforced, show_plan_of, submit_checked
