@@ -23,13 +23,13 @@ from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violatio
 from fairlead.model.spec.placement import PlacementFields
 from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
+from fairlead.model.time_limit import ANNOTATION as TIME_LIMIT
 
 #: The dialect whose contradictions are resolved instead of refused.
 LENIENT_DIALECT = "rest-older"
 #: Names up to this length stay valid whatever a kind adds to them.
 _CERTAINLY_SHORT = 40
-#: The annotation with the run time in seconds after which a workload is stopped, and the longest of them.
-TIME_LIMIT = "fairlead/time-limit"
+#: The longest time limit of a workload, in seconds.
 _LONGEST = 10 * 366 * 86_400
 
 

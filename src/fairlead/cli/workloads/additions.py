@@ -8,13 +8,12 @@ from collections.abc import Mapping
 
 from fairlead.cli.flags import Flag, UsageError, read_duration
 from fairlead.client.json_object import Json
-from fairlead.model import array
+from fairlead.model import array, time_limit
 
 FLAGS = (
     Flag("array", "Tasks as in Slurm: completions, their indices and how many run at once", placeholder="0-99%10"),
     Flag("time", "Stop it after this run time, as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
 )
-_TIME_LIMIT = "fairlead/time-limit"
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 
 
@@ -23,7 +22,7 @@ def apply_additions(values: Mapping[str, object], spec: Json) -> None:
     if values.get("array"):
         _apply_array(str(values["array"]), spec)
     if values.get("time"):
-        _annotate(spec, _TIME_LIMIT, str(read_time_limit(str(values["time"]))))
+        _annotate(spec, time_limit.ANNOTATION, str(read_time_limit(str(values["time"]))))
 
 
 def _apply_array(text: str, spec: Json) -> None:

@@ -4,12 +4,14 @@ inference, a development environment is a workspace.
 Called by `convert`. The common part is converted, everything else is listed as a loss.
 """
 
+import re
 from typing import Any
 
 from msgspec import UNSET
 
 from fairlead.formats.foreign.tasks import (
     ForeignTask,
+    annotate,
     ask_for_compute,
     ask_for_gpus,
     port_in,
@@ -28,8 +30,11 @@ from fairlead.formats.plain import Plain
 from fairlead.kinds.inference import INFERENCE
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.workspace import WORKSPACE
+from fairlead.model import time_limit
 
 _SERVICE, _ENVIRONMENT = "service", "dev-environment"
+_DURATION = re.compile(r"([1-9]\d{0,7})([smhdw]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 #: What keeps a development environment running, as its editor does in dstack.
 _IDLE = "sleep infinity"
 
@@ -47,6 +52,10 @@ def read_dstack(task: Plain) -> ForeignTask:
     _read_gpus(spec, source)
     if take_all(source, "resources.shm_size") is not None:
         spec.setdefault("compute", {})["largeShmRequest"] = True
+    limit = _DURATION.fullmatch(str(source.peek("max_duration")))
+    if limit is not None:
+        source.take("max_duration")
+        annotate(spec, time_limit.ANNOTATION, str(int(limit[1]) * _SECONDS[limit[2]]))
     kind = _read_kind(what, spec, source)
     return ForeignTask(name=take_name(source), spec=spec, losses=unconverted(source), kind=kind)
 

@@ -8,10 +8,11 @@ import re
 import shlex
 
 from fairlead.formats.foreign.slurm_script import Tasks, is_mpi, render_script, uses_srun
-from fairlead.formats.foreign.tasks import ForeignTask, count, run_on_nodes, shell, variables
+from fairlead.formats.foreign.tasks import ForeignTask, annotate, count, run_on_nodes, shell, variables
 from fairlead.formats.losses import Loss
 from fairlead.formats.plain import Plain
 from fairlead.kinds.distributed import DISTRIBUTED
+from fairlead.model import array, time_limit
 
 _SHORT = {
     "J": "job-name",
@@ -32,8 +33,6 @@ _SHORT = {
     "x": "exclude",
     "d": "dependency",
 }
-_ARRAY = re.compile(r"([\d,:-]+)(?:%([1-9]\d{0,8}))?\Z")
-_SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::([1-9]\d{0,8}))?)?\Z")
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)[Bb]?\Z")
 _OUTPUT = ("output", "error", "open-mode")
@@ -67,6 +66,7 @@ def read_sbatch(text: str) -> ForeignTask:
     if "completions" in spec and nodes > 1:
         _lose(losses, "array", dict(options)["array"], "an array of jobs on several nodes has no equivalent")
         del spec["completions"], spec["parallelism"]
+        spec["annotations"] = [each for each in spec["annotations"] if each["name"] != array.ANNOTATION]
     kind = None
     if nodes > 1 and is_mpi(script):
         spec |= {"distributedFramework": "MPI", "numWorkers": nodes, "slotsPerWorker": per_node}
@@ -81,6 +81,7 @@ def read_sbatch(text: str) -> ForeignTask:
         gpus=compute.get("gpuDevicesRequest", 0),
         cpus=count(sizes.get("cpus-per-task", "1")) or 1,
         is_launched=is_mpi(script),
+        array=spec.get("completions", 0),
     )
     spec |= shell(render_script(script, tasks))
     if "image" not in spec:
@@ -133,6 +134,11 @@ def _apply(name: str, value: str, spec: Plain) -> str:
         return ""
     if name == "array":
         return _sweep(value, spec)
+    if name == "time":
+        seconds = time_limit.read_slurm_time(value)
+        if seconds is not None:
+            annotate(spec, time_limit.ANNOTATION, str(seconds))
+        return "" if seconds is not None else "is no limit"
     if name == "partition":
         spec["nodePools"] = [part for part in value.split(",") if part]
         return ""
@@ -207,16 +213,11 @@ def _memory(value: str, factor: float) -> str:
 
 
 def _sweep(value: str, spec: Plain) -> str:
-    match = _ARRAY.match(value)
-    if match is None:
-        return "is not an array of numbers"
-    total = 0
-    for part in match.group(1).split(","):
-        span = _SPAN.match(part)
-        if span is None:
-            return "is not an array of numbers"
-        first, last, step = span.groups()
-        total += len(range(int(first), int(last) + 1, int(step or 1))) if last else 1
-    spec["completions"] = total
-    spec["parallelism"] = int(match.group(2) or total)
-    return "pods get no index; only their number is converted"
+    try:
+        indices, at_once = array.read_array(value)
+    except ValueError as error:
+        return str(error)
+    spec["completions"] = len(indices)
+    spec["parallelism"] = at_once or len(indices)
+    annotate(spec, array.ANNOTATION, value.partition("%")[0])
+    return ""

@@ -8,6 +8,7 @@ import re
 import msgspec
 
 from fairlead.formats.foreign.tasks import with_variables
+from fairlead.model import array
 
 _SRUN = re.compile(r"^[^#\n]*\bsrun\b", re.MULTILINE)
 _MPI = re.compile(r"^[^#\n]*\b(mpirun|mpiexec)\b", re.MULTILINE)
@@ -42,6 +43,8 @@ class Tasks(msgspec.Struct, frozen=True, kw_only=True):
     #: GPUs of each node, and processors of each task.
     gpus: int = 0
     cpus: float = 1
+    #: Tasks of an array; 0 if it is none.
+    array: int = 0
     #: Whether the script runs once, in a launcher, and not on each node.
     is_launched: bool
 
@@ -70,7 +73,13 @@ def render_script(script: str, tasks: Tasks) -> str:
 def _variables(tasks: Tasks, rank: str, is_spread: bool) -> dict[str, str]:
     nodes = "$WORLD_SIZE" if is_spread else str(tasks.nodes)
     address = "$MASTER_ADDR" if is_spread else "localhost"
+    of_array = {
+        "SLURM_ARRAY_TASK_ID": f"${array.VARIABLE}",
+        "SLURM_ARRAY_TASK_COUNT": str(tasks.array),
+        "SLURM_ARRAY_JOB_ID": "$RUNAI_JOB_UUID",
+    }
     return {
+        **(of_array if tasks.array else {}),
         **dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), nodes),
         **dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), str(tasks.nodes * tasks.per_node)),
         "SLURM_NTASKS_PER_NODE": str(tasks.per_node),

@@ -130,6 +130,10 @@ def ask_for_compute(spec: Plain, source: Source, names: tuple[str, str]) -> None
         spec.setdefault("compute", {}).update(compute)
 
 
+def annotate(spec: Plain, name: str, value: str) -> None:
+    spec.setdefault("annotations", []).append({"name": name, "value": value})
+
+
 def take_name(source: Source) -> str:
     name = source.take("name")
     return "" if name is UNSET else str(name)
