@@ -22,7 +22,7 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Query
 from fairlead.store.collections import WORKLOADS
 from tests.contract.test_control_over_time import in_store
-from tests.contract.test_custom_resource_races import TRAININGS, Body, Cluster, Harness
+from tests.contract.test_custom_resource_races import TRAININGS, Body, Cluster, Harness, restarted
 
 ADA = Caller("ada@example.com", "", is_administrator=True)
 INFERENCES = Resource("run.ai/v2alpha1", "InferenceWorkload", "inferenceworkloads")
@@ -258,7 +258,8 @@ def test_deleting_the_object_of_a_rest_workload_ends_it(tmp_path: Path) -> None:
     run(tmp_path, cluster, act)
 
 
-def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["the same server", "the next server"])
+def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: Path, is_restarted: bool) -> None:
     cluster = Cluster()
 
     async def act(harness: Harness) -> None:
@@ -271,8 +272,12 @@ def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: P
         workload = await submit(context, ADA, submission)
         await harness.loop._reconcile(workload.id)
         await lifecycle.delete(context, ADA, "training", workload.id)
-        await harness.bring("ADDED")
-        await harness.look()
+        if is_restarted:
+            async with restarted(harness):
+                pass
+        else:
+            await harness.bring("ADDED")
+            await harness.look()
         assert cluster.object is None
         assert len(await load_all(harness)) == 1
 
@@ -291,7 +296,8 @@ def test_a_copied_object_with_the_note_of_a_deleted_workload_is_a_new_one(tmp_pa
         await harness.look()
         cluster.object, cluster.next_uid = None, "u-2"
         del copy["status"]
-        cluster._create("", copy)
+        copy["metadata"]["managedFields"] = [{"manager": "kubectl-client-side-apply"}]
+        cluster.create("", copy)
         await harness.bring("ADDED")
         await harness.look()
         assert (await load(harness, "u-2")).name == "train"

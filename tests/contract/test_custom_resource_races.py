@@ -90,7 +90,8 @@ class Cluster:
         if found is None:
             raise ApiError(404, "NotFound", path)
         if method == "POST":
-            return self._create(path, _copy(body))
+            body["metadata"]["managedFields"] = [{"manager": (query or {}).get("fieldManager", "")}]
+            return self.create(path, _copy(body))
         if method == "DELETE":
             self._delete(body)
         elif method == "PATCH":
@@ -123,7 +124,7 @@ class Cluster:
         is_asked = query.get("fieldSelector", f"metadata.name={NAME}") == f"metadata.name={NAME}"
         return _listed(self._version, [self.definition] if self.definition and is_asked else [])
 
-    def _create(self, path: str, body: Body) -> bytes:
+    def create(self, path: str, body: Body) -> bytes:
         if path.endswith("/events"):
             self.events.append(body)
         elif self.refuses:

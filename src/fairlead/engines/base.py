@@ -248,6 +248,8 @@ class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
     created_at: Millis = 0
     #: The id of the workload for which the server created it; empty if a user did. Anybody can write this.
     created_for: str = ""
+    #: Whether nobody but a server has written it so far.
+    is_written_by_server_only: bool = False
     #: The run whose objects exist in the cluster; 0 for none.
     run: int = 0
 

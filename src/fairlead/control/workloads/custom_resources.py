@@ -255,13 +255,22 @@ class CustomResourceSync:
         workload = await find_created_for(self._context, resource)
         if workload is not None and self._objects.get(workload.id) is None:
             await self._bind(resource, workload)
-        elif not resource.is_bound and resource.created_for in self._created:
-            # Its workload was deleted before the object was seen.
+        elif not resource.is_bound and await self._is_left_over(resource):
             await self._objects.delete(resource)
         elif resource.is_bound and not is_template(resource):
             await self._adopt(resource)
         else:
             await self._submit(resource)
+
+    async def _is_left_over(self, resource: CustomResource) -> bool:
+        """Whether a server created it for a workload that was deleted before the object was seen.
+
+        An object with the same annotation that a user applied, as after `kubectl get -o yaml`, is a new workload.
+        """
+        if not resource.created_for or not resource.is_written_by_server_only:
+            return False
+        workload: Workload | None = await self._context.store.get(WORKLOADS, resource.created_for)
+        return workload is not None and workload.deleted_at is not None
 
     async def _bind(self, resource: CustomResource, workload: Workload) -> None:
         """It becomes the object of this workload. That is recorded when the watch shows it, never before.

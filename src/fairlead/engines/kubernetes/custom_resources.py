@@ -316,6 +316,7 @@ def _render(known: _Known, run: int) -> CustomResource:
         status=msgspec.json.decode(known.custom.status),
         created_at=objects.millis(metadata.creation_timestamp) or 0,
         created_for=metadata.annotations.get(CREATED_FOR, ""),
+        is_written_by_server_only={one.manager for one in metadata.managed_fields} == {MANAGER},
         run=run,
     )
 

@@ -215,10 +215,20 @@ class Definition(_Object, frozen=True):
     status: DefinitionStatus = DefinitionStatus()
 
 
-class CustomObject(_Object, frozen=True):
-    """A workload that somebody applied to the cluster; its spec is decoded later."""
+class ManagedFields(_Object, frozen=True):
+    """Who wrote a part of an object."""
 
-    metadata: Metadata = Metadata()
+    manager: str = ""
+
+
+class CustomMetadata(Metadata, frozen=True):
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class CustomObject(_Object, frozen=True):
+    """The custom resource of a workload; its spec is decoded later."""
+
+    metadata: CustomMetadata = CustomMetadata()
     spec: msgspec.Raw = msgspec.Raw(b"{}")
     status: msgspec.Raw = msgspec.Raw(b"{}")
 
