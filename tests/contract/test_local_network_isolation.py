@@ -20,7 +20,7 @@ from fairlead.model.allowed import Allowed
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodContainer, PodSpec
 from tests.builders import container_fields
-from tests.contract.engine_harness import DEADLINE, EngineHarness, clock, opened, pod, scenario, shell
+from tests.contract.engine_harness import DEADLINE, EngineHarness, clock, eventually, opened, pod, scenario, shell
 from tests.contract.network_pods import beyond, exchange, needs_namespaces, probe, until_ready, until_said
 
 Make = Callable[..., LocalEngine]
@@ -95,6 +95,10 @@ def attack(address: str) -> PodSpec:
     return owned(pod(sys.executable, "-c", ATTACKER, msgspec.json.encode(targets).decode()), "mine")
 
 
+def list_rules(table: str) -> str:
+    return subprocess.run(["nft", "list", "table", "ip", table], capture_output=True, text=True).stdout
+
+
 @needs_namespaces
 @pytest.mark.debian("nftables")
 class TestAttacks:
@@ -154,17 +158,26 @@ class TestAttacks:
                 assert await harness.output(spec) == b'["outside"]\n'
 
     @scenario
+    async def test_rules_that_somebody_removes_are_made_again(self, make: Make, data: Path) -> None:
+        """As a restart of the machine's firewall does, which flushes all rules."""
+        async with opened(make) as harness:
+            _, address = await start_victim(harness)
+            table = PodNetworks(str(data / "pods")).table
+            await asyncio.to_thread(subprocess.run, ["nft", "delete", "table", "ip", table], check=True)
+            await eventually(lambda: "same_workload" in list_rules(table), "the rules")
+            attacker = attack(address)
+            await harness.run(attacker)
+            assert await harness.output(attacker) == b"[]\n"
+
+    @scenario
     async def test_the_rules_last_as_long_as_the_server_and_its_pods(self, make: Make, data: Path) -> None:
         table = PodNetworks(str(data / "pods")).table
 
-        def has_rules() -> bool:
-            return table in subprocess.run(["nft", "list", "tables"], capture_output=True, text=True).stdout
-
         async with opened(make) as harness:
-            assert has_rules()
+            assert list_rules(table)
             await harness.run(shell("true"))
-            assert has_rules()
-        assert not has_rules()
+            assert list_rules(table)
+        assert not list_rules(table)
 
 
 @needs_namespaces

@@ -36,6 +36,7 @@ from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs import reader
 from fairlead.engines.local.network.plan import PodNetworks, is_serving
 from fairlead.engines.local.network.ports import Ports, inside_ports
+from fairlead.engines.local.network.rule_watch import keep_rules
 from fairlead.engines.local.plan import container as plan_container
 from fairlead.engines.local.plan import limits, remote_exec
 from fairlead.engines.local.plan import review as plan_review
@@ -106,6 +107,8 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         if self._rights.means.groups is not None:
             cgroups.sweep_all(self._rights.means.groups, self._clock() / 1000)
         self._network.prepare()
+        if self._network.has_rules:
+            self._spawn(keep_rules(self._network.repair))
         self._ports.gateway = self._network.gateway
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
         await self._forking.connect()

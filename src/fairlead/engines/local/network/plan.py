@@ -100,6 +100,16 @@ class PodNetworks:
             lack = Lack("nftables", f"pods' networks cannot get their rules ({error.strerror})", _NO_RULES)
             self._tools = self._tools._replace(nft="", lacks=(*self._tools.lacks, lack))
 
+    def repair(self) -> bool:
+        """Set the rules again if somebody removed them; whether they were missing."""
+        with router.locked():
+            return self._router >= 0 and router.repair(self._router_plan())
+
+    @property
+    def has_rules(self) -> bool:
+        """Whether this server keeps rules as long as it runs."""
+        return self._router >= 0
+
     def close(self) -> None:
         """Give the range up; while pods are connected, the machine's routes still hold it."""
         if self._claims >= 0:

@@ -76,9 +76,21 @@ def _make(links: Links, plan: RouterPlan) -> None:
     small_files.write(f"{FOLDER}/{plan.table}", f"{plan.gateway}\n{plan.nft}\n")
     if plan.nft:
         _forward()
-        if not run(plan.nft, render_rules(plan, closed=os.path.exists(_OURS))):
-            raise OSError(1, "nft refused the rules for pods' networks", plan.table)
+        _set_rules(plan)
     links.add_address(LOOPBACK, _LOOPBACK_NAME, plan.gateway)
+
+
+def _set_rules(plan: RouterPlan) -> None:
+    if not run(plan.nft, render_rules(plan, closed=os.path.exists(_OURS))):
+        raise OSError(1, "nft refused the rules for pods' networks", plan.table)
+
+
+def repair(plan: RouterPlan) -> bool:
+    """Set the rules again if they are missing; whether they were. Called under the lock, by who holds the router."""
+    if run(plan.nft, f"list table ip {plan.table}\n"):
+        return False
+    _set_rules(plan)
+    return True
 
 
 def release(links: Links, held: int) -> None:
