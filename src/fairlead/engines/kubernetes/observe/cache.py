@@ -61,7 +61,7 @@ class ClusterCache:
         self._pods_by_uid: dict[str, objects.Pod] = {}
         #: By workload: (run, attempt) of pods that the scheduler preempted.
         self._disrupted: dict[str, set[tuple[int, int]]] = {}
-        #: By workload: pods that count as a success and are none, by their uid, with their run.
+        #: By workload: pods that are wrongly counted as successes, by their uid, with their run.
         self._signalled: dict[str, dict[str, tuple[int, SignalledSuccess]]] = {}
         #: By workload: uids of controllers that have ended; those whose pods are being compared, and those whose pods
         #: are known to be as the API server has them.

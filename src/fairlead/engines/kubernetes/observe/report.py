@@ -188,7 +188,7 @@ def _may_count_signalled(seen: ObservedWorkload, runner: objects.Runner) -> bool
 
 
 def has_signalled_success(podsets: Sequence[PodSet], job: objects.Runner, seen: ObservedWorkload) -> bool:
-    """Whether a pod that decides the end of an operator's job counts as a success and is none."""
+    """Whether the operator wrongly counts a pod that decides the end of its job as a success."""
     deciding = podsets[0].role, launch_choices_of(job.metadata).attempt
     return any((one.role, one.attempt) == deciding for one in seen.signalled)
 

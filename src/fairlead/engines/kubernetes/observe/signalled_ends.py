@@ -18,7 +18,7 @@ JOB_UID = "batch.kubernetes.io/controller-uid"
 
 
 class SignalledSuccess(msgspec.Struct, frozen=True):
-    """A pod that counts as a success and is none: its role, the uid of its Job, the attempt of its operator's job."""
+    """A pod that its controller wrongly counts as a success: its role, the uid of its Job, the attempt of its job."""
 
     role: str
     job_uid: str
@@ -37,7 +37,7 @@ def signalled_success(pod: objects.Pod) -> SignalledSuccess | None:
 
 
 def count_signalled(successes: Iterable[SignalledSuccess], runner: objects.Runner) -> int:
-    """How many successes of a Job are none."""
+    """How many pods a Job wrongly counts as successes."""
     return sum(one.job_uid == runner.metadata.uid for one in successes)
 
 

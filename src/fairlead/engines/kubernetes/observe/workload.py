@@ -24,7 +24,7 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
     #: Attempts that lost pods to the scheduler.
     disrupted: frozenset[int] = frozenset()
-    #: Successes of the current run that its controllers count, and that are none.
+    #: Pods of the current run that their controllers wrongly count as successes.
     signalled: tuple[SignalledSuccess, ...] = ()
     #: Uids of controllers that had ended when the pods were last known to be the same as in the API server.
     settled: frozenset[str] = frozenset()

@@ -48,7 +48,7 @@ def find_fully_preempted_jobs(seen: ObservedWorkload) -> list[objects.Metadata]:
 
 
 class WronglyCompletedJob(msgspec.Struct, frozen=True):
-    """A Job that counts successes which are none, and how many pods really succeeded in it and the Jobs before it."""
+    """A Job that wrongly counts successes, and how many pods really succeeded in it and the Jobs before it."""
 
     job: objects.Metadata
     succeeded: int
