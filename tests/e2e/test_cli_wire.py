@@ -1,16 +1,17 @@
 """The SDK's own HTTP against servers that answer in every legal and some illegal ways."""
 
+import asyncio
 import socket
 import ssl
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
-from fairlead import __version__
+from fairlead import AsyncClient, __version__
 from fairlead.client import Client, NotLoggedIn, ServerError, TimedOut, Trust, Unreachable, application
 from tests.e2e.cli_calls import Caller
 from tests.e2e.server import until
@@ -107,6 +108,17 @@ def peer() -> Iterator[Callable[..., Peer]]:
 def test_answers(peer: Callable[..., Peer], answer: bytes) -> None:
     with Client(peer(answer).url, token="t") as client:
         assert list(map(str, client.clusters())) == ["x"]
+    assert list(map(str, ask_async(peer(answer).url))) == ["x"]
+
+
+def ask_async(url: str, trust: Trust | None = None) -> list[Any]:
+    """The same request by the client of asyncio."""
+
+    async def ask() -> list[Any]:
+        async with AsyncClient(url, token="t", trust=trust, timeout=30) as client:
+            return await client.clusters()
+
+    return asyncio.run(ask())
 
 
 def test_a_connection_is_kept(peer: Callable[..., Peer]) -> None:
@@ -210,6 +222,8 @@ def test_wrong_answers(peer: Callable[..., Peer], answer: bytes | None, want: ty
     one = peer(answer, None)
     with Client(one.url, token="t", timeout=60) as client, pytest.raises(want):
         client.clusters()
+    with pytest.raises(want):
+        ask_async(peer(answer, None).url)
 
 
 def test_nobody_there() -> None:
@@ -254,6 +268,17 @@ def test_tls(peer: Callable[..., Peer], certificate: tuple[Path, Path]) -> None:
         client.clusters()
     with Client(url, token="t", trust=Trust(str(certificate[0]))) as client:
         assert client.clusters() == []
+
+
+def test_tls_with_asyncio(peer: Callable[..., Peer], certificate: tuple[Path, Path]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    one = peer(*[with_length(b"[]")] * 2, wrap=lambda connection: context.wrap_socket(connection, server_side=True))
+    url = f"https://127.0.0.1:{one.port}"
+    with pytest.raises(Unreachable, match="certificate"):
+        ask_async(url)
+    assert ask_async(url, Trust(str(certificate[0]))) == []
+    assert ask_async(url, Trust(certificate_file=str(certificate[0]))) == []
 
 
 @pytest.mark.parametrize(
