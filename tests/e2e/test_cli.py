@@ -294,6 +294,8 @@ def test_one_grammar_for_workloads_of_every_kind(fairlead: Caller) -> None:
     assert fairlead("wait", "grammar-c", "--for", "Stopped", "--timeout", "120s").code == 0
     fairlead.ok("resume", "grammar-c")
     assert fairlead.ok("describe", "grammar-a", "grammar-b", "-o", "name") == "grammar-a\ngrammar-b\n"
+    tried = fairlead.ok("delete", "-l", "set=grammar", "--dry-run") + fairlead.ok("delete", "grammar-a", "--dry-run")
+    assert sorted(set(tried.splitlines())) == [f"grammar-{letter}: would be deleted" for letter in "abc"]
     refused = fairlead("delete", "--selector", "set=grammar")
     assert refused.code == exit_codes.USAGE
     assert "This would delete 3 workloads. Add --yes." in refused.err

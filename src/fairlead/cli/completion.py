@@ -110,7 +110,7 @@ def _values(invocation: Invocation, flag: str) -> Sequence[str]:
         return [kind.title for kind in load_kinds().values()]
     if flag in ("status", "for"):
         return PHASES
-    what = {"node-pools": "nodepool", "exclude-node": "node", "after": "workload"}.get(flag, flag)
+    what = {"node-pools": "nodepool", "exclude-node": "node"}.get(flag, flag)
     return _names(invocation, what) if what in (*_PLACES, *_ASSETS, "workload") else ()
 
 

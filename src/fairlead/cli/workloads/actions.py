@@ -70,6 +70,9 @@ def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Act) 
     for name in chosen or invocation.names:
         try:
             workload = chosen[name] if chosen else session.workload(name, title)
+            if invocation.get("dry-run"):
+                session.console.data(f"{name}: would be {verb}d")
+                continue
             act(session, workload)
             has_effect = workload["phase"] not in _WITHOUT_EFFECT.get(verb, ())
             outcome = f"{verb} requested" if has_effect else f"is {workload['phase']}, so {verb} has no effect"
@@ -102,7 +105,7 @@ def _choose(session: ServerSession, title: str | None, verb: str) -> dict[str, J
     }
     if not chosen:
         raise NameNotFound(f"There is no workload to {verb} in project {session.project()['name']}.")
-    if not invocation.get("yes"):
+    if not invocation.get("yes") and not invocation.get("dry-run"):
         _confirm(session, verb, list(chosen))
     return chosen
 
