@@ -87,7 +87,9 @@ def outcome_of_one(states: Sequence[SetState]) -> Outcome | None:
     if state.running:
         return Outcome(Phase.INITIALIZING, f"Waiting for the readiness probe: {counts}")
     if state.starting:
-        return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting")
+        has_failed = state.failed and state.last_failure
+        before = f" after {pods(state.failed)} failed: {state.last_failure}" if has_failed else ""
+        return Outcome(Phase.INITIALIZING, f"{pods(state.starting)} starting{before}")
     return None
 
 

@@ -121,6 +121,8 @@ def state(completions: int = 1, backoff_limit: int = 6, **counts: Any) -> SetSta
     [
         pytest.param(state(), None, (), id="nothing placed"),
         pytest.param(state(starting=1), Phase.INITIALIZING, ("1 pod starting",), id="starting"),
+        pytest.param(state(starting=1, failed=2, last_failure="git: no such repository"), Phase.INITIALIZING,
+                     ("1 pod starting after 2 pods failed: git: no such repository",), id="starting again"),
         pytest.param(state(running=1, ready=1), Phase.RUNNING, ("1 pod running",), id="running"),
         pytest.param(state(4, running=1, ready=1, starting=1, succeeded=2, failed=1), Phase.RUNNING,
                      ("2 of 4 succeeded", "1 failed"), id="partly running counts as running"),

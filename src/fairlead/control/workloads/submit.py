@@ -28,6 +28,7 @@ from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
+from fairlead.model.spec.canonical import drop_null_choices
 from fairlead.model.spec.pod_fields import has_security
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Comparison, Put, Query, Where
@@ -131,6 +132,14 @@ def find_project(context: Context, submission: Submission) -> Project:
     return project
 
 
+def _stored_spec(kind: Kind, submission: Submission) -> msgspec.Raw:
+    """The spec as it was sent, except nulls that a strict client could not read back."""
+    raw = msgspec.json.encode(submission.spec)
+    if b":null" in raw:
+        raw = msgspec.json.encode(drop_null_choices(kind.spec, msgspec.json.decode(raw)))
+    return msgspec.Raw(raw)
+
+
 def new_record(context: Context, caller: Caller, kind: Kind, project: Project, submission: Submission) -> Workload:
     now = context.clock()
     name = submission.name
@@ -149,7 +158,7 @@ def new_record(context: Context, caller: Caller, kind: Kind, project: Project, s
         cluster_id=project.cluster_id,
         created_by=caller.name,
         created_at=now,
-        spec=msgspec.Raw(msgspec.json.encode(submission.spec)),
+        spec=_stored_spec(kind, submission),
         dialect=submission.dialect,
         machine_user=account_of(context, context.directory.users.get(caller.id)),
         caller_environment=submission.caller_environment,

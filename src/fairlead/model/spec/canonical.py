@@ -64,3 +64,21 @@ def items(value: Maybe[tuple[S | None, ...]]) -> list[S]:
     if value is UNSET or value is None:
         return []
     return [item for item in value if item is not None and counts(item)]
+
+
+def drop_null_choices(struct: Struct, plain: dict[str, Json]) -> dict[str, Json]:
+    """A plain spec without nulls of members that are one of several words. The contract lists those words without
+    null, so that a strict client could not read them back; null means the same as leaving the member out."""
+    kept: dict[str, Json] = {}
+    for field in fields_of(struct):
+        if field.rest not in plain:
+            continue
+        value = plain[field.rest]
+        if value is None and isinstance(field.shape, msgspec.inspect.LiteralType):
+            continue
+        if field.struct is not None and isinstance(value, dict):
+            value = drop_null_choices(field.struct, value)
+        elif field.struct is not None and isinstance(value, list):
+            value = [drop_null_choices(field.struct, item) if isinstance(item, dict) else item for item in value]
+        kept[field.rest] = value
+    return kept

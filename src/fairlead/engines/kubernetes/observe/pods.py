@@ -160,7 +160,13 @@ def _reason_and_message(
     """Why the pod does not start, or how it ended."""
     if terminated is not None:
         return terminated.reason or pod.status.reason, _end_message(pod, terminated)
+    has_started = main is not None and main.state.running is not None
     for status in (*pod.status.init_container_statuses, *((main,) if main is not None else ())):
+        before = status.last_state.terminated if status is not main and not has_started else None
+        if before is not None and before.exit_code and status.state.terminated is None:
+            # It is tried again; what it failed with says more than that it runs or waits now.
+            why = before.message or f"{before.reason}, code {before.exit_code}"
+            return "InitError", f"container {status.name} failed {status.restart_count} times, last with: {why}"
         waiting = status.state.waiting
         if waiting is not None and waiting.reason not in ("", "PodInitializing", "ContainerCreating"):
             return waiting.reason, waiting.message or waiting.reason

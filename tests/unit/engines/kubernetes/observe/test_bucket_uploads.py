@@ -111,3 +111,30 @@ def test_a_job_that_counts_more_than_is_seen(podset: PodSet, pods: tuple[objects
     # Somebody may have removed its pods: once that is sure, they are not waited for.
     settled = msgspec.structs.replace(held, settled=frozenset({"j"}))
     assert render_report("w", settled, (podset,)).ended is (want or Phase.COMPLETED)
+
+
+@pytest.mark.parametrize(
+    ("now", "main", "want"),
+    [
+        (
+            {"running": {}},
+            {"waiting": {"reason": "PodInitializing"}},
+            "container git-0 failed 3 times, last with: no such",
+        ),
+        ({"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, {"waiting": {}}, "last with: no such"),
+        (WELL, {"running": {}}, ""),
+    ],
+    ids=["tried again", "waits to be tried again", "succeeded at last"],
+)
+def test_what_is_fetched_again_and_again_says_why_it_fails(now: Any, main: Any, want: str) -> None:
+    before = {"terminated": {"exitCode": 128, "message": "no such repository"}}
+    git = {"name": "git-0", "state": now, "lastState": before, "restartCount": 3}
+    status = {
+        "phase": "Pending",
+        "initContainerStatuses": [git],
+        "containerStatuses": [{"name": "main", "state": main}],
+    }
+    metadata = {"name": "p", "uid": "u", "labels": LABELS}
+    given = msgspec.convert({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status}, objects.Pod)
+    message = render_pod(given).message
+    assert want in message if want else message == ""
