@@ -10,9 +10,8 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.workloads import follow
-from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.notes import note_unenforced, show_plan_of, submit_checked
-from fairlead.cli.workloads.submit_flags import apply_arguments, fill_spec
+from fairlead.cli.workloads.submit_flags import apply_arguments, fill_spec, flags_in_errors
 from fairlead.client import ServerError
 from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.json_object import Json

@@ -7,9 +7,8 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.actions import act_on_each
-from fairlead.cli.workloads.flag_names import flags_in_errors
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
-from fairlead.cli.workloads.submit_flags import apply_arguments
+from fairlead.cli.workloads.submit_flags import apply_arguments, flags_in_errors
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 from fairlead.formats.flags.entry import FlagEntry

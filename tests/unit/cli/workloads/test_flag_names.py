@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairlead.cli.workloads.flag_names import name_flags
 from fairlead.cli.workloads.spec_flags import load_table
+from fairlead.cli.workloads.submit_flags import name_flags
 from fairlead.client import Issue, ServerError
 
 
