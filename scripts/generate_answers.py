@@ -8,6 +8,7 @@ from fairlead.foresight.estimate import EstimateAnswer
 from fairlead.foresight.plan import PlanAnswer
 from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.foresight.why import WhyAnswer
+from fairlead.simulator.report import HistoryAnswer
 
 #: Heading and type of each answer.
 ANSWERS: dict[str, type[msgspec.Struct]] = {
@@ -15,6 +16,7 @@ ANSWERS: dict[str, type[msgspec.Struct]] = {
     "plan": PlanAnswer,
     "what-if": WhatIfAnswer,
     "estimate": EstimateAnswer,
+    "what-if history": HistoryAnswer,
 }
 
 

@@ -26,6 +26,31 @@ _FLAGS = (
     Flag("yes", "With --apply: do not ask", "boolean", "y"),
     *OUTPUT,
 )
+_HISTORY = "scheduling.history"
+_CLUSTER_FLAGS = (
+    Flag("format", "Format of the file", choices=("fairlead", "sacct", "philly", "openb"), default="fairlead"),
+    Flag("nodes", "A cluster of equal nodes, as in 80x8, with equal quotas", placeholder="NODESxGPUS"),
+    Flag("snapshot", "Nodes, queues and settings of this snapshot instead", placeholder="FILE"),
+    Flag("first", "Only so many submissions", "integer"),
+)
+_HISTORY_FLAGS = (
+    *(flag for flag in CHANGE_FLAGS if flag.name not in ("remove-workload", "priority")),
+    *_CLUSTER_FLAGS,
+    Flag("svg", "Also write a picture of the waits", placeholder="FILE"),
+    *OUTPUT,
+)
+_CAPACITY_FLAGS = (
+    Flag("target", "What to reach, as in 'p90 wait of vision <= 10m'", placeholder="TEXT"),
+    Flag("most", "Add at most so many nodes", "integer", default="64"),
+    *_CLUSTER_FLAGS,
+)
+_HISTORY_DETAILS = """\
+Needs no server. Every workload is submitted at its recorded time and runs as
+long as recorded. The file is our own (one JSON object per line), the output of
+`sacct -P -X --format=JobID,Account,Submit,ElapsedRaw,NNodes,ReqTRES`, or a
+public trace (philly, openb).
+  fairlead what-if history jobs.txt --format sacct --nodes 20x8 \\
+    --quota vision.gpu=64"""
 _DETAILS = """\
 Prints who would start, who would be evicted or wait longer, and the shares
 before and after. Nothing is changed without --apply, which makes changes of
@@ -35,9 +60,24 @@ quotas, limits, weights and removed workloads (they are suspended).
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
+    summary = "Show what changes would do to everybody, without making them"
+    replayed = "Replay the submissions of a period under changes"
+    needed = "Find how many more nodes a target for waiting times needs"
     return (
-        Command("", "Show what changes would do to everybody, without making them", _run, _FLAGS, details=_DETAILS),
+        Command("", summary, _run, _FLAGS, details=_DETAILS),
+        Command("history", replayed, _replay, _HISTORY_FLAGS, "FILE", 1, 1, details=_HISTORY_DETAILS),
+        Command("capacity", needed, _find_capacity, _CAPACITY_FLAGS, "FILE", 1, 1),
     )
+
+
+def _replay(invocation: Invocation) -> int:
+    code: int = load_module(_HISTORY).replay_history(invocation)
+    return code
+
+
+def _find_capacity(invocation: Invocation) -> int:
+    code: int = load_module(_HISTORY).find_needed_capacity(invocation)
+    return code
 
 
 def _run(invocation: Invocation) -> int:

@@ -105,3 +105,36 @@ def test_an_estimate_on_a_file(tmp_path: Path) -> None:
     wrong = save(tmp_path, {"j0": {"declared": "long"}}, "runtimes.json")
     called = call("estimate", "j1", "--snapshot", path, "--runtimes", wrong, home=tmp_path)
     assert (called.code, "has no running times by workload" in called.err) == (USAGE, True)
+
+
+def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
+    lines = "".join(
+        json.dumps({"id": f"j{number}", "at": number, "project": "p", "duration": 60, "gpus": 4}) + "\n"
+        for number in range(3)
+    )
+    path = save(tmp_path, lines, "jobs.json")
+    words = ("what-if", "history", path, "--nodes", "1x4", "--add-node", "2x=node-0001")
+    answer = json.loads(call(*words, "-o", "json", "--svg", "waits.svg", home=tmp_path).out)
+    assert (answer["before"]["waitP90"], answer["after"]["waitP90"]) == (118, 0)
+    assert answer["winners"] == ["p"]
+    assert (tmp_path / "waits.svg").read_text().startswith("<svg")
+    assert "Wait less: p.\n" in call(*words, home=tmp_path).out
+    found = call("what-if", "capacity", path, "--nodes", "1x4", "--target", "p90 wait of p <= 1m", home=tmp_path)
+    assert found.out.endswith("1 more nodes like node-0001 are enough.\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "want"),
+    [
+        (("history", "jobs.json"), "Name the cluster with --nodes NODESxGPUS"),
+        (("history", "jobs.json", "--nodes", "1x4", "--format", "sacct"), "jobs.json: Line 1: the columns JobID"),
+        (("history", "nowhere.json", "--nodes", "1x4"), "nowhere.json cannot be read"),
+        (("capacity", "jobs.json", "--nodes", "1x4", "--target", "soon"), "--target must be like"),
+        (("capacity", "jobs.json", "--nodes", "1x4", "--target", "p90 wait of x <= 1m"), "has no project 'x'"),
+    ],
+)
+def test_histories_that_cannot_be_replayed(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
+    save(tmp_path, '{"id": "j", "at": 0, "project": "p", "duration": 60, "gpus": 4}', "jobs.json")
+    called = call("what-if", *words, home=tmp_path)
+    assert (called.code, called.out) == (USAGE, "")
+    assert want in called.err

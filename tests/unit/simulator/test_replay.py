@@ -1,0 +1,130 @@
+"""A replayed history: who starts when, on small clusters that can be followed by hand; and files of four formats."""
+
+import random
+
+import pytest
+
+from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare
+from fairlead.foresight.workloads import UnknownName
+from fairlead.simulator.history import Arrival, HistoryError, read_history
+from fairlead.simulator.picture import format_wait, render_svg
+from fairlead.simulator.replay import Played, replay
+from fairlead.simulator.report import ask_history, find_capacity, make_cluster
+
+
+def arrival(id: str, at: float, duration: float = 100, gpus: float = 1, project: str = "a", pods: int = 1) -> Arrival:
+    return Arrival(id=id, at=at, duration=duration, gpus=gpus, project=project, pods=pods)
+
+
+def starts(played: Played) -> dict[str, float | None]:
+    return {workload.arrival.id: workload.start for workload in played.workloads}
+
+
+def test_what_finds_no_room_starts_when_something_ends() -> None:
+    history = [arrival("one", 0, 100, 4), arrival("two", 10, 50, 2), arrival("three", 20, 50, 2)]
+    played = replay(make_cluster(history, 1, 4), history)
+    assert starts(played) == {"one": 0, "two": 100, "three": 100}
+    assert played.gpu_seconds_used == 4 * 100 + 2 * 50 + 2 * 50
+    assert played.gpu_seconds == 4 * 150
+
+
+def test_gangs_start_whole() -> None:
+    history = [arrival("small", 0, 100, 1), arrival("gang", 1, 10, 4, pods=2)]
+    assert starts(replay(make_cluster(history, 2, 4), history)) == {"small": 0, "gang": 100}
+
+
+def test_what_is_reclaimed_begins_again() -> None:
+    history = [arrival("borrows", 0, 100, 4, "b"), arrival("owns", 50, 10, 4, "a")]
+    played = replay(make_cluster(history, 2, 4), history)
+    assert starts(played) == {"borrows": 0, "owns": 50}
+    squeezed = make_cluster(history, 1, 4)
+    reclaimed = ask_history(squeezed, history, [SetShare(queue="a", field="quota", value=4)])
+    assert reclaimed.after is not None
+    assert reclaimed.after.evictions >= 1
+    assert [each.wait_p90 for each in reclaimed.after.projects] == [0, 0]
+    assert reclaimed.before.projects[0].wait_p90 == 50
+    assert (reclaimed.winners, reclaimed.losers) == (("a",), ())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_spared_decisions_change_nothing(seed: int) -> None:
+    dice = random.Random(seed)
+    history = [
+        arrival(f"j{n:02d}", dice.randint(0, 300), dice.randint(20, 200), dice.choice((1, 1, 2, 4)), dice.choice("ab"))
+        for n in range(40)
+    ]
+    history.sort(key=lambda each: (each.at, each.id))
+    cluster = make_cluster(history, 3, 4)
+    quick = replay(cluster, history)
+    plain = replay(cluster, history, is_plain=True)
+    assert quick.quick_decisions > 0
+    assert plain.quick_decisions == 0
+    assert starts(quick) == starts(plain)
+
+
+def test_the_fewest_nodes_that_reach_a_target() -> None:
+    history = [arrival(f"j{number}", 0, 100, 4) for number in range(5)]
+    count, tried = find_capacity(make_cluster(history, 1, 4), history, "a", 0.9, 150, 16)
+    assert count == 2
+    assert (tried[1] > 150, tried[2] <= 150) == (True, True)
+    never = [arrival("huge", 0, 10, 8)]
+    assert find_capacity(make_cluster(never, 1, 4), never, None, 0.5, 60, 3)[0] is None
+
+
+def test_a_history_has_no_workloads_to_remove() -> None:
+    history = [arrival("one", 0)]
+    with pytest.raises(UnknownName, match="other quotas"):
+        ask_history(make_cluster(history, 1, 4), history, [RemoveWorkload(workload="one")])
+    assert ask_history(make_cluster(history, 1, 4), history, [AddNodes(like="node-0001", count=1)]).losers == ()
+
+
+def test_a_picture_has_a_bar_per_project_and_run() -> None:
+    history = [arrival("one", 0, project="a<b"), arrival("huge", 0, 10, 8, "b")]
+    answer = ask_history(make_cluster(history, 1, 4), history, [AddNodes(like="node-0001", count=1)])
+    picture = render_svg(answer)
+    assert picture.count("<rect") == 4
+    assert "a&lt;b" in picture
+    assert "never" in picture
+    assert [format_wait(seconds) for seconds in (5, 90, 7200, 200_000)] == ["5s", "1.5m", "2.0h", "2.3d"]
+
+
+PHILLY = (
+    "timestamp,duration,num_gpus,gpu_time,cluster\n"
+    "2017-10-03 00:00:10,60,16,960,vc1\n2017-10-03 00:00:00,30,1,30,vc2\n\n"
+)
+OPENB = (
+    "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+    "p1,4000,1024,1,500,,LS,Running,10,70,11\n"
+)
+SACCT = (
+    "JobID|Account|Submit|ElapsedRaw|NNodes|ReqTRES\n"
+    "7|vision|2026-01-01T00:00:00|120|2|billing=8,cpu=16,gres/gpu=16,mem=64G,node=2\n"
+)
+
+
+def test_four_formats() -> None:
+    first, second = read_history(PHILLY, "philly")
+    assert (first.project, first.gpus, second.gpus, second.pods, second.at - first.at) == ("vc2", 1, 8, 2, 10)
+    (pod,) = read_history(OPENB, "openb")
+    assert (pod.gpus, pod.duration, pod.project, pod.memory_bytes) == (0.5, 60, "LS", 1 << 30)
+    (job,) = read_history(SACCT, "sacct")
+    assert (job.id, job.gpus, job.pods, job.cpu_milli, job.memory_bytes) == ("7", 8, 2, 8000, 32 << 30)
+    (own,) = read_history('{"id": "x", "at": 1, "project": "p", "duration": 5, "gpus": 2}\n', "fairlead")
+    assert own == Arrival(id="x", at=1, project="p", duration=5, gpus=2)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "want"),
+    [
+        ("", "philly", "Line 1: the columns timestamp, duration, num_gpus, cluster are missing."),
+        (PHILLY.replace("60,16", "60,many"), "philly", "Line 2: invalid literal for int() with base 10: 'many'."),
+        ('{"id": 1}', "fairlead", "Line 1: Expected `str`, got `int` - at `$.id`."),
+        ("\n", "fairlead", "The file has no submissions."),
+        (SACCT.replace("64G", "much"), "sacct", "Line 2: 'much' is not an amount of memory."),
+        ("", "excel", "There is no format 'excel'; the formats are fairlead, sacct, philly, openb."),
+    ],
+)
+def test_files_of_the_wrong_form(text: str, form: str, want: str) -> None:
+    with pytest.raises(HistoryError) as caught:
+        read_history(text, form)
+    assert str(caught.value) == want
