@@ -3,11 +3,17 @@
 import time
 from collections.abc import Callable, Sequence
 
+from fairlead.cli.flags import Flag
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.json_object import Json
 
+SNAPSHOT = Flag(
+    "snapshot", "Ask about this snapshot instead of a server; - is standard input", short="f", placeholder="FILE"
+)
+#: The module that answers on a file; it imports the scheduler, so it is loaded only then.
+OFFLINE = "scheduling.offline"
 #: Changes that are shown without -o json.
 _SHOWN = 12
 _NAMES = 4

@@ -9,15 +9,13 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import show_what_if
+from fairlead.cli.scheduling.answers import OFFLINE, show_what_if
 from fairlead.cli.scheduling.change_flags import CHANGE_FLAGS, read_changes
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 
-#: Answers on a file; it imports the scheduler, so it is loaded only then. YAML is read there too.
-OFFLINE = "scheduling.offline"
 _FLAGS = (
     *CHANGE_FLAGS,
     Flag("filename", "Changes as YAML or JSON, a list below `changes`; - is standard input", short="f"),

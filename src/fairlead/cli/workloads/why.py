@@ -4,20 +4,15 @@ from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import show_changes
+from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_changes
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client.json_object import Json
 
-SNAPSHOT = Flag(
-    "snapshot", "Ask about this snapshot instead of a server; - is standard input", short="f", placeholder="FILE"
-)
-#: The module that answers on a file; it imports the scheduler, so it is loaded only then.
-OFFLINE = "scheduling.offline"
 _ENDED = {"Completed", "Failed", "Deleting"}
 
 

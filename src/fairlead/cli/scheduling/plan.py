@@ -7,7 +7,7 @@ submit, with `--plan`. What is left here is a workload that waits in a snapshot 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.nouns import load_module
-from fairlead.cli.workloads.why import OFFLINE
+from fairlead.cli.scheduling.answers import OFFLINE
 
 _DETAILS = """\
 Takes everything that `submit`, `run` and `apply -f` take:

@@ -4,9 +4,8 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import show_estimate
+from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_estimate
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.workloads.why import OFFLINE, SNAPSHOT
 
 _RUNTIMES = Flag(
     "runtimes", "With --snapshot: JSON with declared times or similar runs by workload", placeholder="FILE"
