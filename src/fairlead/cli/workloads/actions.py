@@ -118,7 +118,7 @@ def _confirm(session: ServerSession, verb: str, names: list[str]) -> None:
     environment.stderr.write(f"{verb.capitalize()} {len(names)} workloads ({shown})? [y/N] ")
     environment.stderr.flush()
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise UsageError("Nothing was done.")
+        raise ClientError("Nothing was done.")
 
 
 def read_selector(text: str) -> Callable[[dict[str, str]], bool]:
