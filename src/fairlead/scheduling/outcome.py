@@ -24,6 +24,8 @@ from fairlead.scheduling.session.devices import Devices
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 
+#: Reasons of pools in which a job was not tried at all.
+_NOT_TRIED = frozenset({"NoSuchNodePool", "QueueDoesNotExist", "QueueIsNotALeaf"})
 #: A task that waited when the cycle began still does in these states.
 _WITHOUT_PLACE = frozenset((st.PENDING, st.GATED, st.PIPELINED, st.RELEASING))
 
@@ -159,14 +161,16 @@ def _waits(task: LiveTask) -> bool:
 
 
 def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
-    """The blocker to tell first: what it is promised, then what the last pool that was tried said."""
+    """The blocker to tell first: what it is promised, then what the last pool that could take it said."""
     if job is not None:
         promised = [task for task in job.tasks if task.status == st.PIPELINED]
         if promised and not any(task.status == st.PENDING for task in job.tasks):
             waits = sorted({name for task in promised if task.node for name in leaving_tasks(task.node)})
             return Reason(code="WaitsForVictims", waits_for=tuple(waits))
     if pools:
-        return list(pools.values())[-1]
+        # A pool that does not exist says nothing about those that do.
+        told = [reason for reason in pools.values() if reason.code not in _NOT_TRIED]
+        return (told or list(pools.values()))[-1]
     if job is not None and not is_ready(job.root):
         if any(task.status == st.GATED for task in job.tasks):
             return Reason(code="Gated")
