@@ -52,6 +52,17 @@ def until_customs(harness: ClusterHarness, *ids: str, phase: str = "Running") ->
     until(holds, f"{phase} of all custom resources", PATIENCE)
 
 
+def until_adopted(harness: ClusterHarness, *ids: str) -> None:
+    """The server answers before it has seen what is in the cluster."""
+
+    def are_known() -> bool:
+        return all(harness.server.call("GET", f"/api/v1/workloads/{id}").status == 200 for id in ids)
+
+    until(are_known, "all to be adopted", PATIENCE)
+    for id in ids:
+        harness.until_phase(id, "Running")
+
+
 def test_a_backup_that_knows_nothing_ends_nothing(harness: ClusterHarness) -> None:
     backup = harness.folder / "backup.tar.gz"
     fairlead(harness, "backup", str(backup))
@@ -69,8 +80,7 @@ def test_a_backup_that_knows_nothing_ends_nothing(harness: ClusterHarness) -> No
     before = pods(harness)
     assert len(before) == 4
     restart(harness, str(backup))
-    for id in (applied, *sent):
-        harness.until_phase(id, "Running")
+    until_adopted(harness, applied, *sent)
     assert pods(harness) == before
     assert harness.server.workload(applied)["name"] == "applied"
     until_customs(harness, applied, *sent)
@@ -93,8 +103,7 @@ def test_a_lost_database_is_rebuilt_from_the_cluster(harness: ClusterHarness) ->
     (harness.server.data_dir / "credentials.json").unlink()
     restart(harness, "--from-cluster", *kubeconfig)
     assert harness.server.credentials["clusterId"] == cluster
-    for id in (applied, sent):
-        harness.until_phase(id, "Running")
+    until_adopted(harness, applied, sent)
     assert pods(harness) == before
     now = harness.server.workload(sent)
     for member in ("name", "submittedBy", "createdAt", "projectId"):
