@@ -180,13 +180,21 @@ class _Explanation:
         for family in families(self._question()):
             if family.is_fallback and any(change.family == family.name for change in changes):
                 continue
-            if self.search.is_spent:
+            if self.search.is_spent or (self.search.is_large and self._is_pointless(family.name)):
                 self.not_searched.append(family.name)
                 continue
             solution = self.search.search(family.space)
             if solution is not None:
                 changes.append(self._verified(family.by, family.name, solution))
         return changes
+
+    def _is_pointless(self, family: str) -> bool:
+        """Less of a resource that no node and no queue is short of is not tried on large clusters."""
+        resource = {"cpuMilli": "cpu", "memoryBytes": "memory"}.get(family)
+        if resource is None:
+            return False
+        reason = self._reason()
+        return resource != reason.resource and all(cause.cause != resource for cause in reason.causes)
 
     def _question(self) -> WaitingWorkload:
         own = self.asker.own
