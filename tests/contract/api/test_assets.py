@@ -238,3 +238,12 @@ def test_the_history_of_a_claims_data_source(make_api: Callable[..., ApiServer])
     assert find_disagreements("get", "/api/v1/asset/datasource/pvc/{AssetId}/history", 200, told) == []
     assert ["was created" in each["spec"]["event"]["message"] for each in told["records"]] == [True]
     assert api.call("GET", path.replace(made["meta"]["id"][:8], "00000000")).status == 404
+
+
+@pytest.mark.parametrize("key", ["..", "..data", ".", "a/b", ""])
+def test_a_key_that_cannot_be_a_file_is_refused(api: ApiServer, key: str) -> None:
+    for path in ("secrets", "config-maps"):
+        body = {"name": "keys", "projectId": "1", "data": {key: "v"}}
+        answer = api.call("POST", f"/api/v1/{path}", body)
+        assert answer.status == 400, path
+        assert "has the key" in answer.json["details"]

@@ -19,11 +19,11 @@ from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_scope_key, user_scope_key
 from fairlead.model.records.organization import Caller
+from fairlead.model.syntax import Syntax, flaw_of
 from fairlead.store.base import Collection, Comparison, Where
 from fairlead.store.collections import CONFIG_MAPS, SECRETS
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\Z")
-_KEY = re.compile(r"[-._a-zA-Z0-9]+\Z")
 _LONGEST = 253
 #: The maximum size of one object, as in Kubernetes.
 MAX_BYTES = 1 << 20
@@ -69,9 +69,9 @@ def object_issues(name: str, data: Mapping[str, str], path: str = "data") -> lis
         rule = "lower-case letters, digits, hyphens and dots; start and end with a letter or digit"
         issues.append(ComplianceIssue("name", f"is '{name[:80]}'; up to {_LONGEST} of these are allowed: {rule}"))
     issues += [
-        ComplianceIssue(path, f"has the key '{key[:80]}'; letters, digits, '-', '_' and '.' are allowed")
+        ComplianceIssue(path, f"has the key '{key[:80]}'; use letters, digits, '-', '_' and '.', not '..' first")
         for key in data
-        if len(key) > _LONGEST or not _KEY.match(key)
+        if len(key) > _LONGEST or flaw_of(Syntax.OBJECT_KEY, key)
     ]
     if sum(len(key) + len(value.encode("utf-8", "replace")) for key, value in data.items()) > MAX_BYTES:
         issues.append(ComplianceIssue(path, f"holds more than {MAX_BYTES} bytes, the maximum of one object"))
