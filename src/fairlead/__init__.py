@@ -6,7 +6,7 @@ of the server and every command imports this module.
 
 import importlib
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 #: Public names, and the modules that have them. `__init__.pyi` tells type checkers the same.
 _PUBLIC = {
