@@ -49,13 +49,18 @@ def attach_to(session: ServerSession, workload: Json, *, from_start: bool = Fals
     keys = DETACH_KEYS if has_terminal else "Ctrl-C"
     duplex = open_in_pod(session, workload, "attach", "fromStart=true" if from_start else "")
     try:
+        told = f"Attached to {pod}. {keys} detaches and leaves it running." if is_typed else ""
         if not takes_input:
-            session.console.say(f"Attached to the new output of {pod}, which takes no input. {keys} detaches.")
-        elif is_typed:
-            session.console.say(f"Attached to {pod}. {keys} detaches and leaves it running.")
-        if has_terminal:
-            redraw(duplex)
-        ended = converse(duplex, stdin=takes_input, with_terminal=has_terminal, can_detach=has_terminal)
+            told = f"Attached to the new output of {pod}, which takes no input. {keys} detaches."
+
+        def begin() -> None:
+            if told:
+                # A raw terminal does not return to the first column by itself.
+                session.console.say(told + ("\r" if has_terminal else ""))
+            if has_terminal:
+                redraw(duplex)
+
+        ended = converse(duplex, stdin=takes_input, with_terminal=has_terminal, can_detach=has_terminal, on_ready=begin)
     except KeyboardInterrupt:
         ended = ConversationEnd(is_detached=True)
     finally:

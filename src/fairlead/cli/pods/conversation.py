@@ -7,7 +7,7 @@ import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from fairlead.client.duplex import END, ERROR, EXIT, INPUT, OUTPUT, SIZE, Duplex
@@ -34,9 +34,20 @@ def window() -> tuple[int, int]:
     return columns or 80, rows or 24
 
 
-def converse(duplex: Duplex, *, stdin: bool, with_terminal: bool, can_detach: bool = False) -> ConversationEnd:
-    """Pass bytes both ways until the command ends. With a terminal on both sides, keys are passed on as typed."""
+def converse(
+    duplex: Duplex,
+    *,
+    stdin: bool,
+    with_terminal: bool,
+    can_detach: bool = False,
+    on_ready: Callable[[], None] = lambda: None,
+) -> ConversationEnd:
+    """Pass bytes both ways until the command ends. With a terminal on both sides, keys are passed on as typed.
+
+    `on_ready` is called when keys that are typed from now on are passed on.
+    """
     with _raw_terminal(with_terminal and stdin) as resized:
+        on_ready()
         return _converse(duplex, stdin, resized, can_detach)
 
 
