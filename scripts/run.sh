@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 .venv/bin/fairlead run -- python3 -c "print('hello from a training')"
 code=$?
 echo
-echo "Try next:  .venv/bin/fairlead run --gpu 1 -- python3 -c 'print(1)'   (what does it wait for?)"
+echo "Try next:  .venv/bin/fairlead demo        (two teams share GPUs; takes a few seconds)"
 echo "Look:      .venv/bin/fairlead training list        .venv/bin/fairlead describe NAME"
 echo "Stop:      .venv/bin/fairlead server stop"
 exit $code

@@ -60,7 +60,7 @@ def _dispatch(arguments: list[str], environment: CommandEnvironment) -> int:
         command = matched.command
         if command.is_raw:
             return _run(command, Invocation(Parsed({}, matched.rest, None), environment, matched.words))
-        parsed = parse(matched.rest, (*command.flags, *GLOBAL))
+        parsed = _parse(command, matched.rest)
         if parsed.values.get("help"):
             environment.stdout.write(render_command(matched.words, command))
             return OK
@@ -101,6 +101,27 @@ def _move_flags_after_noun(arguments: list[str]) -> list[str]:
     return rest[:cut] + moved + rest[cut:]
 
 
+def _parse(command: Command, rest: list[str]) -> Parsed:
+    """Parse the arguments; the flags of a command to run are unknown here if the -- before it is missing."""
+    try:
+        return parse(rest, (*command.flags, *GLOBAL))
+    except UsageError as error:
+        first = rest[: (command.max_names or 0) + 1]
+        is_bare = "--" not in rest and (_takes_flags(command) or not any(word.startswith("-") for word in first))
+        if command.trailing and is_bare:
+            raise UsageError(f"{error}{_advise_dashes(command)}") from error
+        raise
+
+
+def _takes_flags(command: Command) -> bool:
+    return command.trailing.startswith("SERVE-FLAG")
+
+
+def _advise_dashes(command: Command) -> str:
+    """What to say if the arguments after -- are not set apart."""
+    return f" Put -- before {'the flags of the server' if _takes_flags(command) else 'the command to run'}."
+
+
 def _check_names(command: Command, parsed: Parsed, words: tuple[str, ...]) -> None:
     """Check that there are as many arguments as the command takes."""
     called = " ".join(words)
@@ -108,7 +129,7 @@ def _check_names(command: Command, parsed: Parsed, words: tuple[str, ...]) -> No
         raise UsageError(f"`{called}` needs {command.usage or 'another argument'}.")
     if command.max_names is not None and len(parsed.names) > command.max_names:
         surplus = parsed.names[command.max_names]
-        hint = " Put -- before the command to run." if command.trailing else ""
+        hint = _advise_dashes(command) if command.trailing else ""
         raise UsageError(f"`{called}` got an unexpected argument '{surplus}'.{hint}")
     if parsed.trailing and not command.trailing:
         raise UsageError(f"`{called}` takes no arguments after --.")

@@ -5,7 +5,8 @@ only after `=`; flags may come before and after names; arguments after `--` are 
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fairlead.client.suggest import suggest
@@ -39,6 +40,12 @@ class Parsed(NamedTuple):
     names: list[str]
     #: The arguments after `--`; None if there was no `--`.
     trailing: list[str] | None
+    #: The other name by which a flag was typed, by flag name.
+    aliases: Mapping[str, str] = MappingProxyType({})
+
+    def typed(self) -> set[str]:
+        """The given flags, by the names that were typed."""
+        return {self.aliases.get(name, name) for name in self.values}
 
 
 GLOBAL = (
@@ -77,19 +84,23 @@ def parse(arguments: Sequence[str], flags: Iterable[Flag]) -> Parsed:
     long, short = _index(flags)
     values: dict[str, Any] = {}
     names: list[str] = []
+    aliases: dict[str, str] = {}
     position = 0
     while position < len(arguments):
         word = arguments[position]
         position += 1
         if word == "--":
-            return Parsed(values, names, list(arguments[position:]))
+            return Parsed(values, names, list(arguments[position:]), aliases)
         if word.startswith("--"):
             position += _read_long(word, arguments[position:], long, values)
+            name = word[2:].partition("=")[0]
+            if long[name].name != name:
+                aliases[long[name].name] = name
         elif len(word) > 1 and word[0] == "-" and not _is_number(word):
             position += _read_short(word, arguments[position:], short, values)
         else:
             names.append(word)
-    return Parsed(values, names, None)
+    return Parsed(values, names, None, aliases)
 
 
 def _index(flags: Iterable[Flag]) -> tuple[dict[str, Flag], dict[str, Flag]]:
@@ -125,7 +136,7 @@ def _read_short(word: str, following: Sequence[str], known: dict[str, Flag], val
     for place, letter in enumerate(letters):
         flag = known.get(letter)
         if flag is None:
-            raise UsageError(f"Unknown flag -{letter} in {word}.")
+            raise UsageError(f"Unknown flag -{letter}{f' in {word}' if letters[1:] else ''}.")
         rest = letters[place + 1 :]
         if flag.type != "boolean" and rest:
             _store(flag, f"-{letter}", rest.removeprefix("="), values)

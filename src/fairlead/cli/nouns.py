@@ -120,12 +120,21 @@ ALIASES = {
     "node-pool": "nodepool",
     "nodepools": "nodepool",
 }
-#: Nouns of the runai command line that do not exist here, and what to use instead.
+#: Commands of the runai command line and of other tools that do not exist here, and what to use instead.
 _REPLACED = {
     "auth": "log in with `fairlead login`, set permissions with `fairlead user` and `fairlead service-account`",
     "diagnostics": "`fairlead server status` names the server's log, `--debug` shows the requests of a command",
     "kubeconfig": "commands talk to the server, see `fairlead login` and `fairlead config`",
     "report": "the server serves its metrics at /metrics",
+    "cancel": "`fairlead suspend NAME` stops a workload and keeps it, `fairlead delete NAME` removes it",
+    "get": "`fairlead list` shows the workloads, `fairlead describe NAME` one of them",
+    "jobs": "`fairlead list` shows the workloads, `fairlead queue` those that wait",
+    "kill": "`fairlead suspend NAME` stops a workload and keeps it, `fairlead delete NAME` removes it",
+    "rm": "`fairlead delete NAME` removes a workload",
+    "start": "`fairlead resume NAME` starts a suspended workload, `fairlead server start` the server",
+    "status": "`fairlead list` shows the workloads, `fairlead server status` the server",
+    "stop": "`fairlead suspend NAME` stops a workload, `fairlead server stop` the server",
+    "submit": "`fairlead run -- COMMAND` runs a command, `fairlead training submit NAME` submits a training",
 }
 #: The sub-type of a kind whose command has one word, as in `training standard submit`.
 _STANDARD = "standard"

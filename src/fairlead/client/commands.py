@@ -47,6 +47,8 @@ def set_command(spec: Json, command: Sequence[str]) -> None:
 
 def set_gpus(spec: Json, wanted: float) -> None:
     """Ask for whole devices, or for a fraction of one; raises ValueError for anything else."""
+    if wanted < 0:
+        raise ValueError(f"must be 0 or more, not {wanted:g}.")
     compute = spec.setdefault("compute", {})
     if wanted and wanted < 1:
         compute |= {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": wanted}

@@ -196,5 +196,6 @@ def _unmatched(field: Field, value: str) -> str:
         try:
             parse(value)
         except BadQuantity as bad:
-            return str(bad)
+            meant = from_recommended(value)
+            return f"'{value}' is not a quantity; did you mean {meant}?" if meant != value else str(bad)
     return f"is '{value[:80]}'; {field.pattern_rule}"

@@ -36,9 +36,7 @@ def parse(text: str) -> Fraction:
     """The exact value, in units."""
     match = _SHAPE.match(text)
     if match is None:
-        raise BadQuantity(
-            f"'{text}' is not a quantity; give a number with an optional suffix, such as 500m, 20M or 1Gi"
-        )
+        raise BadQuantity(f"'{text}' is not a quantity; give a number with an optional suffix, such as 2, 500M or 10Gi")
     sign, digits, exponent, suffix = match.groups()
     value = Fraction(digits)
     value = value * Fraction(10) ** int(exponent[1:]) if exponent else value * _SCALES[suffix or ""]

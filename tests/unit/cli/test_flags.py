@@ -37,7 +37,11 @@ FLAGS = (
         pytest.param(["--share", "0.5"], Parsed({"share": 0.5}, [], None), id="number"),
         pytest.param(["--since", "1h30m"], Parsed({"since": 5400.0}, [], None), id="duration"),
         pytest.param(["-e", "A=1", "--env", "B=2"], Parsed({"env": ["A=1", "B=2"]}, [], None), id="repeated"),
-        pytest.param(["--environment-variable", "A=1"], Parsed({"env": ["A=1"]}, [], None), id="by its other name"),
+        pytest.param(
+            ["--environment-variable", "A=1"],
+            Parsed({"env": ["A=1"]}, [], None, {"env": "environment-variable"}),
+            id="by its other name",
+        ),
         pytest.param(["-o", "JSON"], Parsed({"output": "json"}, [], None), id="choice in any case"),
         pytest.param(["a", "--", "-p", "--x"], Parsed({}, ["a"], ["-p", "--x"]), id="words after the dashes"),
         pytest.param(["--"], Parsed({}, [], []), id="nothing after the dashes"),
@@ -53,7 +57,8 @@ def test_parse(words: list[str], want: Parsed) -> None:
     [
         pytest.param(["--projet", "x"], "Unknown flag --projet. Did you mean --project?", id="nearly a flag"),
         pytest.param(["--zzzzzz"], "Unknown flag --zzzzzz.", id="no flag at all"),
-        pytest.param(["-z"], "Unknown flag -z in -z.", id="no short flag"),
+        pytest.param(["-z"], "Unknown flag -z.", id="no short flag"),
+        pytest.param(["-fz"], "Unknown flag -z in -fz.", id="no short flag among others"),
         pytest.param(["--project"], "--project needs a value.", id="value missing"),
         pytest.param(["--project", "--", "x"], "--project needs a value.", id="value missing before the dashes"),
         pytest.param(["--limit", "many"], "--limit must be a whole number, not 'many'.", id="no whole number"),

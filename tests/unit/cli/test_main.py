@@ -59,6 +59,14 @@ def test_aliases_lead_to_nouns() -> None:
         pytest.param("training list --statsu x", "Unknown flag --statsu. Did you mean --status?", id="flag"),
         pytest.param("training submit x --privileged", "--privileged is not supported: ", id="flag without a field"),
         pytest.param("run true", "`run` got an unexpected argument 'true'. Put -- before", id="dashes missing"),
+        pytest.param(
+            "run python3 -c 1", "Unknown flag -c. Put -- before the command", id="dashes missing before a flag"
+        ),
+        pytest.param(
+            "server start --port 1", "Unknown flag --port. Put -- before the flags of the server.", id="flag of serve"
+        ),
+        pytest.param("run --nme x", "Unknown flag --nme. Did you mean --name?\n", id="flag before a command"),
+        pytest.param("stop x", "Fairlead has no command 'stop': `fairlead suspend NAME` stops", id="of another tool"),
         pytest.param("run", "No command given. Put it after --", id="nothing to run"),
         pytest.param("wait x --for Done", "'Done' is not a phase; the phases are Creating,", id="phase"),
         pytest.param("config set colour red", "There is no key 'colour'; the keys are url,", id="configuration key"),

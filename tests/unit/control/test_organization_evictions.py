@@ -147,6 +147,13 @@ def test_a_time_limit_stops_as_a_suspend_would() -> None:
     assert "TimeLimit" in [event.reason for event in draft.events]
 
 
+def test_the_message_of_a_stop_at_the_time_limit() -> None:
+    stopping = msgspec.structs.replace(limited(running_time=60_000), phase=Phase.STOPPING)
+    draft = decide_pods(entry(stopping), (), NOW, RULES)
+    assert draft.workload.phase is Phase.STOPPED
+    assert draft.workload.phase_message == "Its time limit of 60 s is used up; it cannot be resumed"
+
+
 def test_used_up_time_is_not_resumed() -> None:
     stopped = limited(running_time=60_000)
     stopped = msgspec.structs.replace(stopped, phase=Phase.STOPPED)

@@ -29,6 +29,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
             "Start the server; arguments after -- go to `fairlead serve`",
             _start,
             trailing="SERVE-FLAG...",
+            details="`fairlead serve --help` lists the flags of the server.",
         ),
         Command("stop", "Stop the server; workloads keep running", _stop, (_TIMEOUT,)),
         Command(
@@ -37,7 +38,8 @@ def commands(_noun: str) -> tuple[Command, ...]:
             _restart,
             (_TIMEOUT,),
             trailing="SERVE-FLAG...",
-            details="A -- with nothing after it starts the server without its previous arguments.",
+            details="`fairlead serve --help` lists the flags of the server. "
+            "A -- with nothing after it starts the server without its previous arguments.",
         ),
     )
 

@@ -32,7 +32,8 @@ def follow_to_end(
     session.console.clear()
     if output.workload["phase"] in ENDED:
         return _report_end(session, output.workload, created["name"])
-    session.console.say(f"{created['name']} is {output.workload['phase']}.")
+    why = output.workload.get("phaseMessage") or ""
+    session.console.say(f"{created['name']} is {output.workload['phase']}. {why}".rstrip())
     return RUN_FAILED
 
 

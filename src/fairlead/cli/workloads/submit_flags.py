@@ -57,6 +57,8 @@ _OWN = (
 )
 #: Members outside the spec, and what sets them.
 _OUTSIDE = {"projectId": "--project", "templateId": "--template"}
+#: Advice of the server that helps only the author of a request.
+_REST_ADVICE = " or send useGivenNameAsPrefix"
 _POSITION = re.compile(r"\[\d+\]")
 _PATH = re.compile(r"\bspec(?:\.\w+(?:\[\d+\])?)+")
 #: Stands for a member that a flag sets without naming it.
@@ -200,7 +202,7 @@ def flags_in_errors(kind: str, invocation: Invocation) -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        raise name_flags(error, load_table(kind), invocation.parsed.values) from error
+        raise name_flags(error, load_table(kind), invocation.parsed.typed()) from error
 
 
 def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[str]) -> ServerError:
@@ -218,7 +220,7 @@ def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[
             # Another part of the same flag needs only its name.
             return flag.removeprefix(f"{own} ") if flag else match[0]
 
-        return _MEMBER.sub(replaced, issue.details)
+        return _MEMBER.sub(replaced, issue.details.replace(_REST_ADVICE, ""))
 
     issues = tuple(Issue(shown(issue.field), told(issue), issue.rule) for issue in error.issues)
     details = _PATH.sub(lambda match: shown(match[0]), error.details)

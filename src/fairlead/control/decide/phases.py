@@ -109,7 +109,7 @@ class _Machine:
         stop_all(draft, self._own_pods(), "suspend")
         if self._own_pods() or not self.seen.has_no_pods:
             return
-        draft.set_phase(Phase.STOPPED, "Suspended; resuming starts it from the beginning")
+        draft.set_phase(Phase.STOPPED, _describe_stop(draft))
         draft.set(blocked_by=None, pending_messages=())
         if draft.workload.desired_phase is DesiredPhase.RUNNING:
             self._run()
@@ -260,14 +260,25 @@ class _Machine:
 def has_exceeded_time_limit(draft: Draft) -> bool:
     """Whether it has run as long as it or its project allows; it is then stopped as if somebody had asked for it."""
     workload = draft.workload
-    if workload.time_limit is None or workload.desired_phase is not DesiredPhase.RUNNING:
+    if workload.desired_phase is not DesiredPhase.RUNNING or not _is_time_used_up(draft):
         return False
-    if draft.running_time() < workload.time_limit:
-        return False
-    seconds = workload.time_limit // 1000
+    seconds = (workload.time_limit or 0) // 1000
     draft.add_event("TimeLimit", f"Stopping: it has run for {seconds} s, its time limit", source="control")
     draft.set(desired_phase=DesiredPhase.STOPPED)
     return True
+
+
+def _is_time_used_up(draft: Draft) -> bool:
+    limit = draft.workload.time_limit
+    return limit is not None and draft.running_time() >= limit
+
+
+def _describe_stop(draft: Draft) -> str:
+    """Why it is stopped, and what resuming does: used-up time is not given again."""
+    if _is_time_used_up(draft):
+        seconds = (draft.workload.time_limit or 0) // 1000
+        return f"Its time limit of {seconds} s is used up; it cannot be resumed"
+    return "Suspended; resuming starts it from the beginning"
 
 
 def _wake_at_time_limit(draft: Draft) -> None:

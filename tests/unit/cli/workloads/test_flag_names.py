@@ -2,6 +2,8 @@
 
 import pytest
 
+from fairlead.cli.flags import parse
+from fairlead.cli.workloads.run import commands
 from fairlead.cli.workloads.spec_flags import load_table
 from fairlead.cli.workloads.submit_flags import name_flags
 from fairlead.client import Issue, ServerError
@@ -23,6 +25,20 @@ from fairlead.client import Issue, ServerError
             ("spec.compute.gpuDevicesRequest", "is -1"),
             ("--gpu", "is -1"),
             id="the alias that was used",
+        ),
+        pytest.param(
+            "training",
+            parse(["--memory", "4Q"], commands("run")[0].flags).typed(),
+            ("spec.compute.cpuMemoryRequest", "'4Q' is not a quantity"),
+            ("--memory", "'4Q' is not a quantity"),
+            id="the other name that was typed",
+        ),
+        pytest.param(
+            "training",
+            (),
+            ("name", "a workload named a already exists; choose another name or send useGivenNameAsPrefix"),
+            ("name", "a workload named a already exists; choose another name"),
+            id="advice for requests",
         ),
         pytest.param(
             "training",

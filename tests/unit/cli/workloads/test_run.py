@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairlead.client.commands import name_for, quote_arguments
+from fairlead.client.commands import name_for, quote_arguments, set_gpus
 from fairlead.model.command_words import split_words
 
 
@@ -36,3 +36,9 @@ def test_the_server_splits_into_the_same_words(words: list[str]) -> None:
 
 def test_references_are_left_to_the_command() -> None:
     assert split_words(quote_arguments(["echo ${HOME} $(date) $X"])) == ("echo $${HOME} $$(date) $X",)
+
+
+@pytest.mark.parametrize("wanted", [-1, -0.5, 2.5])
+def test_an_impossible_number_of_gpus(wanted: float) -> None:
+    with pytest.raises(ValueError, match=f"not {wanted}"):
+        set_gpus({}, wanted)

@@ -294,6 +294,8 @@ def fields_below(struct: type) -> Iterator[Field]:
     ("spec", "path", "want"),
     [
         ({"compute": {"cpuMemoryRequest": "lots"}}, "spec.compute.cpuMemoryRequest", "'lots' is not a quantity"),
+        ({"compute": {"cpuMemoryRequest": "lots"}}, "spec.compute.cpuMemoryRequest", "such as 2, 500M or 10Gi"),
+        ({"compute": {"cpuMemoryRequest": "16GB"}}, "spec.compute.cpuMemoryRequest", "did you mean 16G?"),
         ({"imagePullSecrets": [{"name": "A_b"}]}, "spec.imagePullSecrets[0].name", "such as my-data"),
         (
             {"storage": {"secretVolume": [{"secret": "s", "mountPath": "/s", "defaultMode": "0999"}]}},
