@@ -171,3 +171,11 @@ def test_root_and_accounts_of_others_are_refused(administrator: Caller, people: 
         refused = administrator("user", "create", "mallory@lab.example", "--machine-user", account)
         assert refused.code != 0, refused
         assert "machine" in refused.err.lower()
+
+
+def test_an_account_that_does_not_exist_is_pointed_out(administrator: Caller) -> None:
+    called = administrator("user", "create", "carl@lab.example", "--machine-user", "fl-missing")
+    assert called.code == 0
+    assert "This machine has no account fl-missing." in called.err
+    assert "fl-missing" in administrator.ok("user", "list", "-o", "wide")
+    administrator.ok("user", "delete", "carl@lab.example")

@@ -56,7 +56,7 @@ def check_binding(context: Context, account: str, user_id: str = "") -> None:
     if len(account) > _LONGEST or not account.isprintable() or set(account) & set(" :/,"):
         raise Invalid(issues=(ComplianceIssue(path, f"is '{account[:60]}', which is not the name of an account"),))
     if account == "root":
-        raise Invalid(issues=(ComplianceIssue(path, "is root, as which no user's pods run"),))
+        raise Invalid(issues=(ComplianceIssue(path, "is root; no user's pods may run as root"),))
     for user in context.directory.users.values():
         if user.machine_user == account and user.id != user_id:
             raise Invalid(issues=(ComplianceIssue(path, f"is {account}, to which {user.name} is bound already"),))

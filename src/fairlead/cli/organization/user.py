@@ -1,5 +1,6 @@
 """The nouns `user` and `service-account`: list, create, describe, delete, reset secrets, and grant or revoke roles."""
 
+import pwd
 import time
 from collections.abc import Callable
 
@@ -69,6 +70,7 @@ def _list(invocation: Invocation, noun: str) -> int:
     columns = (
         TableColumn("NAME", lambda row: row[_NAMES[noun]], shrinks=True),
         TableColumn("ENABLED", lambda row: "no" if row.get("enabled") is False else "yes"),
+        TableColumn("MACHINE USER", lambda row: row.get("machineUser") or "", wide=True),
         TableColumn("GROUPS", lambda row: ",".join(row.get("groups") or ()), wide=True),
         TableColumn("CREATED BY", lambda row: row.get("createdBy") or "", wide=True),
         TableColumn("ID", lambda row: row["id"], wide=True),
@@ -97,6 +99,7 @@ def _create(invocation: Invocation, noun: str) -> int:
         session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
         session.console.say(f"Grant it access with `{grant}`.")
+        _warn_of_account(session, body.get("machineUser", ""))
         if noun == "user" and session.is_personal:
             restart = next_command(invocation, "server restart")
             session.console.complain(
@@ -166,8 +169,19 @@ def _bind(invocation: Invocation, noun: str) -> int:
     session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
     how = f"run as the account {wanted} of the server's machine" if wanted else "run as no account of their own"
     session.console.say(f"New jobs of {account[_NAMES[noun]]} {how}.")
+    _warn_of_account(session, wanted)
     session.close()
     return OK
+
+
+def _warn_of_account(session: ServerSession, account: str) -> None:
+    """Say that an account does not exist; only the machine of the server can tell."""
+    if not account or session.is_elsewhere:
+        return
+    try:
+        pwd.getpwnam(account)
+    except KeyError:
+        session.console.complain(f"This machine has no account {account}. Jobs fail until it exists.")
 
 
 def _scope(session: ServerSession) -> tuple[str, str, str]:
