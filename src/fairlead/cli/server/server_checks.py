@@ -1,5 +1,6 @@
 """What `doctor` finds out about the server of the data folder: whether it answers, its version, ports, backups."""
 
+import shlex
 import socket
 import time
 from pathlib import Path
@@ -16,6 +17,7 @@ from fairlead.store.last_backup import load_last_backup
 
 #: Seconds after which a backup that was made by hand is old.
 _OLD_BACKUP = 7 * 86_400.0
+_SCHEDULE = ("--backup-every", "6h", "--keep", "14")
 #: As in `fairlead.settings`: the flag of each listener, and its port without it.
 _PORTS = (("--port", 7420), ("--proxy-port", 7421))
 
@@ -27,8 +29,9 @@ def check_server(invocation: Invocation) -> list[Finding]:
     if server is None:
         start = next_command(invocation, "server start")
         found = [Finding("Server", "note", "does not run", f"Start it: {start}"), Finding("Version", "ok", __version__)]
-        return [*found, _check_ports(load_flags(folder)), _check_backup(folder)]
-    return [_check_answer(server), judge_version(server.version, __version__, restart), _check_backup(folder)]
+        return [*found, _check_ports(load_flags(folder)), _check_backup(invocation, folder)]
+    version = judge_version(server.version, __version__, restart)
+    return [_check_answer(server), version, _check_backup(invocation, folder)]
 
 
 def judge_version(server: str, command: str, restart: str) -> Finding:
@@ -38,25 +41,31 @@ def judge_version(server: str, command: str, restart: str) -> Finding:
     return Finding("Version", "note", f"the server is {server}, but this command is {command}", advice)
 
 
-def judge_backup(age: float | None, every: float) -> Finding:
-    """From the age of the newest backup (None: there is none) and the time between scheduled ones (0: none)."""
+def judge_backup(age: float | None, every: float, advice: str) -> Finding:
+    """From the age of the newest backup (None: there is none) and the time between scheduled ones (0: none).
+
+    The advice is for a server without a recent or scheduled backup.
+    """
     what = "Backup"
     found = "there is none" if age is None else f"the newest one is {span(age)} old, and was restored for a test"
     if every:
         if age is not None and age < 2 * every:
             return Finding(what, "ok", f"{found}; scheduled every {span(every)}")
-        advice = "Check that the server runs, and read its log about scheduled backups"
-        return Finding(what, "missing", f"{found}, but one is due every {span(every)}", advice)
+        late = "Check that the server runs, and read its log about scheduled backups"
+        return Finding(what, "missing", f"{found}, but one is due every {span(every)}", late)
     if age is not None and age < _OLD_BACKUP:
         return Finding(what, "ok", found)
-    advice = "Back up now (fairlead backup FILE), or regularly: fairlead server restart -- --backup-every 6h --keep 14"
     return Finding(what, "note", found, advice)
 
 
-def _check_backup(folder: str) -> Finding:
+def _check_backup(invocation: Invocation, folder: str) -> Finding:
     last = load_last_backup(Path(folder))
-    every = read_duration(read_flag(load_flags(folder), "--backup-every") or "0")
-    return judge_backup(time.time() - last.time if last else None, every)
+    flags = load_flags(folder)
+    every = read_duration(read_flag(flags, "--backup-every") or "0")
+    # Flags after -- replace the recorded ones, so the advice repeats these.
+    restart = f"{next_command(invocation, 'server restart')} -- {shlex.join([*flags, *_SCHEDULE])}"
+    advice = f"Back up now ({next_command(invocation, 'backup FILE')}), or regularly: {restart}"
+    return judge_backup(time.time() - last.time if last else None, every, advice)
 
 
 def _check_answer(server: LocalServer) -> Finding:

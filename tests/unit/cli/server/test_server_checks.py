@@ -59,7 +59,12 @@ HOUR = 3600.0
     ],
 )
 def test_backups_are_judged_by_their_age(age: float | None, every: float, want_state: str, want_text: str) -> None:
-    found = judge_backup(age, every)
+    found = judge_backup(age, every, "Back up now")
     assert found.state == want_state
     assert want_text in found.found
     assert bool(found.advice) is (want_state != "ok")
+
+
+def test_the_advice_for_backups_keeps_the_flags_of_the_server(tmp_path: Path) -> None:
+    advice = findings(tmp_path, ["--node", "lab:cpu=8,gpus=2", "--port", "8000"])["Backup"].advice
+    assert " -- --node lab:cpu=8,gpus=2 --port 8000 --backup-every 6h --keep 14" in advice
