@@ -8,7 +8,7 @@ import yaml
 
 from fairlead.cli import exit_codes
 from tests.e2e.cli_calls import Caller
-from tests.e2e.server import Server
+from tests.e2e.server import Server, until
 
 HOST = ("--image", "fairlead.local/host")
 
@@ -142,7 +142,7 @@ def test_suspend_resume_delete(fairlead: Caller) -> None:
     assert fairlead("wait", "moved", "--for", "Deleted").code == exit_codes.OK
     assert fairlead("wait", "no-such-one", "--for", "Deleted").code == exit_codes.NOT_FOUND
     assert "moved" in fairlead.ok("list", "--deleted", "-o", "name").splitlines()
-    assert "moved" not in fairlead.ok("list", "-o", "name").splitlines()
+    until(lambda: "moved" not in fairlead.ok("list", "-o", "name").splitlines(), "the end of its pods")
 
 
 @pytest.mark.parametrize(

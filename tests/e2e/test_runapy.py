@@ -135,7 +135,8 @@ def test_suspend_resume_and_delete(client: RunaiClient, server: Server) -> None:
         trainings.delete_training(workload_id)
     deleted = client.workloads.workloads.get_workloads(deleted=True, filter_by=["name==changing"]).data["workloads"]
     assert [workload["id"] for workload in deleted] == [workload_id]
-    assert client.workloads.workloads.get_workloads(filter_by=["name==changing"]).data["workloads"] == []
+    listed = client.workloads.workloads.get_workloads
+    until(lambda: listed(filter_by=["name==changing"]).data["workloads"] == [], "the end of its pods")
 
 
 def test_errors_are_the_clients_own_exceptions(client: RunaiClient, server: Server) -> None:

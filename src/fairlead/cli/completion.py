@@ -139,4 +139,5 @@ def _names(invocation: Invocation, what: str) -> list[str]:
     if what in _PLACES:
         return [str(row["name"]) for row in _PLACES[what](session.client)]
     filters = [f"projectId=={session.project()['id']}"]
-    return [str(row["name"]) for row in session.client.workloads(filterBy=filters, limit=500)["workloads"]]
+    rows = session.client.workloads(filterBy=filters, limit=500)["workloads"]
+    return [str(row["name"]) for row in rows if not row.get("deletedAt")]

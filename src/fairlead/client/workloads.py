@@ -54,20 +54,23 @@ class Workloads(Requests):
     def find_workload(self, name: str, *, project: str | None = None, title: str | None = None) -> Json:
         """The workload with that name or id in the project, and with the type if one is given."""
         owner = self.project(project)
-        page = self.workloads(filterBy=[f"name=={name}", f"projectId=={owner['id']}"])
-        matching: list[Json] = [one for one in page["workloads"] if title in (None, one["type"])]
+        filters = [f"name=={name}", f"projectId=={owner['id']}"]
+        page = self.workloads(filterBy=filters, sortBy="createdAt", sortOrder="desc")
+        # Workloads that are being deleted have given up their name.
+        named: list[Json] = [one for one in page["workloads"] if not one.get("deletedAt")]
+        matching = [one for one in named if title in (None, one["type"])]
         if matching:
             return matching[0]
         if len(name) == 36 and name.count("-") == 4:
             return self.workload(name)
-        others = [one["type"] for one in page["workloads"]]
+        others = [one["type"] for one in named]
         hint = f" The workload with that name has type {others[0]}." if others else self._near(name, owner, title)
         raise NameNotFound(f"There is no {(title or 'workload').lower()} '{name}' in project {owner['name']}.{hint}")
 
     def _near(self, name: str, project: Json, title: str | None) -> str:
         filters = [f"projectId=={project['id']}"] + ([f"type=={title}"] if title else [])
         page = self.workloads(filterBy=filters, limit=_PAGE)
-        return suggest(name, [row["name"] for row in page["workloads"]])
+        return suggest(name, [row["name"] for row in page["workloads"] if not row.get("deletedAt")])
 
     def pods(self, workload_id: str) -> list[Json]:
         return list(self.pages(f"/api/v1/workloads/{quote(workload_id)}/pods", "pods", {}))

@@ -65,6 +65,8 @@ WORKLOADS: Collection[Workload] = Collection(
         # Names it waits for because its project does not have them.
         _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
         _text("distributed_framework", attrgetter("framework")),
+        # Whether lists show it if deleted workloads are not asked for.
+        _integer("is_listed", lambda workload: int(workload.is_listed), indexed=True),
     ),
     unique=(("project_id", "live_name"),),
 )
@@ -169,7 +171,7 @@ AUDIT: Collection[AuditLine] = Collection(
     name="audit",
     record=AuditLine,
     columns=(
-        _integer("at"),
+        _integer("at", indexed=True),
         _text("caller"),
         _text("operation"),
         _text("subject"),

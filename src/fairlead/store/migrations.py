@@ -165,6 +165,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(8, (AddColumns(table="workloads", columns="is_listed:integer", indexed=("is_listed",)),)),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.

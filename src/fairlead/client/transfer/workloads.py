@@ -18,7 +18,8 @@ def write_workloads(writer: Writer, source: Client | None) -> None:
             writer.report.lose(kind.noun, name, f"its project {project} is not on the target")
             continue
         filters = [f"name=={name}", f"projectId=={project_id}"]
-        if project_id.isdecimal() and writer.target.workloads(filterBy=filters)["workloads"]:
+        same_name = writer.target.workloads(filterBy=filters)["workloads"] if project_id.isdecimal() else []
+        if any(not row.get("deletedAt") for row in same_name):
             writer.was_there(kind.noun, name)
             continue
         place = {"projectId": project_id, "clusterId": writer.scopes.cluster_id}

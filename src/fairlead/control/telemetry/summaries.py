@@ -56,7 +56,7 @@ _WORKLOAD_GROUPS: Mapping[str, Callable[[Workload, tuple[str, ...]], tuple[str, 
 async def count_workloads(context: Context, caller: Caller, question: WorkloadQuestion) -> Sums:
     """The number of workloads, their GPUs, or the distribution of pending times, by groups."""
     access.check(caller, "workloads:read")
-    where = [Where("deleted_at", Comparison.IS_NULL, True), *seen_by(caller)]
+    where = [Where("is_listed", Comparison.EQUAL, 1), *seen_by(caller)]
     if question.cluster_id:
         where.append(Where("cluster_id", Comparison.EQUAL, question.cluster_id))
     if question.department_id:

@@ -69,14 +69,14 @@ async def load_revision(context: Context) -> int:
 async def find_workloads(context: Context, caller: Caller, request: ListRequest) -> Page[Workload]:
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
-    where = _deleted(request) + seen_by(caller)
+    where = _listed(request) + seen_by(caller)
     query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return await find_page(context, query, request, revision)
 
 
 async def count_workloads(context: Context, caller: Caller, request: ListRequest) -> int:
     access.check(caller, "workloads:read")
-    where = _deleted(request) + seen_by(caller)
+    where = _listed(request) + seen_by(caller)
     query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return 0 if query is None else await context.store.count(query)
 
@@ -113,10 +113,10 @@ async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dic
 
 
 async def load_workload_pods(context: Context, caller: Caller, workload_id: str, request: ListRequest) -> Page[Pod]:
-    """The pods of one workload. Stopped pods and pods of a deleted workload count as deleted."""
+    """The pods of one workload. Stopped pods and pods of a workload that is gone count as deleted."""
     workload = await load_workload(context, caller, workload_id)
     where: tuple[Where, ...] = (Where("workload_id", Comparison.EQUAL, workload.id),)
-    if workload.deleted_at is None:
+    if workload.is_listed:
         where += _stopped(request.deleted)
     elif not request.deleted:
         return Page([], None, await load_revision(context))
@@ -199,8 +199,11 @@ async def load_changes(
     return through, [(event, records.get(event.subject_id)) for event in ordered]
 
 
-def _deleted(request: ListRequest) -> tuple[Where, ...]:
-    return (Where("deleted_at", Comparison.IS_NULL, not request.deleted),)
+def _listed(request: ListRequest) -> tuple[Where, ...]:
+    """A workload that is being deleted is in both lists."""
+    if request.deleted:
+        return (Where("deleted_at", Comparison.IS_NULL, False),)
+    return (Where("is_listed", Comparison.EQUAL, 1),)
 
 
 def _stopped(deleted: bool) -> tuple[Where, ...]:

@@ -202,6 +202,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Whether the loop still has to reconcile it: it is neither finished nor gone."""
         return not self.gone and (self.deleted_at is not None or not self.is_terminal)
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether lists show it: until its deletion is complete, because its pods may run until then."""
+        return self.deleted_at is None or not self.gone
+
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One pod: created when it gets a node, kept until its workload is purged."""
