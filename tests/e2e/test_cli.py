@@ -345,6 +345,31 @@ def test_tasks_of_an_array_have_their_indices_and_keep_them_when_they_are_retrie
     assert sorted(line.split(" | ")[1] for line in lines) == ["done 3", "done 5", "done 7", "done 9"]
 
 
+def test_a_workload_starts_after_another_has_completed(fairlead: Caller, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    submit(fairlead, "prep", "-c", "--", "sh", "-c", f"until [ -e {tmp_path}/go ]; do sleep 0.05; done")
+    submit(fairlead, "then", "--after", "prep", "-c", "--", "echo", "after prep")
+    assert fairlead("wait", "then", "--for", "Pending", "--timeout", "120s").code == exit_codes.OK
+    assert "Waiting for prep to complete" in fairlead.ok("why", "then")
+    (tmp_path / "go").touch()
+    assert fairlead("wait", "then", "--timeout", "120s").code == exit_codes.OK
+    assert fairlead.ok("logs", "then") == "after prep\n"
+    refused = fairlead("training", "submit", "typo", *HOST, "--after", "perp", "-c", "--", "true")
+    assert "project default has no workload perp" in refused.err
+
+
+def test_a_workload_never_starts_after_one_that_failed(fairlead: Caller, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    script = f"until [ -e {tmp_path}/go ]; do sleep 0.05; done; exit 1"
+    submit(fairlead, "broken", "--backoff-limit", "0", "-c", "--", "sh", "-c", script)
+    submit(fairlead, "hopeless", "--after", "broken", "-c", "--", "true")
+    submit(fairlead, "cleanup", "--after", "any:broken", "-c", "--", "true")
+    (tmp_path / "go").touch()
+    assert fairlead("wait", "cleanup", "--timeout", "120s").code == exit_codes.OK
+    assert "Can never start: broken failed" in fairlead.ok("why", "hopeless")
+    fairlead.ok("delete", "hopeless")
+
+
 def test_a_time_limit_stops_it(fairlead: Caller) -> None:
     submit(fairlead, "timed", "--time", "1s", "-c", "--", "sleep", "600")
     assert fairlead("wait", "timed", "--for", "Stopped", "--timeout", "120s").code == exit_codes.OK

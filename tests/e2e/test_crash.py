@@ -30,3 +30,19 @@ def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_postgresql(
     report = crash(server, marks, seed=3, seconds=8)
     assert report.problems == []
     assert report.kills >= LEAST_KILLS
+
+
+def test_what_waits_for_another_workload_starts_after_a_crash(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = make_server("--personal")
+    go = tmp_path / "go"
+    prep = server.run("prep", f"sh -c 'until [ -e {go} ]; do sleep 0.05; done'")
+    then = server.run("then", "true", annotations=[{"name": "fairlead/after", "value": "prep"}])
+    server.until_phase(prep, "Running")
+    server.until_phase(then, "Pending")
+    server.kill()
+    go.touch()
+    server.start()
+    server.until_phase(then, "Completed")
+    assert server.phase(prep) == "Completed"

@@ -13,6 +13,8 @@ from fairlead.admission.policies.merge import NO_POLICY, Policy
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
+from fairlead.model.after import ANNOTATION as AFTER
+from fairlead.model.after import Dependency, read_after
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
@@ -89,18 +91,34 @@ def admit(
 
 def requested_time_limit(kind: Kind, spec: Spec) -> Millis | None:
     """The run time after which the workload asks to be stopped; raises Invalid if it is not a number of seconds."""
+    text = _find_annotation(kind, spec, TIME_LIMIT)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _LONGEST):
+        raise invalid_annotation(f"{TIME_LIMIT} must be a number of seconds, not '{text}'")
+    return int(text) * SECOND
+
+
+def requested_dependencies(kind: Kind, spec: Spec) -> tuple[Dependency, ...]:
+    """The workloads that must have ended before this one starts; raises Invalid if they are not a list of names."""
+    text = _find_annotation(kind, spec, AFTER)
+    if text is None:
+        return ()
+    try:
+        return read_after(text)
+    except ValueError as error:
+        raise invalid_annotation(f"{AFTER}: {error}") from None
+
+
+def invalid_annotation(details: str) -> Invalid:
+    return Invalid(issues=(ComplianceIssue("spec.annotations", details),))
+
+
+def _find_annotation(kind: Kind, spec: Spec, name: str) -> str | None:
     annotations = value_or(spec.annotations, ()) if hasattr(spec, "annotations") else ()
     if kind.command_member:
         annotations = [each for podset in kind.podsets(spec) for each in podset.container.fields.annotations]
-    for annotation in annotations:
-        if annotation.name != TIME_LIMIT:
-            continue
-        text = str(value_or(annotation.value, ""))
-        if not (text.isascii() and text.isdecimal() and 0 < int(text) <= _LONGEST):
-            details = f"{TIME_LIMIT} must be a number of seconds, not '{text}'"
-            raise Invalid(issues=(ComplianceIssue("spec.annotations", details),))
-        return int(text) * SECOND
-    return None
+    return next((str(value_or(each.value, "")) for each in annotations if each.name == name), None)
 
 
 def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> list[Violation]:

@@ -62,7 +62,7 @@ WORKLOADS: Collection[Workload] = Collection(
         _integer("delete_at", indexed=True),
         # A name is free again as soon as deletion of its workload was requested.
         _text("live_name", lambda workload: workload.name if workload.deleted_at is None else None),
-        # Names it waits for because its project does not have them.
+        # Names that its project does not have and workloads that must end before it starts.
         _text("waits_for", lambda workload: ",".join(workload.waits_for) or None, indexed=True),
         _text("distributed_framework", attrgetter("framework")),
         # Whether lists show it if deleted workloads are not asked for.

@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
-from fairlead.admission.admit import admit
+from fairlead.admission.admit import admit, requested_dependencies
 from fairlead.admission.policies.merge import Policy
 from fairlead.kinds import KINDS
+from fairlead.model.after import Dependency
 from fairlead.model.errors import AGAINST_POLICY, Invalid
 from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
@@ -70,6 +71,17 @@ def test_a_policy_default_gives_the_image() -> None:
     with pytest.raises(Invalid):
         admit(KIND, submission(image=None))
     assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"})).category == "Train"
+
+
+def test_the_workloads_that_must_have_ended() -> None:
+    def named(value: str) -> Submission:
+        return submission(annotations=[{"name": "fairlead/after", "value": value}])
+
+    assert requested_dependencies(KIND, submission().spec) == ()
+    assert requested_dependencies(KIND, named("any:prep").spec) == (Dependency("prep", True),)
+    with pytest.raises(Invalid) as caught:
+        requested_dependencies(KIND, named("Prep").spec)
+    assert caught.value.issues[0].details.startswith("fairlead/after: 'Prep' must be the name of a workload")
 
 
 def test_the_time_limit_that_a_workload_asks_for() -> None:

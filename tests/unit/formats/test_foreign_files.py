@@ -100,3 +100,21 @@ def test_a_task_of_an_array_knows_its_index() -> None:
         ["bash", "-c", script], capture_output=True, text=True, env={"FAIRLEAD_ARRAY_INDEX": "7"}, check=True
     ).stdout
     assert shown == "7 of 2\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("afterok:prep", "prep"),
+        ("afterok:prep:fetch,afterany:clean-2", "prep,fetch,any:clean-2"),
+        ("afterok:1234", None),
+        ("afterok:prep?afterok:fetch", None),
+        ("afternotok:prep", None),
+        ("singleton", None),
+    ],
+)
+def test_dependencies_of_slurm_that_name_workloads(value: str, want: str | None) -> None:
+    text = f"#!/bin/bash\n#SBATCH --dependency={value}\ntrue\n"
+    [found] = read_any(text, detect(text))
+    assert found.spec.get("annotations") == ([{"name": "fairlead/after", "value": want}] if want else None)
+    assert ("#SBATCH --dependency" in {loss.path for loss in found.losses}) is (want is None)

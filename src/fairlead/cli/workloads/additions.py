@@ -1,4 +1,4 @@
-"""Flags for Fairlead's own additions to a workload: an array of tasks and a time limit.
+"""Flags for Fairlead's own additions to a workload: an array of tasks, a time limit, dependencies.
 
 A request carries them as annotations, which every dialect passes on. Used by `run`, `submit` and `convert`.
 """
@@ -8,10 +8,16 @@ from collections.abc import Mapping
 
 from fairlead.cli.flags import Flag, UsageError, read_duration
 from fairlead.client.json_object import Json
-from fairlead.model import array, time_limit
+from fairlead.model import after, array, time_limit
 
 FLAGS = (
     Flag("array", "Tasks as in Slurm: completions, their indices and how many run at once", placeholder="0-99%10"),
+    Flag(
+        "after",
+        "Start when this workload of the project has completed; any:NAME: has ended, however",
+        repeatable=True,
+        placeholder="NAME",
+    ),
     Flag("time", "Stop it after this run time, as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
 )
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
@@ -23,6 +29,17 @@ def apply_additions(values: Mapping[str, object], spec: Json) -> None:
         _apply_array(str(values["array"]), spec)
     if values.get("time"):
         _annotate(spec, time_limit.ANNOTATION, str(read_time_limit(str(values["time"]))))
+    if values.get("after"):
+        _apply_after(values["after"], spec)
+
+
+def _apply_after(names: object, spec: Json) -> None:
+    text = ",".join(str(name) for name in names) if isinstance(names, list) else str(names)
+    try:
+        after.read_after(text)
+    except ValueError as error:
+        raise UsageError(f"--after: {error}.") from None
+    _annotate(spec, after.ANNOTATION, text)
 
 
 def _apply_array(text: str, spec: Json) -> None:

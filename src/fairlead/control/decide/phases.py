@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.cluster.blockers import explain_blockers
+from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
 from fairlead.control.decide.pods.restarting import forget_successes, restart_due
@@ -132,7 +133,7 @@ class _Machine:
                 draft.set_phase(Phase.PENDING)
             self._finish(Outcome(Phase.FAILED, draft.fatal or self.seen.refused))
         elif draft.workload.waits_for and draft.workload.phase in (*_NEW, Phase.PENDING):
-            draft.set_phase(Phase.PENDING, f"Waiting until its project has: {', '.join(draft.workload.waits_for)}")
+            draft.set_phase(Phase.PENDING, format_waiting(draft.workload.waits_for))
         elif not self.seen.shows(draft.workload.run):
             self._report_trouble()
         else:

@@ -24,6 +24,8 @@ class Board:
         self.entries: dict[str, WorkloadEntry] = {}
         #: Which workload a pod belongs to, for pods that have not ended.
         self.pods: dict[str, str] = {}
+        #: The workloads that wait for names or for other workloads.
+        self.waiting: set[str] = set()
         self._wakes: list[tuple[Millis, str]] = []
         #: The next due time of each workload.
         self._next_wakes: dict[str, Millis] = {}
@@ -49,6 +51,10 @@ class Board:
         for pod in active:
             self.pods[pod.id] = workload.id
         self.entries[workload.id] = entry
+        if workload.waits_for:
+            self.waiting.add(workload.id)
+        else:
+            self.waiting.discard(workload.id)
         self._urls.update(entry)
         return entry
 
@@ -58,6 +64,7 @@ class Board:
         if entry.workload.is_active or entry.pods:
             return
         del self.entries[workload_id]
+        self.waiting.discard(workload_id)
         self._urls.release(workload_id)
         self._jobs.pop(workload_id, None)
         self._open[entry.workload.project_id] -= 1

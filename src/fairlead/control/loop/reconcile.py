@@ -21,9 +21,10 @@ from fairlead.control.decide.claims import makes_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.organization.removal import remove_emptied
+from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
 from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
@@ -35,6 +36,8 @@ _BATCH = 500
 _TURN = 200
 #: How long the loop waits before it retries when the store or the engine could not be reached.
 _RETRY_SECONDS = 1.0
+#: Phases with which others may stop waiting for a workload.
+_ENDS = TERMINAL | {Phase.STOPPED, Phase.DELETING}
 
 
 @dataclass
@@ -71,6 +74,8 @@ class Reconciler(Generic[OrderT]):
         self._directory_changed: list[tuple[str, str]] = []
         #: Workloads to decide on although their records have not changed.
         self._asked_for: set[str] = set()
+        #: Whether what waiting workloads wait for may have happened: one of them is new, or a workload has ended.
+        self._is_recheck_due = True
         self._wakeup = asyncio.Event()
         self._stopped = False
 
@@ -148,8 +153,14 @@ class Reconciler(Generic[OrderT]):
         asked_for, self._asked_for = self._asked_for, set()
         touched |= (self.board.due(now) | asked_for) & self.board.entries.keys()
         await self._decide_and_record(touched, now)
+        await self._recheck_waiting()
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
+
+    async def _recheck_waiting(self) -> None:
+        if self._is_recheck_due and self.board.waiting:
+            await recheck_waiting_workloads(self.context)
+        self._is_recheck_due = False
 
     async def _observe(self) -> set[str]:
         """Take the engine's reports; returns the workloads that they concern."""
@@ -199,6 +210,7 @@ class Reconciler(Generic[OrderT]):
                 elif entry is None or entry.workload.version < workload.version:
                     self.board.put(workload, entry.pods if entry else ())
                 touched.add(workload.id)
+        self._is_recheck_due |= not touched.isdisjoint(self.board.waiting)
         return touched
 
     async def _read_again(self, workload: Workload, entry: WorkloadEntry) -> None:
@@ -299,6 +311,7 @@ class Reconciler(Generic[OrderT]):
         # From here on the draft is durable, so its orders must be given.
         self._orders += orders
         self._doubtful.discard(workload.id)
+        self._is_recheck_due |= workload.phase in _ENDS and workload.phase is not draft.entry.workload.phase
         if workload.delete_at is not None and draft.entry.workload.delete_at is None:
             self.note_due(workload.delete_at)
         self.driver.on_recorded(draft, workload)
@@ -328,6 +341,7 @@ class Reconciler(Generic[OrderT]):
         await self._observe()
         self._orders += await self.driver.resume()
         await self._decide_and_record(list(self.board.entries), self.context.clock())
+        await self._recheck_waiting()
 
     async def _drop_claims(self, changed: Iterable[str]) -> None:
         """Remove the storage behind claims whose records are deleted."""

@@ -1,6 +1,7 @@
 """Checks that the objects which a submission names exist. Workloads in the older dialect wait for missing ones.
 
-Called by `workloads/submit.py`. Whoever creates an object calls `recheck_waiting_workloads`.
+Called by `workloads/submit.py`. Whoever creates an object calls `recheck_waiting_workloads`, and so does the loop
+when a workload ends for which others may wait.
 """
 
 import msgspec
@@ -8,6 +9,8 @@ import msgspec
 from fairlead.admission.admit import LENIENT_DIALECT
 from fairlead.admission.names import missing_names, names_used
 from fairlead.control.context import Context
+from fairlead.control.decide.dependencies import format_waiting
+from fairlead.control.references.dependencies import recheck_dependencies
 from fairlead.control.references.resolve import load_existing
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
@@ -46,21 +49,27 @@ def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
         type=WAITS_FOR_NAMES,
         status="True",
         reason="NotFound",
-        message=f"Waiting until its project has: {', '.join(names)}",
+        message=format_waiting(names),
         last_transition_time=now,
     )
 
 
 async def recheck_waiting_workloads(context: Context) -> None:
-    """Check every workload that waits for names, and let those continue whose objects all exist."""
+    """Check every workload that waits for objects or for other workloads, and let those continue that have them all."""
     waiting = (Where("waits_for", Comparison.IS_NULL, False), Where("is_active", Comparison.EQUAL, 1))
     workloads = await context.store.find(Query(collection=WORKLOADS, where=waiting))
     for workload in workloads:
-        spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
-        missing = await find_missing(context, workload.project_id, workload.created_by, spec)
-        names = tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
+        names = await _missing_names(context, workload) + await recheck_dependencies(context, workload.waits_for)
         if names != workload.waits_for:
             await _record(context, workload, names)
+
+
+async def _missing_names(context: Context, workload: Workload) -> tuple[str, ...]:
+    if workload.dialect != LENIENT_DIALECT or context.may_cluster_have_names:
+        return ()
+    spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
+    missing = await find_missing(context, workload.project_id, workload.created_by, spec)
+    return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
 
 
 async def _record(context: Context, workload: Workload, names: tuple[str, ...]) -> None:
@@ -76,7 +85,7 @@ async def _record(context: Context, workload: Workload, names: tuple[str, ...]) 
         subject_id=workload.id,
         project_id=workload.project_id,
         reason=WAITS_FOR_NAMES,
-        message=f"Waiting for {', '.join(names)}" if names else "All objects that it names exist",
+        message=format_waiting(names) or "It has all that it waited for",
         source="control",
     )
     try:

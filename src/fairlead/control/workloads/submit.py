@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead.admission.admit import LENIENT_DIALECT, admit
+from fairlead.admission.admit import LENIENT_DIALECT, admit, requested_dependencies
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
@@ -17,6 +17,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
 from fairlead.control.decide.review import forbidden_fields
 from fairlead.control.machine_accounts import account_of
+from fairlead.control.references.dependencies import find_unmet
 from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.control.workloads.templates import apply_named_template
@@ -62,6 +63,7 @@ async def submit(
         admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
     _refuse_forbidden(context, kind, submission)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     environment = await caller_environments.claim(context, caller, submission.caller_environment)
     for _ in range(_SUFFIX_TRIES):
@@ -72,7 +74,7 @@ async def submit(
         if is_dry_run:
             await _refuse_taken_name(context, workload)
             return workload
-        if submission.is_active and (twin := context.pending_equivalents.get(scheduling_key(workload))):
+        if submission.is_active and not missing and (twin := context.pending_equivalents.get(scheduling_key(workload))):
             workload = pend_like(workload, *twin)
         try:
             writes = [Put(CLAIMS, claim) for claim in claims]

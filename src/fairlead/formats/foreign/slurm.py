@@ -12,7 +12,7 @@ from fairlead.formats.foreign.tasks import ForeignTask, annotate, count, run_on_
 from fairlead.formats.losses import Loss
 from fairlead.formats.plain import Plain
 from fairlead.kinds.distributed import DISTRIBUTED
-from fairlead.model import array, time_limit
+from fairlead.model import after, array, time_limit
 
 _SHORT = {
     "J": "job-name",
@@ -41,6 +41,9 @@ _TYPE = "node pools choose the type of GPU"
 _PLAIN = {"chdir": "workingDir", "container-image": "image", "constraint": "nodeType"}
 #: Options that name nodes, and the operator of their affinity.
 _NODES = {"exclude": "NotIn", "nodelist": "In"}
+#: Kinds of dependencies, and what precedes the name.
+_AFTER = {"afterok": "", "afterany": "any:"}
+_JOB_NAME = re.compile(r"(?!\d+\Z)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 #: Options of sizes: they need each other, so they are read together.
 _SIZES = frozenset(
     {
@@ -134,6 +137,8 @@ def _apply(name: str, value: str, spec: Plain) -> str:
         return ""
     if name == "array":
         return _sweep(value, spec)
+    if name == "dependency":
+        return _wait(value, spec)
     if name == "time":
         seconds = time_limit.read_slurm_time(value)
         if seconds is not None:
@@ -155,6 +160,18 @@ def _apply(name: str, value: str, spec: Plain) -> str:
         spec["environmentVariables"] = variables(pairs)
         return "variables of the caller are not passed on" if any("=" not in pair for pair in pairs) else ""
     return _KEPT if name in _OUTPUT else "has no equivalent"
+
+
+def _wait(value: str, spec: Plain) -> str:
+    """`afterok:NAME` and `afterany:NAME`. Slurm itself takes numbers of jobs, which mean nothing here."""
+    found: list[str] = []
+    for part in value.split(","):
+        word, *names = part.split(":")
+        if word not in _AFTER or not names or not all(_JOB_NAME.fullmatch(each) for each in names):
+            return "only afterok and afterany with names of workloads are converted; see --after"
+        found += [f"{_AFTER[word]}{each}" for each in names]
+    annotate(spec, after.ANNOTATION, ",".join(found))
+    return ""
 
 
 def _count_tasks(sizes: dict[str, str], losses: list[Loss]) -> tuple[int, int]:

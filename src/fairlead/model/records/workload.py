@@ -137,7 +137,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     blocked_by: dict[str, Any] | None = None
     pending_messages: tuple[PendingMessage, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    #: Names that do not exist in its project yet; only workloads in the older dialect may wait for them.
+    #: Workloads that must end before it starts, and names that do not exist in its project yet; only workloads in the
+    #: older dialect may wait for those. `control/decide/dependencies.py` reads and writes the former.
     waits_for: tuple[str, ...] = ()
     phase_updated_at: Millis = 0
     updated_at: Millis = 0

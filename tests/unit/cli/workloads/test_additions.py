@@ -21,6 +21,14 @@ def test_what_is_not_a_time_limit(text: str) -> None:
         read_time_limit(text)
 
 
+def test_dependencies_are_one_annotation() -> None:
+    spec: dict[str, Any] = {}
+    apply_additions({"after": ["prep", "any:fetch"]}, spec)
+    assert spec == {"annotations": [{"name": "fairlead/after", "value": "prep,any:fetch"}]}
+    with pytest.raises(UsageError, match="--after: 'Prep' must be the name of a workload"):
+        apply_additions({"after": ["Prep"]}, {})
+
+
 def test_an_array_sets_completions_and_how_many_run_at_once() -> None:
     spec: dict[str, Any] = {"annotations": [{"name": "a", "value": "b"}]}
     apply_additions({"array": "5-9%2", "time": "1h"}, spec)
