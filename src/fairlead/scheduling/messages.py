@@ -174,7 +174,7 @@ def _format_causes(reason: Reason) -> str:
 def _format_cause(cause: NodeCause) -> str:
     nodes = "1 node" if cause.nodes == 1 else f"{cause.nodes} nodes"
     if cause.cause in _CAUSES:
-        return f"{nodes} {_CAUSES[cause.cause][cause.nodes > 1]}"
+        return f"{_unavailable_nodes(cause) or nodes} {_CAUSES[cause.cause][cause.nodes > 1]}"
     verb = "has" if cause.nodes == 1 else "have"
     asked = _quantity(cause.asked, cause.cause)
     if cause.never:
@@ -182,6 +182,16 @@ def _format_cause(cause: NodeCause) -> str:
         return f"{nodes} {verb} less than the {asked} requested (at most {largest}, on {cause.largest_node})"
     free = format_amount(cause.free, cause.cause)
     return f"{nodes} {verb} less than {asked} free (at most {free}, on {cause.best_node})"
+
+
+def _unavailable_nodes(cause: NodeCause) -> str:
+    """By name, a node that is large enough and only has to become available; empty for other causes."""
+    if cause.cause not in ("notReady", "cordoned") or cause.never or cause.best_node is None:
+        return ""
+    others = cause.nodes - 1
+    if not others:
+        return f"node {cause.best_node}"
+    return f"node {cause.best_node} and {others} {'other' if others == 1 else 'others'}"
 
 
 def _quantity(value: float | None, resource: str) -> str:

@@ -22,6 +22,7 @@ def lack(resource: str, nodes: int, asked: float, free: float, largest: float) -
 
 ONE_GPU = lack("gpu", 1, 1, 0, 2)
 CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
+TOO_SMALL = NodeCause(cause="notReady", nodes=1, never=True, best_node="n4")
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,19 @@ CORDONED = NodeCause(cause="cordoned", nodes=2, best_node="n3")
         ),
         pytest.param(
             Reason(code="NoNodeFits", task="a-0", causes=(CORDONED, ONE_GPU)),
-            "Waiting for a node for pod a-0: 2 nodes are cordoned; 1 node has less than 1 GPU free (at most 0, on n1).",
+            "Waiting for a node for pod a-0: node n3 and 1 other are cordoned; "
+            "1 node has less than 1 GPU free (at most 0, on n1).",
             id="several causes",
+        ),
+        pytest.param(
+            Reason(code="NoNodeFits", task="a-0", causes=(NodeCause(cause="notReady", nodes=1, best_node="n3"),)),
+            "Waiting for a node for pod a-0: node n3 is not ready.",
+            id="a node that is not ready",
+        ),
+        pytest.param(
+            Reason(code="NoNodeFits", task="a-0", causes=(ONE_GPU, TOO_SMALL)),
+            "Waiting for a node for pod a-0: 1 node has less than 1 GPU free (at most 0, on n1); 1 node is not ready.",
+            id="a node that is not ready and too small",
         ),
         pytest.param(
             Reason(code="NoNodeFits", task="a-0"), "Waiting for a node for pod a-0: there is none.", id="no node at all"

@@ -34,9 +34,9 @@ class _Tally:
     def add(self, node: LiveNode, never: bool) -> None:
         """Count a node that refuses the task for another cause than a missing amount."""
         self.nodes += 1
-        self.never = self.never and never
-        if self.best is None:
+        if self.best is None or (self.never and not never):
             self.best = node.name
+        self.never = self.never and never
 
     def add_lack(self, node: LiveNode, asked: float, free: float, whole: float) -> None:
         """Count a node that has too little free of its `whole` amount."""

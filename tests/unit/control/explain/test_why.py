@@ -58,7 +58,7 @@ def waits(name: str, gpus: int, **members: Any) -> Held:
     return workload(name, {"gpuDevicesRequest": gpus}, Phase.PENDING, **members), ()
 
 
-def ask(folder: Path, name: str, *held: Held) -> tuple[WaitingReport, Snapshot]:
+def ask(folder: Path, name: str, *held: Held, others: tuple[Node, ...] = ()) -> tuple[WaitingReport, Snapshot]:
     """Why it waits on a node of 8 GPUs that two projects with a quota of 4 share, and what was decided on."""
 
     async def run() -> tuple[WaitingReport, Snapshot]:
@@ -78,7 +78,10 @@ def ask(folder: Path, name: str, *held: Held) -> tuple[WaitingReport, Snapshot]:
             node = Node(
                 id="worker-1", name="worker-1", cpu_milli=64_000, memory_bytes=1 << 36, gpus=DEVICES, created_at=0
             )
-            writes = [Put(NODES, node), *(Put(PROJECTS, each) for each in _projects(own))]
+            writes = [
+                *(Put(NODES, each) for each in (node, *others)),
+                *(Put(PROJECTS, each) for each in _projects(own)),
+            ]
             for owner, pods in held:
                 writes += [Put(WORKLOADS, owner), *(Put(PODS, pod) for pod in pods)]
             await store.commit(Change(writes=tuple(writes)))
@@ -160,3 +163,18 @@ def test_the_blocker_of_the_cluster_counts(tmp_path: Path) -> None:
     assert report.reason.code != "OverLimit"
     assert report.remedies[0] == "Raise the limit of its project or department."
     assert not any("add a" in remedy for remedy in report.remedies)
+
+
+@pytest.mark.parametrize(
+    ("state", "want"),
+    [
+        ({"ready": False}, "node worker-3 and 1 other are not ready"),
+        ({"cordoned": True}, "worker-3 and 1 other are cordoned"),
+    ],
+)
+def test_a_node_that_would_fit_is_named_with_its_state(state: dict[str, bool], want: str, tmp_path: Path) -> None:
+    """The one that is large enough, not the first."""
+    small = Node(id="worker-2", name="worker-2", cpu_milli=64_000, memory_bytes=1 << 36, created_at=0, **state)
+    large = msgspec.structs.replace(small, id="worker-3", name="worker-3", gpus=DEVICES)
+    report, _ = ask(tmp_path, "next", holds("whole", 8), waits("next", 8), others=(small, large))
+    assert want in report.message
