@@ -172,7 +172,7 @@ def test_the_blocker_of_the_cluster_counts(tmp_path: Path) -> None:
         ({"cordoned": True}, "worker-3 and 1 other are cordoned"),
     ],
 )
-def test_a_node_that_would_fit_is_named_with_its_state(state: dict[str, bool], want: str, tmp_path: Path) -> None:
+def test_a_node_that_would_fit_is_named_with_its_state(state: dict[str, Any], want: str, tmp_path: Path) -> None:
     """The one that is large enough, not the first."""
     small = Node(id="worker-2", name="worker-2", cpu_milli=64_000, memory_bytes=1 << 36, created_at=0, **state)
     large = msgspec.structs.replace(small, id="worker-3", name="worker-3", gpus=DEVICES)
