@@ -112,7 +112,7 @@ def test_a_name_that_does_not_exist_is_refused_with_its_neighbours(server: Serve
     issues = {issue["field"]: issue["details"] for issue in answer.json["complianceIssues"]}
     assert "did you mean token?" in issues["spec.environmentVariables[0].secret"]
     assert "did you mean mode?" in issues["spec.environmentVariables[1].configMap"]
-    assert "there are mine" in issues["spec.environmentVariables[2].userCredential"]
+    assert "yours are mine" in issues["spec.environmentVariables[2].userCredential"]
 
 
 def test_the_older_dialect_waits_for_a_name_and_goes_on_when_it_is_there(server: Server) -> None:

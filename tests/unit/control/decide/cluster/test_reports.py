@@ -449,3 +449,12 @@ def test_failures_that_are_not_known_for_a_while_are_not_counted_again() -> None
         draft = turn(workload, report, builders.pod(id="u", workload_id=workload.id))
         workload = draft.workload
         assert (workload.restarts, workload.tally("main").failed) == (2, 2)
+
+
+def test_what_waits_for_another_workload_is_not_sent_to_the_cluster() -> None:
+    report = said(run=0)
+    waiting = turn(builders.workload(phase=Phase.CREATING, waits_for=("after 1 prep",)), report)
+    assert (waiting.workload.phase, waiting.workload.phase_message) == (Phase.PENDING, "Waiting for prep to complete")
+    assert orders(waiting, report) == []
+    again = turn(msgspec.structs.replace(waiting.workload, waits_for=()), report)
+    assert [type(order) for order in orders(again, report)] == [ApplyWorkload]
