@@ -1,6 +1,6 @@
-"""Backs the server's data up every few hours, and keeps the newest backups. Made and started by `app`.
+"""Backs the server's data up every few hours, and keeps the newest backups. Created and started by `app`.
 
-A backup is made, and restored for a test, by `fairlead backup` in a process of its own, so that requests and the loop
+`fairlead backup` makes each backup in its own process, and verifies it by a test restore, so that requests and the loop
 are not delayed. Only the server that runs the workloads makes backups.
 """
 
@@ -51,7 +51,7 @@ class BackupSchedule:
         """Metrics: how old the newest backup is, also one that was made by hand."""
         last = load_last_backup(self._data_dir)
         if last:
-            text = "Seconds since the newest backup that was restored for a test"
+            text = "Seconds since the newest verified backup"
             yield Sample("fairlead_backup_age_seconds", max(0.0, time.time() - last.time), help=text)
         if self._every:
             text = "Scheduled backups that failed since the start of the server"

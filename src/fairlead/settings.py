@@ -281,12 +281,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
-    add("--machine-socket", metavar="PATH", help="socket at which people sign in as their account of this machine")
+    add("--machine-socket", metavar="PATH", help="socket on which people sign in with their account on this machine")
     add(
         "--bind-users",
         choices=("explicitly", "equal-names"),
         default="explicitly",
-        help="which users run pods as accounts of this machine: those bound to one, or also those called like one",
+        help="which users run pods as accounts on this machine: those bound to one, or also those with the same name",
     )
 
 

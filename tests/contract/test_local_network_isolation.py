@@ -225,7 +225,7 @@ class TestRefusals:
             (NetworkTools(True, "", "/usr/sbin/nft"), True, True, ""),
             (NetworkTools(False, "/usr/bin/pasta", ""), False, True, ""),
             (NetworkTools(False, "/usr/bin/pasta", ""), True, True, "a server that runs as root"),
-            (NetworkTools(True, "", "/usr/sbin/nft"), False, False, "use podman with a server of root"),
+            (NetworkTools(True, "", "/usr/sbin/nft"), False, False, "use podman, with a server that runs as root"),
         ],
         ids=["root", "pasta", "a group with pasta", "a runtime with networks of its own"],
     )
@@ -245,7 +245,7 @@ class TestRefusals:
         own = PodContainer(image="x", fields=container_fields({"security": {"hostNetwork": True}}))
         isolating = self.networks(tmp_path, able)
         assert isolating.describe(plain, is_addressed=False).startswith("a network of its own")
-        assert isolating.describe(own, is_addressed=False) == "it shares this machine's network, as it asks for"
+        assert isolating.describe(own, is_addressed=False) == "it shares this machine's network, as requested"
         shares = self.networks(tmp_path, unable, may_share=True)
         assert "--allow shared-network" in shares.describe(plain, is_addressed=False)
         assert PodNetworks(str(tmp_path), tools=able).describe(plain, is_addressed=False) == ""

@@ -82,7 +82,7 @@ def test_everything_is_taken_over(runai: str, make_server: Callable[..., Server]
     login = ("--client-id", "importer", "--client-secret-file", str(tmp_path / "secret"))
     words = ("import", "runai", "--url", runai, *login)
     planned = fairlead.ok(*words, "--dry-run")
-    assert "Would be made: 1 node pool, 1 department, 2 projects, 2 users, 1 service account" in planned
+    assert "Would be created: 1 node pool, 1 department, 2 projects, 2 users, 1 service account" in planned
     taken = fairlead.ok(*words)
     assert {method for method, path in RunaiHandler.asked if path != "/api/v1/token"} == {"GET"}
     lost = taken.partition("Not carried over:\n")[2].partition("\n\n")[0].splitlines()
@@ -111,5 +111,5 @@ def test_everything_is_taken_over(runai: str, make_server: Callable[..., Server]
 
     (tmp_path / "values.json").write_text(json.dumps({"git-bot": {"password": "hidden-word"}}))
     again = fairlead.ok(*words, "--secrets", str(tmp_path / "values.json"))
-    assert "Made: 1 password asset, 1 git asset\n" in again
-    assert "Made" not in fairlead.ok(*words)
+    assert "Created: 1 password asset, 1 git asset\n" in again
+    assert "Created" not in fairlead.ok(*words)

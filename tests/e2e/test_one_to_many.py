@@ -54,7 +54,7 @@ def test_the_page_from_one_machine_to_many(make_server: Callable[..., Server], t
             password = found[1]
     assert "Dry run: nothing was written." in shown
     assert "kind: Deployment" in shown
-    assert "Made: 1 password asset, 1 secret\n" in shown
+    assert "Created: 1 password asset, 1 secret\n" in shown
     expect_lab(new)
     assert old.process is not None
     assert old.process.wait(60) == 0

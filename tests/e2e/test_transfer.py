@@ -102,7 +102,7 @@ def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: 
     fairlead = Caller(lab.data_dir)
     words = ("move", "--to", target.url, *login(target, tmp_path))
     planned = fairlead.ok(*words, "--dry-run")
-    assert planned.startswith("Dry run: nothing was written.\nWould be made: 1 department, 2 projects, 1 user,")
+    assert planned.startswith("Dry run: nothing was written.\nWould be created: 1 department, 2 projects, 1 user,")
     assert "vision" not in Caller(target.data_dir).ok("project", "list")
 
     moved = fairlead.ok(*words)
@@ -125,10 +125,10 @@ def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: 
     secrets = tmp_path / "secrets.json"
     secrets.write_text(json.dumps({"wandb": {"key": "s3cr3t"}, "registry": {"password": "hidden-word"}}))
     again = fairlead.ok(*words, "--secrets", str(secrets))
-    assert "Made: 1 password asset, 1 secret\n" in again
+    assert "Created: 1 password asset, 1 secret\n" in again
     third = fairlead.ok(*words)
-    assert "Made" not in third
-    assert "Was there: 1 node pool, 2 departments, 3 projects," in third
+    assert "Created" not in third
+    assert "Unchanged: 1 node pool, 2 departments, 3 projects," in third
 
 
 def _password(name: str, password: str) -> dict[str, str]:
@@ -148,8 +148,8 @@ def test_a_file_and_our_own_server_as_runai(lab: Server, make_server: Callable[.
     # The same by REST, as from Run:ai: everything is there already.
     words = ("import", "runai", "--url", lab.url, *login(lab, tmp_path))
     taken = there.ok(*words)
-    assert "Made" not in taken
-    assert "Was there: 1 node pool, 2 departments, 3 projects, 1 user, 1 service account, 2 access rules" in taken
+    assert "Created" not in taken
+    assert "Unchanged: 1 node pool, 2 departments, 3 projects, 1 user, 1 service account, 2 access rules" in taken
 
     Caller(lab.data_dir).ok("project", "update", "vision", "--gpu-quota", "3")
     assert "project vision: differs in resources; --update changes it" in there.ok(*words)

@@ -81,7 +81,7 @@ NOUNS: dict[str, Noun] = {
     "server": Noun("server.server", "Start, stop or check the server on this machine", _SERVER),
     "move": Noun("server.transfer", "Move everything from this server to another", _SERVER),
     "export": Noun("server.transfer", "Write everything that `move` moves to a file", _SERVER),
-    "import": Noun("server.transfer", "Take everything over from Run:ai or from a file", _SERVER),
+    "import": Noun("server.transfer", "Import everything from Run:ai or from a file", _SERVER),
     "doctor": Noun("server.doctor", "Check that a cluster or this machine has what workloads need", _SERVER),
     "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),

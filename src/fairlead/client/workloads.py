@@ -153,7 +153,7 @@ class Workloads(Requests):
                     known[change["workloadId"]] = now
                     yield now
                 if deadline.is_over():
-                    raise TimedOut("The time is over.")
+                    raise TimedOut("The timeout has passed.")
         except TimedOut as error:
             raise TimedOut(_timeout_message(known)) from error
         finally:

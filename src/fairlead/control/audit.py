@@ -111,7 +111,7 @@ class AuditWriter:
 
     def add(self, line: AuditLine) -> None:
         if len(self._lines) >= _MOST:
-            log.error("The audit cannot be written; a line is lost: %s", line)
+            log.error("The audit log cannot be written; an entry is lost: %s", line)
             return
         self._lines.append(line)
         if self._task is None or self._task.done():
@@ -128,7 +128,7 @@ class AuditWriter:
         try:
             await self._context.store.commit(Change(audit=tuple(lines)))
         except FairleadError as error:
-            log.warning("The audit is written later: %s", error)
+            log.warning("The audit log cannot be written yet, retrying: %s", error)
             self._lines = lines + self._lines
 
     async def stop(self) -> None:

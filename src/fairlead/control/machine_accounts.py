@@ -38,7 +38,9 @@ def load_user_of(context: Context, account: str) -> User:
     """The user of an account; raises Unauthenticated if there is none."""
     user = find_user(context, account)
     if user is None:
-        raise Unauthenticated(f"No user is bound to the account {account}; ask an administrator for `user bind`")
+        raise Unauthenticated(
+            f"No user is bound to the account {account}; ask an administrator to run `fairlead user bind`"
+        )
     return user
 
 
@@ -59,7 +61,7 @@ def check_binding(context: Context, account: str, user_id: str = "") -> None:
         raise Invalid(issues=(ComplianceIssue(path, "is root; no user's pods may run as root"),))
     for user in context.directory.users.values():
         if user.machine_user == account and user.id != user_id:
-            raise Invalid(issues=(ComplianceIssue(path, f"is {account}, to which {user.name} is bound already"),))
+            raise Invalid(issues=(ComplianceIssue(path, f"is {account}, which is already bound to {user.name}"),))
 
 
 def check_same_account(caller: Caller, workload: Workload) -> None:

@@ -28,8 +28,8 @@ _CALLS = (2_000, 300)
 _SHOWN = 5
 ASSUMPTIONS = (
     "Nothing else is submitted or fails.",
-    "Workloads run as long as declared or as similar runs did; evicted ones begin again.",
-    "Evicted pods stop at once; their grace periods come on top.",
+    "Workloads run as long as declared or as similar runs did; evicted ones start over.",
+    "Evicted pods stop at once; their grace periods are not included.",
 )
 
 
@@ -61,7 +61,7 @@ class EstimateAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     revision: int | None = None
 
 
-class _Played(NamedTuple):
+class _PlayedSample(NamedTuple):
     start: float | None
     #: Time, event, key.
     events: tuple[tuple[float, Literal["ends", "starts"], str], ...]
@@ -78,7 +78,7 @@ def estimate_start(
         workload=workloads.name(key),
         project=workloads.project_of(key),
         status="notWaiting",
-        message="None of its pods waits for a place.",
+        message="None of its pods is waiting to be placed.",
         now=snapshot.now,
     )
     waiting = workloads.waiting_jobs(key)
@@ -110,7 +110,7 @@ def estimate_start(
 
 def _play(
     snapshot: Snapshot, waiting: frozenset[str], runtimes: Mapping[str, RunningTime], sample: tuple[int, int], most: int
-) -> _Played:
+) -> _PlayedSample:
     """One sample of running times, played until the first of the waiting jobs is bound."""
 
     def remaining(key: str) -> float | None:
@@ -121,7 +121,7 @@ def _play(
     for calls in range(1, most + 1):
         decisions = decide(snapshot)
         if any(bind.job in waiting for bind in decisions.binds):
-            return _Played(snapshot.now, tuple(events), calls)
+            return _PlayedSample(snapshot.now, tuple(events), calls)
         if decisions.binds or decisions.evictions:
             snapshot = step(snapshot, decisions, snapshot.now + SECONDS)
             running = _running(snapshot)
@@ -134,14 +134,14 @@ def _play(
             continue
         moments = [*ends.values(), *([decisions.next_change_at] if decisions.next_change_at is not None else [])]
         if not moments:
-            return _Played(None, tuple(events), calls)
+            return _PlayedSample(None, tuple(events), calls)
         now = max(min(moments), snapshot.now)
         over = sorted(key for key, end in ends.items() if end <= now)
         events += [(now, "ends", key) for key in over]
         for key in over:
             del ends[key]
         snapshot = _without(snapshot, frozenset(over), now)
-    return _Played(None, tuple(events), most)
+    return _PlayedSample(None, tuple(events), most)
 
 
 def _running(snapshot: Snapshot) -> set[str]:
@@ -170,12 +170,12 @@ def _unknown(
     elif blind:
         message = f"No estimate: nothing like {plural(len(blind), 'workload')} of other projects has ended yet."
     else:
-        message = "No estimate: it does not start when what runs now has ended. `fairlead why` tells what helps."
+        message = "No estimate: it would not start even if all running workloads end. `fairlead why` shows what helps."
     answer: EstimateAnswer = replace(empty, status="unknown", message=message, samples=samples, decisions=calls)
     return answer
 
 
-def _chain(workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], played: _Played) -> list[ChainStep]:
+def _chain(workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], played: _PlayedSample) -> list[ChainStep]:
     return [
         ChainStep(
             at=at,

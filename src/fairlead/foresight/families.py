@@ -56,7 +56,7 @@ class WaitingWorkload(NamedTuple):
     snapshot: Snapshot
     workloads: SnapshotWorkloads
     key: str
-    #: SnapshotWorkloads that the caller may suspend, by key.
+    #: Workloads that the caller may suspend, by key.
     own: frozenset[str]
     #: As the scheduler divides them now.
     shares: tuple[FairShare, ...]

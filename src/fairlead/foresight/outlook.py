@@ -21,7 +21,7 @@ CYCLES = 3
 SECONDS = 1.0
 ASSUMPTIONS = (
     "Nothing else is submitted, ends or fails.",
-    "Evicted pods stop at once; their grace periods come on top.",
+    "Evicted pods stop at once; their grace periods are not included.",
 )
 
 

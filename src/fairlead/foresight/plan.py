@@ -165,7 +165,7 @@ def _queues(
 
 def _message(plan: PlanAnswer) -> str:
     if plan.status != "starts":
-        message = format_reason(plan.reason) if plan.reason is not None else "None of its pods waits for a place."
+        message = format_reason(plan.reason) if plan.reason is not None else "None of its pods is waiting to be placed."
         if plan.status == "never" and not message.startswith("Can never start"):
             message = f"Can never start as it is, even if all other workloads end. {message}"
         return message

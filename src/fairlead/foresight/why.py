@@ -38,9 +38,9 @@ class VerifiedChange(Plain, frozen=True, kw_only=True, omit_defaults=False):
     by: Party
     family: str
     message: str
-    #: What to change. SnapshotWorkloads that the caller may not see are left out here and counted in `ends`.
+    #: What to change. Workloads that the caller may not see are left out here and counted in `ends`.
     changes: tuple[Change, ...] = ()
-    #: SnapshotWorkloads that have to end or to be suspended.
+    #: Workloads that have to end or to be suspended.
     ends: Concerned = Concerned()
     #: When it starts by waiting, in the snapshot's time; None for all other changes.
     at: float | None = None
@@ -120,7 +120,7 @@ class _Explanation:
             workload=self.workloads.name(self.key),
             project=self.workloads.project_of(self.key),
             status="notWaiting",
-            message="None of its pods waits for a place.",
+            message="None of its pods is waiting to be placed.",
             now=self.snapshot.now,
         )
         if not self.waiting:
@@ -254,7 +254,7 @@ class _Explanation:
 
     def _message(self, family: str, changes: Sequence[Change], ends: Concerned, at: float | None) -> str:
         if at is not None:
-            return f"Wait until {iso(round(at * 1000))}: a time that protects others ends"
+            return f"Wait until {iso(round(at * 1000))}: others are protected from eviction until then"
         if family == "ends":
             return f"Wait until {format_concerned(ends)} {'ends' if ends.count == 1 else 'end'}"
         if family == "suspend":

@@ -1,4 +1,4 @@
-"""The workloads of a snapshot: which jobs belong together, how they are called, and who may see their names.
+"""The workloads of a snapshot: which jobs belong together, what they are called, and who may see their names.
 
 A workload is all jobs of one name in one queue; a job without a name is a workload of its own. The server renders each
 pod of a training as a job, so a workload may have many.
@@ -33,7 +33,7 @@ class WorkloadRef(Plain, frozen=True, kw_only=True):
 
 
 class Concerned(Plain, frozen=True, kw_only=True):
-    """SnapshotWorkloads that an answer speaks of: those that the caller may see by name, the others as a number."""
+    """Workloads that an answer concerns: those that the caller may see by name, the others as a number."""
 
     workloads: tuple[WorkloadRef, ...] = ()
     hidden: int = 0
@@ -123,7 +123,7 @@ class SnapshotWorkloads:
         return self.visible is None or self.jobs[key][0].queue in self.visible
 
     def refer(self, tasks: Iterable[tuple[str, str]]) -> Concerned:
-        """SnapshotWorkloads by pairs of job and task ids; hidden ones are counted."""
+        """Workloads by pairs of job and task ids; hidden ones are counted."""
         pods: dict[str, set[str]] = {}
         for job, task in tasks:
             pods.setdefault(self.key_by_job[job], set()).add(task)
@@ -144,7 +144,7 @@ class SnapshotWorkloads:
         return frozenset(job.id for job in self.jobs[key] if is_waiting(job))
 
     def holders(self) -> list[str]:
-        """SnapshotWorkloads that hold something on a node and are not leaving, by key."""
+        """Workloads that hold something on a node and are not leaving, by key."""
         return sorted(
             key
             for key, jobs in self.jobs.items()

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import inspect
 
 from fairlead.formats.custom_resource import api_version
-from fairlead.formats.explain import render_default, render_description, told_type
+from fairlead.formats.explain import describe_type, render_default, render_description
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.openapi import struct_schema
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
@@ -224,7 +224,7 @@ def _described(field: YamlField) -> str:
     sentences = [render_description(field.about)]
     if field.type in _AMOUNTS:
         # `kubectl explain` has no type to show.
-        sentences.append(f"Type: {told_type(field)}, as a number or as text.")
+        sentences.append(f"Type: {describe_type(field)}, as a number or as text.")
     default = render_default(field.about)
     if default:
         sentences.append(f"Default: {default}.")

@@ -65,7 +65,7 @@ def _spec(kind: Kind) -> FieldExplanation:
         )
         return FieldExplanation(version="REST", type="Object", description="What to run, and how.", fields=below)
     members = tuple(
-        (field.name, told_type(field), render_description(field.about))
+        (field.name, describe_type(field), render_description(field.about))
         for field in yaml_fields(kind).values()
         if kind.letter in field.kinds
     )
@@ -77,7 +77,7 @@ def _field(kind: Kind, field: YamlField) -> FieldExplanation:
     abouts = [one.about for path in paths if (one := declared(kind, path.replace("[]", ""))) is not None]
     flags = [flag for about in [field.about, *abouts] for flag in _flags(about)]
     return FieldExplanation(
-        type=told_type(field),
+        type=describe_type(field),
         description=render_description(field.about),
         default=render_default(field.about),
         choices=field.choices,
@@ -87,7 +87,7 @@ def _field(kind: Kind, field: YamlField) -> FieldExplanation:
         spellings=(*field.also, *field.choice_aliases),
         example=render_example(field),
         fields=tuple(
-            (member.name, told_type(member, is_member=True), render_description(member.about))
+            (member.name, describe_type(member, is_member=True), render_description(member.about))
             for member in field.members
         ),
     )
@@ -100,7 +100,7 @@ def _member(field: YamlField, member: YamlField) -> FieldExplanation:
         if member.about.part and (not flag.parts or member.path in flag.parts)
     )
     return FieldExplanation(
-        type=told_type(member, is_member=True),
+        type=describe_type(member, is_member=True),
         description=render_description(member.about),
         default=render_default(member.about),
         choices=member.choices,
@@ -140,7 +140,7 @@ def _flags(about: FieldInfo, role: str = "") -> tuple[str, ...]:
     return tuple(", ".join(filter(None, (flag.short, flag.name, *flag.aliases))) for flag in about.flags)
 
 
-def told_type(field: YamlField, is_member: bool = False) -> str:
+def describe_type(field: YamlField, is_member: bool = False) -> str:
     """The type of the content of `value:`, for people."""
     if field.form is PLAIN:
         return "string"

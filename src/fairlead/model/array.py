@@ -23,7 +23,7 @@ def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
             raise ValueError(f"'{part}' is not a range from a smaller to a larger index of at most {_MOST:,} tasks")
         indices |= dict.fromkeys(range(first, last + 1, step))
     if percent and not (limit.isdecimal() and int(limit) > 0):
-        raise ValueError(f"'%{limit}' must be % and how many may run at once")
+        raise ValueError(f"'%{limit}' must be % followed by how many may run at once")
     if len(indices) > _MOST:
         raise ValueError(f"an array has at most {_MOST:,} tasks")
     return tuple(indices), min(int(limit), len(indices)) if percent else None

@@ -1,4 +1,4 @@
-"""The forms of texts in a spec that would be refused later, when the pod is made: labels, paths, keys, URLs.
+"""The forms of texts in a spec that would be refused later, when the pod is created: labels, paths, keys, URLs.
 
 A field declares its form (`FieldInfo.syntax`), and `rules.py` checks it. `flaw_of` says what is wrong with a text.
 """
@@ -42,7 +42,7 @@ def _label_key(text: str) -> str:
     if not text:
         return "is empty; give the key of a label, such as kubernetes.io/hostname"
     if slash and (len(prefix) > _LONGEST_PREFIX or not _PREFIX.match(prefix)):
-        return f"is '{text[:80]}'; before the slash stands a domain, such as example.com/zone"
+        return f"is '{text[:80]}'; the part before the slash must be a domain, such as example.com/zone"
     if len(name) > _LONGEST_LABEL or not _LABEL.match(name):
         return f"is '{text[:80]}', which is not the key of a label: at most 63 {_LABEL_RULE}, such as example.com/zone"
     return ""

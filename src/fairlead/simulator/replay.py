@@ -23,8 +23,8 @@ from fairlead.simulator.history import Arrival
 _MOST_CYCLES = 8
 
 
-class Waited(NamedTuple):
-    """How it went for one workload."""
+class ReplayedWorkload(NamedTuple):
+    """When one workload started and ended, and how often it was evicted."""
 
     arrival: Arrival
     #: When it first started; None if it never did.
@@ -33,8 +33,8 @@ class Waited(NamedTuple):
     evictions: int
 
 
-class Played(NamedTuple):
-    workloads: tuple[Waited, ...]
+class ReplayResult(NamedTuple):
+    workloads: tuple[ReplayedWorkload, ...]
     #: GPU seconds in use, and those that there were, from the first arrival to the last end.
     gpu_seconds_used: float
     gpu_seconds: float
@@ -43,7 +43,7 @@ class Played(NamedTuple):
     quick_decisions: int
 
 
-def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_plain: bool = False) -> Played:
+def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_plain: bool = False) -> ReplayResult:
     """`cluster`: nodes, queues and settings; its own jobs are left out. Queues are named as the projects are.
 
     `is_plain` spares no call of `decide`; tests compare both ways.
@@ -67,7 +67,7 @@ class _Replay:
         self.ended: dict[str, float] = {}
         self.evictions: dict[str, int] = {}
         self.usage = {node.name: [0, 0, 0, 0] for node in cluster.nodes}
-        #: Portions of GPUs make nodes differ by more than sums, and limits stop newcomers despite of room.
+        #: Portions of GPUs make nodes differ by more than sums, and limits stop newcomers although there is room.
         self.is_simple = all(arrival.gpus == int(arrival.gpus) for arrival in history) and not any(
             share.limit >= 0
             for queue in cluster.queues
@@ -76,7 +76,7 @@ class _Replay:
         self.decisions = self.quick_decisions = 0
         self.used = 0.0
 
-    def run(self) -> Played:
+    def run(self) -> ReplayResult:
         position, count = 0, len(self.history)
         while position < count or self.ends:
             now = min(
@@ -172,13 +172,15 @@ class _Replay:
                 for place, amount in enumerate((task.gpu, task.cpu_milli, task.memory_bytes, 1)):
                     used[place] += sign * amount
 
-    def _result(self) -> Played:
+    def _result(self) -> ReplayResult:
         began = self.history[0].at
         finished = max(self.ended.values(), default=began)
         gpus = sum(node.gpu for node in self.cluster.nodes)
-        return Played(
+        return ReplayResult(
             workloads=tuple(
-                Waited(each, self.first_start.get(each.id), self.ended.get(each.id), self.evictions.get(each.id, 0))
+                ReplayedWorkload(
+                    each, self.first_start.get(each.id), self.ended.get(each.id), self.evictions.get(each.id, 0)
+                )
                 for each in self.history
             ),
             gpu_seconds_used=self.used,

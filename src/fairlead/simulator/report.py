@@ -10,7 +10,7 @@ from fairlead.foresight.runtimes import quantile
 from fairlead.foresight.workloads import UnknownName
 from fairlead.scheduling.model.snapshot import Plain, Queue, QueueShares, Share, Snapshot, SnapshotNode
 from fairlead.simulator.history import Arrival
-from fairlead.simulator.replay import Played, Waited, replay
+from fairlead.simulator.replay import ReplayedWorkload, ReplayResult, replay
 
 
 class ProjectReport(Plain, frozen=True, kw_only=True, omit_defaults=False):
@@ -43,7 +43,7 @@ class HistoryAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     winners: tuple[str, ...] = ()
     losers: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = (
-        "Workloads are submitted at the recorded times and run as long as recorded; evicted ones begin again.",
+        "Workloads are submitted at the recorded times and run as long as recorded; evicted ones start over.",
         "Pods start and stop at once.",
     )
 
@@ -91,8 +91,8 @@ def ask_history(cluster: Snapshot, history: Sequence[Arrival], changes: Sequence
     )
 
 
-def summarize(played: Played) -> HistoryReport:
-    by_project: dict[str, list[Waited]] = defaultdict(list)
+def summarize(played: ReplayResult) -> HistoryReport:
+    by_project: dict[str, list[ReplayedWorkload]] = defaultdict(list)
     for workload in played.workloads:
         by_project[workload.arrival.project].append(workload)
     waits = [wait_of(workload) for workload in played.workloads]
@@ -107,12 +107,12 @@ def summarize(played: Played) -> HistoryReport:
     )
 
 
-def wait_of(workload: Waited) -> float:
+def wait_of(workload: ReplayedWorkload) -> float:
     """Seconds until its first start; infinite if it never started."""
     return float("inf") if workload.start is None else workload.start - workload.arrival.at
 
 
-def _project(name: str, workloads: Sequence[Waited]) -> ProjectReport:
+def _project(name: str, workloads: Sequence[ReplayedWorkload]) -> ProjectReport:
     waits = [wait_of(workload) for workload in workloads]
     hours = sum(each.arrival.duration * each.arrival.gpus * each.arrival.pods for each in workloads) / 3600
     return ProjectReport(

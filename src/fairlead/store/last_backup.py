@@ -10,7 +10,7 @@ _NAME = "last-backup.json"
 
 
 class LastBackup(msgspec.Struct, frozen=True):
-    """A backup that was restored for a test, and found complete."""
+    """A backup that was verified by a test restore."""
 
     #: Seconds since 1970.
     time: int

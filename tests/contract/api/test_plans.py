@@ -35,7 +35,7 @@ def test_a_plan_creates_nothing_and_holds_until_something_changes(api: ApiServer
     )
     refused = api.call("POST", f"{path}?planId={plan['id']}", body(api, 1))
     assert refused.status == 409, refused
-    assert refused.json["message"] == "The plan does not hold"
+    assert refused.json["message"] == "The plan no longer holds"
     assert "It would now evict holder instead of nobody." in refused.json["details"]
     again = api.call("POST", f"{path}?dryRun=plan", body(api, 1)).json
     assert [ref["workload"] for ref in again["effects"]["evicted"]["workloads"]] == ["holder"]

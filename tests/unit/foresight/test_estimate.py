@@ -85,5 +85,5 @@ def test_what_starts_now_and_what_never_does() -> None:
         cluster(job("holds", on="n1"), job("waits", gpu=9)), "waits", {HOLDS: RunningTime(declared=5)}
     )
     assert never.status == "unknown"
-    assert never.message.startswith("No estimate: it does not start when what runs now has ended.")
+    assert never.message.startswith("No estimate: it would not start even if all running workloads end.")
     assert estimate_start(cluster(job("runs", on="n1")), "runs", {}).status == "notWaiting"

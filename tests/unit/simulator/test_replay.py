@@ -8,7 +8,7 @@ from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare
 from fairlead.foresight.workloads import UnknownName
 from fairlead.simulator.history import Arrival, HistoryError, read_history
 from fairlead.simulator.picture import format_wait, render_svg
-from fairlead.simulator.replay import Played, replay
+from fairlead.simulator.replay import ReplayResult, replay
 from fairlead.simulator.report import ask_history, find_capacity, make_cluster
 
 
@@ -16,7 +16,7 @@ def arrival(id: str, at: float, duration: float = 100, gpus: float = 1, project:
     return Arrival(id=id, at=at, duration=duration, gpus=gpus, project=project, pods=pods)
 
 
-def starts(played: Played) -> dict[str, float | None]:
+def starts(played: ReplayResult) -> dict[str, float | None]:
     return {workload.arrival.id: workload.start for workload in played.workloads}
 
 

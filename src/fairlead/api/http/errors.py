@@ -154,7 +154,7 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
     elif status == 400:
         body = Error(status, headline((ComplianceIssue("", details),)), details)
     elif isinstance(error, PlanChanged):
-        body = Error(status, "The plan does not hold", details)
+        body = Error(status, "The plan no longer holds", details)
     elif isinstance(error, Gone):
         body = RevisionGone(status, MESSAGES[status], details, error.revision)
     else:

@@ -1,4 +1,4 @@
-"""The noun `audit`: who did what, from where, and what came of it."""
+"""The noun `audit`: who did what, from where, and with which result."""
 
 import time
 from datetime import UTC, datetime
@@ -54,7 +54,7 @@ def _audit(invocation: Invocation) -> int:
         TableColumn("OBJECT", _object, shrinks=True),
         TableColumn("RESULT", _result),
     )
-    listing = Listing(columns, lambda row: str(row["id"]), "Nothing was recorded in that time.")
+    listing = Listing(columns, lambda row: str(row["id"]), "Nothing was recorded in this period.")
     form = chosen_format(invocation, session.settings)
     listing.show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()

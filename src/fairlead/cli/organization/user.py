@@ -22,8 +22,8 @@ _NAMES = {"user": "username", "service-account": "name"}
 _TITLES = {"user": "user", "service-account": "service account"}
 _ROLES = {"administrator": 1, "researcher": 2}
 _ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
-_MACHINE_USER = Flag("machine-user", "Account of the server's machine as which jobs run", placeholder="NAME")
-_BIND = "Bind a user to an account of the server's machine; without --machine-user, unbind"
+_MACHINE_USER = Flag("machine-user", "Account on the server's machine that jobs run as", placeholder="NAME")
+_BIND = "Bind a user to an account on the server's machine; without --machine-user, unbind"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
     Flag("department", "Scope of the role: this department and its projects", placeholder="NAME"),
@@ -167,7 +167,11 @@ def _bind(invocation: Invocation, noun: str) -> int:
     account = _find(session, noun, invocation.names[0])
     wanted = invocation.get("machine-user") or ""
     session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
-    how = f"run as the account {wanted} of the server's machine" if wanted else "run as no account of their own"
+    how = (
+        f"run as the account {wanted} of the server's machine"
+        if wanted
+        else "no longer run as an account of the machine"
+    )
     session.console.say(f"New jobs of {account[_NAMES[noun]]} {how}.")
     _warn_of_account(session, wanted)
     session.close()

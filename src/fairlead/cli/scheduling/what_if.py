@@ -20,7 +20,7 @@ _FLAGS = (
     *CHANGE_FLAGS,
     Flag("filename", "Changes as YAML or JSON, a list below `changes`; - is standard input", short="f"),
     Flag("snapshot", "Ask about this snapshot instead of a server; - is standard input", placeholder="FILE"),
-    Flag("apply", "Then make the changes, after a question", "boolean"),
+    Flag("apply", "Make the changes after you confirm them", "boolean"),
     Flag("yes", "With --apply: do not ask", "boolean", "y"),
     *OUTPUT,
 )
@@ -29,22 +29,22 @@ _CLUSTER_FLAGS = (
     Flag("format", "Format of the file", choices=("fairlead", "sacct", "philly", "openb"), default="fairlead"),
     Flag("nodes", "A cluster of equal nodes, as in 80x8, with equal quotas", placeholder="NODESxGPUS"),
     Flag("snapshot", "Nodes, queues and settings of this snapshot instead", placeholder="FILE"),
-    Flag("first", "Only so many submissions", "integer"),
+    Flag("first", "Replay at most this many submissions", "integer"),
 )
 _HISTORY_FLAGS = (
     *(flag for flag in CHANGE_FLAGS if flag.name not in ("remove-workload", "priority")),
     *_CLUSTER_FLAGS,
-    Flag("svg", "Also write a picture of the waits", placeholder="FILE"),
+    Flag("svg", "Also draw the waiting times into this SVG file", placeholder="FILE"),
     *OUTPUT,
 )
 _CAPACITY_FLAGS = (
     Flag("target", "What to reach, as in 'p90 wait of vision <= 10m'", placeholder="TEXT"),
-    Flag("most", "Add at most so many nodes", "integer", default="64"),
+    Flag("most", "Add at most this many nodes", "integer", default="64"),
     *_CLUSTER_FLAGS,
 )
 _HISTORY_DETAILS = """\
 Needs no server. Every workload is submitted at its recorded time and runs as
-long as recorded. The file is our own (one JSON object per line), the output of
+long as recorded. The file has one JSON object per line, or is the output of
 `sacct -P -X --format=JobID,Account,Submit,ElapsedRaw,NNodes,ReqTRES`, or a
 public trace (philly, openb).
   fairlead what-if history jobs.txt --format sacct --nodes 20x8 \\
@@ -59,7 +59,7 @@ quotas, limits, weights and removed workloads (they are suspended).
 
 def commands(_noun: str) -> tuple[Command, ...]:
     summary = "Show what changes would do to everybody, without making them"
-    replayed = "Replay the submissions of a period under changes"
+    replayed = "Replay the submissions of a period with changes"
     needed = "Find how many more nodes a target for waiting times needs"
     return (
         Command("", summary, _run, _FLAGS, details=_DETAILS),
@@ -111,7 +111,7 @@ def _refuse_inapplicable(changes: list[Json]) -> None:
 
 def _apply(session: ServerSession, changes: list[Json]) -> int:
     if not session.invocation.get("yes") and not _is_confirmed(session):
-        session.console.complain("Nothing was changed. Use --yes to make the changes without a question.")
+        session.console.complain("Nothing was changed. Use --yes to make the changes without confirmation.")
         return FAILED
     for change in changes:
         if change["change"] == "share":

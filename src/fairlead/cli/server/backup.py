@@ -52,6 +52,6 @@ def _backup(invocation: Invocation) -> int:
         raise ClientError(f"Nothing was backed up. {error}") from error
     console = Console(invocation)
     console.data(str(target))
-    console.say(f"Restored for a test: all {last.records} records can be read.")
+    console.say(f"Verified by a test restore: all {last.records} records can be read.")
     console.say("The backup contains password hashes and keys. Keep it where only you can read it.")
     return OK

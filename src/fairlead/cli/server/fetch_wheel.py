@@ -47,10 +47,10 @@ def _download(address: str, folder: Path) -> Path:
     parts = urllib.parse.urlsplit(address)
     kind, _, wanted = parts.fragment.partition("=")
     if kind != "sha256" and parts.scheme != "https":
-        raise ClientError(f"{address} has neither https:// nor a checksum (#sha256=…), so the file could be anything.")
+        raise ClientError(f"{address} has neither https:// nor a checksum (#sha256=…), so the file cannot be trusted.")
     content = _read(address)
     if kind == "sha256" and hashlib.sha256(content).hexdigest() != wanted:
-        raise ClientError(f"The file at {address} is not the one of its checksum.")
+        raise ClientError(f"The file at {address} does not match its checksum.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = folder / urllib.parse.unquote(parts.path.rpartition("/")[2])
     target.write_bytes(content)

@@ -1,4 +1,4 @@
-"""How this Fairlead is installed, how another version of it gets there, and how the present one is kept as a wheel.
+"""How this Fairlead is installed, how another version replaces it, and how the current one is kept as a wheel.
 
 Called by `upgrade`. It knows environments of uv (`uv tool install`), of pipx, and plain virtual environments.
 """

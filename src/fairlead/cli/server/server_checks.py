@@ -47,7 +47,7 @@ def judge_backup(age: float | None, every: float, advice: str) -> Finding:
     The advice is for a server without a recent or scheduled backup.
     """
     what = "Backup"
-    found = "there is none" if age is None else f"the newest one is {span(age)} old, and was restored for a test"
+    found = "there is none" if age is None else f"the newest one is {span(age)} old and verified by a test restore"
     if every:
         if age is not None and age < 2 * every:
             return Finding(what, "ok", f"{found}; scheduled every {span(every)}")
@@ -86,7 +86,7 @@ def _check_ports(flags: list[str]) -> Finding:
     if not taken:
         return Finding("Ports", "ok", "the ports of the server are free")
     name, port, is_fixed = taken[0]
-    advice = f"End the program on it (ss -ltnp 'sport = {port}'), or choose another: fairlead server start -- {name} N"
+    advice = f"Stop the program on it (ss -ltnp 'sport = {port}'), or choose a port: fairlead server start -- {name} N"
     if is_fixed:
         return Finding("Ports", "missing", f"port {port} ({name}) is in use", advice)
     return Finding("Ports", "note", f"port {port} is in use, so another free one would be used", advice)

@@ -14,7 +14,7 @@ from fairlead.client import Client, ClientError, NotLoggedIn, ServerError, Trust
 from fairlead.client.access.tokens import Credentials
 from fairlead.client.transfer.bundle import Bundle, load, save
 from fairlead.client.transfer.reading import PHASES, Reader
-from fairlead.client.transfer.report import LOST, THERE, Report
+from fairlead.client.transfer.report import LOST, UNCHANGED, Report
 from fairlead.client.transfer.transfer import write_bundle
 from fairlead.client.transfer.writer import Writer
 
@@ -31,7 +31,7 @@ _SECRETS = Flag(
 )
 _WRITE = (
     Flag("dry-run", "Show what would be written, and write nothing", "boolean"),
-    Flag("update", "Also change node pools, departments and projects that are there", "boolean"),
+    Flag("update", "Also change node pools, departments and projects that exist", "boolean"),
     _SECRETS,
 )
 _LOGIN = (
@@ -41,7 +41,7 @@ _LOGIN = (
 )
 _TO = Flag("to", "Address of the other server", placeholder="URL")
 _COPY = Flag("copy", "Leave waiting workloads of this server waiting", "boolean")
-_DETAILS = """What is there already is left as it is, so the command can be called again.
+_DETAILS = """Existing objects are not changed, so the command can be run again.
 Passwords and values of secrets are never read: users and service accounts get
 new ones, which are shown once, and --secrets gives the values of credentials
 and secrets, such as {"wandb": {"key": "..."}}. Everything that was not carried
@@ -54,7 +54,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         return (Command("", summary, _move, (_TO, *_LOGIN, *_WRITE, _WORKLOADS, _COPY), details=_DETAILS),)
     if noun == "export":
         return (Command("", "Write everything that `move` moves to a file", _export, (_WORKLOADS,), "FILE", 1, 1),)
-    runai = "Take everything over from a Run:ai server, over its REST interface"
+    runai = "Import everything from a Run:ai server, over its REST interface"
     return (
         Command(
             "runai",
@@ -165,12 +165,12 @@ def _write(session: ServerSession, target: Client, bundle: Bundle, source: Clien
 def _show(session: ServerSession, report: Report) -> None:
     console = session.console
     console.data(report.render())
-    differing = [line for line in report.of(THERE) if line.why]
+    differing = [line for line in report.of(UNCHANGED) if line.why]
     if differing:
-        console.data("\n".join(["", "Was there, and differs:", *(f"  {line}" for line in differing)]))
+        console.data("\n".join(["", "Exists already and differs:", *(f"  {line}" for line in differing)]))
     if report.secrets:
         console.data("\nNew passwords and secrets, shown only now:")
         console.data("\n".join(f"  {kind} {name}: {secret}" for kind, name, secret in report.secrets))
     if report.of(LOST) and not report.is_dry:
         again = next_command(session.invocation, " ".join(session.invocation.words))
-        console.say(f"After you have fixed what can be fixed, call `{again}` again; it leaves the rest as it is.")
+        console.say(f"Fix what can be fixed, then run `{again}` again; it does not change the rest.")

@@ -116,7 +116,7 @@ class _Upgrade:
         steps = [f"install {last.wheel} into {self.installation.folder} ({self.installation.kind})"]
         if has_newer_layout:
             steps += [
-                "back up the present database, which the earlier version cannot read",
+                "back up the current database, which the earlier version cannot read",
                 f"restore {last.backup}; workloads that were submitted since then are lost, unless they run",
             ]
         if not self._is_agreed(f"Roll back from {__version__} to {last.before}:", [*steps, *self._restart_step()]):
@@ -150,8 +150,8 @@ class _Upgrade:
         if self.invocation.get("yes"):
             return True
         if not is_terminal(self.invocation.environment.stdin):
-            raise UsageError("Nothing was changed. Use --yes to go on without confirmation.")
-        self.console.complain("Go on? [y/N]")
+            raise UsageError("Nothing was changed. Use --yes to continue without confirmation.")
+        self.console.complain("Continue? [y/N]")
         return self.invocation.environment.stdin.readline().strip().lower() in ("y", "yes")
 
     def _restart_step(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What `run` takes along from the shell that calls it: environment variables, and what is piped into it.
+"""What `run` passes on from the calling shell: environment variables and piped input.
 
 A short input is stored with the workload, so that it survives restarts of the server and of the workload. A longer one,
 or one that has not ended yet, is passed on while the command runs.

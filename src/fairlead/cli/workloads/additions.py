@@ -11,14 +11,14 @@ from fairlead.client.json_object import Json
 from fairlead.model import after, array, time_limit
 
 FLAGS = (
-    Flag("array", "Tasks as in Slurm: completions, their indices and how many run at once", placeholder="0-99%10"),
+    Flag("array", "Array of tasks as in Slurm: their indices and how many run at once", placeholder="0-99%10"),
     Flag(
         "after",
         "Start when this workload of the project has completed; any:NAME: has ended, however",
         repeatable=True,
         placeholder="NAME",
     ),
-    Flag("time", "Stop it after this run time, as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
+    Flag("time", "Stop it after this running time, such as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
 )
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 

@@ -1,4 +1,4 @@
-"""Submitting as people expect it: what can never start is refused, and fields without effect are noted.
+"""Checks around a submission: refuses a workload that can never start, and notes fields without effect.
 
 Used by `run`, `submit` and `apply`.
 """
@@ -45,7 +45,7 @@ def show_plan_of(session: ServerSession, kind: str, body: Json) -> None:
 
 
 def _announce_evictions(session: ServerSession, kind: str, body: Json) -> None:
-    """One line if others' work has to stop for it. What is wrong with the request is told when it is submitted."""
+    """One line if others' work has to stop for it. Errors of the request are reported when it is submitted."""
     try:
         evicted = session.client.kind(kind).plan(body)["effects"]["evicted"]
     except ClientError:

@@ -114,7 +114,9 @@ def _submit(session: ServerSession, command: list[str], piped: caller_environmen
     request = make_request(session, command)
     if not piped.is_whole:
         if session.invocation.get("detach"):
-            raise UsageError("The piped input is too long, or goes on, to be stored for a command in the background.")
+            raise UsageError(
+                "The piped input is too long or has not ended, so it cannot be stored for a command in the background."
+            )
         request["spec"]["stdin"] = True
     variables = caller_environment.choose_variables(
         session.invocation, is_own_server=session.is_personal or session.is_of_machine

@@ -19,9 +19,7 @@ from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 from fairlead.formats.flags.entry import FlagEntry
 
-EXPECTED_RUNTIME = Flag(
-    "expected-runtime", "How long it is expected to run; others' estimated starts rest on it", "duration"
-)
+EXPECTED_RUNTIME = Flag("expected-runtime", "Expected running time; estimates of when others start use it", "duration")
 #: The annotation that carries it through every format, in seconds.
 _EXPECTED_RUNTIME = "fairlead/expected-runtime"
 #: Flags for the command itself, not for the workload.

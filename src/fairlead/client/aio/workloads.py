@@ -154,7 +154,7 @@ class AsyncWorkloads(AsyncRequests):
                     known[change["workloadId"]] = now
                     yield now
                 if deadline.is_over():
-                    raise TimedOut("The time is over.")
+                    raise TimedOut("The timeout has passed.")
         except TimedOut as error:
             raise TimedOut(_timeout_message(known)) from error
         finally:

@@ -1,6 +1,6 @@
 """Writes assets, config maps, secrets, templates and policies.
 
-Values of secrets are never shown by a server, so credentials and secrets are made again only from values that the
+Values of secrets are never shown by a server, so credentials and secrets are created only from values that the
 caller gives.
 """
 
@@ -21,7 +21,7 @@ _CREDENTIALS = ("passwordAssetId", "credentialId", "accessKeyAssetId")
 _ASK = "its value is never shown; give it in a file with --secrets, or create it again"
 
 
-class NotThere(Exception):
+class MissingOnTarget(Exception):
     """Something that is named does not exist on the target."""
 
 
@@ -44,7 +44,7 @@ class AssetWriter:
             kind = f"{path.partition('/')[2] or path} asset"
             try:
                 self._write_asset(kind, path, asset, there[path])
-            except NotThere as error:
+            except MissingOnTarget as error:
                 self._writer.report.lose(kind, str(asset["meta"]["name"]), str(error))
         self._write_values("config-maps", self._writer.bundle.config_maps)
         self._write_values("secrets", self._own_secrets())
@@ -57,7 +57,7 @@ class AssetWriter:
     def _scope(self, meta: Json, scope: str, source_id: Any = None) -> tuple[str, str]:
         found = self._writer.scopes.translate(scope, source_id or meta.get(_SCOPE_ID.get(scope, "")))
         if found is None:
-            raise NotThere(f"its {scope} is not on the target")
+            raise MissingOnTarget(f"its {scope} is not on the target")
         return found
 
     def _write_asset(self, kind: str, path: str, asset: Json, there: list[Json]) -> None:
@@ -66,12 +66,12 @@ class AssetWriter:
         for row in there:
             if row["meta"]["name"] == name and _is_at(row["meta"], scope):
                 self._ids[str(meta["id"])] = str(row["meta"]["id"])
-                self._writer.was_there(kind, name)
+                self._writer.leave_unchanged(kind, name)
                 return
         spec = {member: value for member, value in asset["spec"].items() if value is not None and member != "keyId"}
         if path.startswith("credentials/"):
             if name not in self._secrets:
-                raise NotThere(_ASK)
+                raise MissingOnTarget(_ASK)
             spec = {**spec, **self._secrets[name]}
             spec.pop("existingSecretName", None)
         for member in _CREDENTIALS:
@@ -85,7 +85,7 @@ class AssetWriter:
 
     def _asset_id(self, source_id: str, what: str) -> str:
         if source_id not in self._ids:
-            raise NotThere(f"{what} is not on the target")
+            raise MissingOnTarget(f"{what} is not on the target")
         return self._ids[source_id]
 
     def _own_secrets(self) -> list[Json]:
@@ -106,13 +106,13 @@ class AssetWriter:
                 type, _, source_id = str(row["scope"]).partition("/")
                 scope = self._scope(row, type, source_id)
                 if self._has(noun, name, scope):
-                    self._writer.was_there(kind, name)
+                    self._writer.leave_unchanged(kind, name)
                     continue
                 if not values:
-                    raise NotThere(_ASK)
+                    raise MissingOnTarget(_ASK)
                 if type != "project":
-                    raise NotThere("only those of a project can be created")
-            except NotThere as error:
+                    raise MissingOnTarget("only those of a project can be created")
+            except MissingOnTarget as error:
                 self._writer.report.lose(kind, name, str(error))
                 continue
             body = {"name": name, "projectId": scope[1], "data": values}
@@ -134,14 +134,14 @@ class AssetWriter:
             try:
                 scope = self._scope(meta, str(meta["scopeType"]), meta.get("scopeId"))
                 if (name, *scope) in there:
-                    self._writer.was_there("template", name)
+                    self._writer.leave_unchanged("template", name)
                     continue
                 if meta["workloadType"] not in kinds:
-                    raise NotThere(f"the target has no kind {meta['workloadType']}")
+                    raise MissingOnTarget(f"the target has no kind {meta['workloadType']}")
                 body = {member: template[member] for member in _TEMPLATE if template.get(member) is not None}
                 if template.get("assets"):
                     body["assets"] = self._translate_assets(template["assets"])
-            except NotThere as error:
+            except MissingOnTarget as error:
                 self._writer.report.lose("template", name, str(error))
                 continue
             place = {"scopeType": scope[0], "scopeId": scope[1]}
@@ -165,7 +165,7 @@ class AssetWriter:
             name = f"{meta['name']} ({rest}, {meta['scope']})"
             try:
                 scope = self._scope(meta, str(meta["scope"]))
-            except NotThere as error:
+            except MissingOnTarget as error:
                 self._writer.report.lose("policy", name, str(error))
                 continue
             place = {"scope": scope[0], "name": meta["name"], **_place(scope)}

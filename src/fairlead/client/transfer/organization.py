@@ -75,11 +75,11 @@ def _write(writer: Writer, kind: str, name: str, path: str, body: Json) -> None:
     body.pop("parentId", None)
     differing = [member for member, value in body.items() if _plain(value) != _plain(there.get(member))]
     if not differing:
-        writer.was_there(kind, name)
+        writer.leave_unchanged(kind, name)
     elif writer.updates:
         writer.change(kind, name, "PUT", f"{path}/{there['id']}", body)
     else:
-        writer.was_there(kind, name, f"differs in {', '.join(differing)}; --update changes it")
+        writer.leave_unchanged(kind, name, f"differs in {', '.join(differing)}; --update changes it")
 
 
 def _plain(value: Any) -> Any:

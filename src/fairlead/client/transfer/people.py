@@ -38,7 +38,7 @@ def write_people(writer: Writer) -> None:
 def _write_user(writer: Writer, user: Json, there: dict[str, Json]) -> None:
     name = str(user["username"])
     if name in there:
-        writer.was_there("user", name)
+        writer.leave_unchanged("user", name)
     else:
         if user.get("isLocal") is False:
             writer.report.lose("single sign-on of user", name, "has a password here instead")
@@ -52,7 +52,7 @@ def _write_user(writer: Writer, user: Json, there: dict[str, Json]) -> None:
 def _write_account(writer: Writer, account: Json, there: dict[str, Json]) -> None:
     name = str(account["name"])
     if name in there:
-        writer.was_there("service account", name)
+        writer.leave_unchanged("service account", name)
         return
     made = writer.create("service account", name, "/api/v1/service-accounts", {"name": name})
     if made and made.get("clientSecret"):
@@ -84,7 +84,7 @@ def _write_rule(writer: Writer, rule: Json, roles: dict[str, int], there: set[tu
         "scopeId": scope[1],
     }
     if _key(body, str(role_id), scope[1]) in there:
-        writer.was_there("access rule", name)
+        writer.leave_unchanged("access rule", name)
         return
     if writer.create("access rule", name, _RULES, body) is not None:
         there.add(_key(body, str(role_id), scope[1]))

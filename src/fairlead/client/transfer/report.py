@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import NamedTuple
 
-MADE, CHANGED, THERE, LOST = "made", "changed", "was there", "not carried over"
+CREATED, CHANGED, UNCHANGED, LOST = "created", "changed", "unchanged", "not carried over"
 #: The order of a report.
-OUTCOMES = (MADE, CHANGED, THERE, LOST)
+OUTCOMES = (CREATED, CHANGED, UNCHANGED, LOST)
 
 
 class ReportLine(NamedTuple):
@@ -55,7 +55,7 @@ class Report:
 
 
 def _verb(outcome: str, is_dry: bool) -> str:
-    if is_dry and outcome in (MADE, CHANGED):
+    if is_dry and outcome in (CREATED, CHANGED):
         return f"Would be {outcome}"
     return outcome[0].upper() + outcome[1:]
 

@@ -8,7 +8,7 @@ from fairlead.client.transfer.bundle import Bundle
 class Scopes:
     """The ids of clusters, node pools, departments and projects on the target, by their ids on the source.
 
-    In a dry run, something that would be made has the id `new`.
+    In a dry run, an object that would be created has the id `new`.
     """
 
     NEW = "new"

@@ -1,4 +1,4 @@
-"""The whole of it: reads a source, writes a target, reports."""
+"""Writes a whole bundle to a target, and reports what became of each object."""
 
 from collections.abc import Mapping
 

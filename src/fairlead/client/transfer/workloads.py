@@ -20,7 +20,7 @@ def write_workloads(writer: Writer, source: Client | None) -> None:
         filters = [f"name=={name}", f"projectId=={project_id}"]
         same_name = writer.target.workloads(filterBy=filters)["workloads"] if project_id.isdecimal() else []
         if any(not row.get("deletedAt") for row in same_name):
-            writer.was_there(kind.noun, name)
+            writer.leave_unchanged(kind.noun, name)
             continue
         place = {"projectId": project_id, "clusterId": writer.scopes.cluster_id}
         body = {"name": name, **place, **workload["request"]}

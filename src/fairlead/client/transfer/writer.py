@@ -6,18 +6,18 @@ from fairlead.client.client import Client
 from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.transfer.bundle import Bundle
-from fairlead.client.transfer.report import CHANGED, MADE, THERE, Report
+from fairlead.client.transfer.report import CHANGED, CREATED, UNCHANGED, Report
 from fairlead.client.transfer.scopes import Scopes
 
 
 class Writer:
-    """Writes to one target. A refusal of the target is reported, and the rest goes on."""
+    """Writes to one target. If the target refuses an object, that is reported, and the others are written."""
 
     def __init__(self, target: Client, bundle: Bundle, *, is_dry: bool = False, updates: bool = False) -> None:
         self.target = target
         self.bundle = bundle
         self.is_dry = is_dry
-        #: Whether departments, projects and node pools that are there are changed to be as in the source.
+        #: Whether existing departments, projects and node pools are changed to match the source.
         self.updates = updates
         self.report = Report(is_dry)
         self.scopes = Scopes(target, bundle)
@@ -25,20 +25,20 @@ class Writer:
     def create(self, kind: str, name: str, path: str, body: Json) -> Json | None:
         """Create an object; returns the answer, and None if the target refuses it."""
         if self.is_dry:
-            self.report.add(MADE, kind, name)
+            self.report.add(CREATED, kind, name)
             return {"id": Scopes.NEW}
         answer = self._send(kind, name, "POST", path, body)
         if answer is None:
             return None
-        self.report.add(MADE, kind, name)
+        self.report.add(CREATED, kind, name)
         return answer if isinstance(answer, dict) else {}
 
     def change(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> None:
         if self.is_dry or self._send(kind, name, method, path, body, **query) is not None:
             self.report.add(CHANGED, kind, name)
 
-    def was_there(self, kind: str, name: str, why: str = "") -> None:
-        self.report.add(THERE, kind, name, why)
+    def leave_unchanged(self, kind: str, name: str, why: str = "") -> None:
+        self.report.add(UNCHANGED, kind, name, why)
 
     def _send(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> Any:
         try:

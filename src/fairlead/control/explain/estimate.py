@@ -32,7 +32,7 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
             workload=workload.name,
             project=workload.project_name,
             status="notWaiting",
-            message=workload.phase_message or "None of its pods waits for a place.",
+            message=workload.phase_message or "None of its pods is waiting to be placed.",
             now=context.clock() / 1000,
             revision=revision,
         )

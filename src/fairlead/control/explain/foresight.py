@@ -71,7 +71,7 @@ def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnsw
         workload=workload.name,
         project=workload.project_name,
         status="notWaiting",
-        message=workload.phase_message or "None of its pods waits for a place.",
+        message=workload.phase_message or "None of its pods is waiting to be placed.",
         now=context.clock() / 1000,
         revision=revision,
     )

@@ -1,6 +1,6 @@
 """Plans a submission without submitting it, and submits only if an earlier plan still holds.
 
-Called by the API. A plan is forgotten when the server restarts; then it has to be made again.
+Called by the API. The server forgets plans when it restarts.
 """
 
 from functools import partial

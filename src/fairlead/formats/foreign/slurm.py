@@ -143,7 +143,7 @@ def _apply(name: str, value: str, spec: Plain) -> str:
         seconds = time_limit.read_slurm_time(value)
         if seconds is not None:
             annotate(spec, time_limit.ANNOTATION, str(seconds))
-        return "" if seconds is not None else "is no limit"
+        return "" if seconds is not None else "means no limit"
     if name == "partition":
         spec["nodePools"] = [part for part in value.split(",") if part]
         return ""
@@ -217,7 +217,9 @@ def _read_compute(sizes: dict[str, str], nodes: int, per_node: int, losses: list
             if memory:
                 compute["cpuMemoryRequest"] = memory
             else:
-                _lose(losses, name, sizes[name], "is all memory of a node" if sizes[name] == "0" else "is not a size")
+                _lose(
+                    losses, name, sizes[name], "means all memory of a node" if sizes[name] == "0" else "is not a size"
+                )
     return compute
 
 

@@ -86,7 +86,7 @@ def _check_items(field: Field, items: tuple[msgspec.Struct | None, ...], path: s
         here = f"{path}[{number}]"
         name = getattr(item, key.attribute) if key is not None else None
         if key is not None and is_given(name) and known.setdefault(name, number) != number:
-            details = f"is '{str(name)[:80]}', as of item {known[name]}; each item needs a {key.rest} of its own"
+            details = f"is '{str(name)[:80]}', the same as item {known[name]}; each item needs its own {key.rest}"
             broken.append(Violation(f"{here}.{key.rest}", details))
         _check(item, here, broken, is_item=True)
 

@@ -1,4 +1,4 @@
-"""Pods that exited with 0 after they were told to stop: they were evicted or deleted, and have not succeeded. Pure.
+"""Pods that exited with 0 after a stop signal: they were evicted or deleted, and have not succeeded. Pure.
 
 A Job, or the job of an operator, counts such a pod as a success, because it only looks at the exit code. Such pods are
 deleted as soon as they are counted, so the cache remembers them as `SignalledSuccess`.

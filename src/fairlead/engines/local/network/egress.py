@@ -1,4 +1,4 @@
-"""Whether pods with networks of their own reach the world outside, and what to do if not.
+"""Whether pods with their own networks reach the outside, and what to do if they do not.
 
 Asked once when the server starts, and by `doctor`. It reads files and the firewall's rules; it changes nothing.
 """
@@ -60,7 +60,7 @@ def find_dropping_chains(rules: str) -> list[str]:
 
 _NO_NAMES = Lack(
     "name lookups",
-    f"{RESOLV} names a server at this machine's loopback, which pods do not reach, so they resolve no names",
+    f"{RESOLV} names a server at this machine's loopback, which pods cannot reach, so they cannot resolve names",
     f"name a server in {RESOLV} that other machines reach too",
 )
 
@@ -69,5 +69,5 @@ def _describe_firewall(chain: str) -> Lack:
     pods = f'"{router.DEVICES}*"'
     rules = (f"iifname {pods} accept", f"oifname {pods} ct state established,related accept")
     commands = "; ".join(f"nft 'insert rule {chain} {rule}'" for rule in rules)
-    problem = f"this machine's firewall (chain {chain}) drops forwarded packets, so pods do not reach the outside"
+    problem = f"this machine's firewall (chain {chain}) drops forwarded packets, so pods cannot reach the outside"
     return Lack("firewall", problem, f"run as root: {commands}")

@@ -177,7 +177,7 @@ class PodNetworks:
         if self._tools.lacks:
             return f"pods cannot have networks of their own here: {'; '.join(map(str, self._tools.lacks))}"
         if not self._joins(container):
-            return "this runtime cannot put a container into a network of its own: use podman with a server of root"
+            return "this runtime cannot give a container its own network: use podman, with a server that runs as root"
         return "pods that reach each other by name need a server that runs as root for networks of their own"
 
     @property
@@ -192,7 +192,7 @@ class PodNetworks:
     def describe(self, container: PodContainer, *, is_addressed: bool) -> str:
         """What separates a pod from the networks of others, for its condition."""
         if container.fields.security.host_network:
-            return "it shares this machine's network, as it asks for"
+            return "it shares this machine's network, as requested"
         if self._is_shared and self._can_isolate(container, is_addressed=is_addressed):
             return "a network of its own, which only pods of its workload and the server reach"
         if self._is_shared:

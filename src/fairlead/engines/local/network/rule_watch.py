@@ -1,6 +1,6 @@
-"""Makes the rules for pods' networks again when somebody removes them, as a restart of the machine's firewall does.
+"""Restores the rules for pods' networks when somebody removes them, as a restart of the machine's firewall does.
 
-Run by a shared server as long as it lives. The kernel tells every change of the rules, so nothing is polled.
+Run by a shared server as long as it lives. The kernel reports every change of the rules, so nothing is polled.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ async def keep_rules(repair: Callable[[], bool]) -> None:
         while True:
             await _wait_for_change(changes)
             if await asyncio.to_thread(repair):
-                log.warning("The rules for pods' networks had been removed; they are there again")
+                log.warning("The rules for pods' networks were removed; they have been restored")
 
 
 async def _wait_for_change(changes: socket.socket) -> None:

@@ -100,7 +100,7 @@ def with_account(rights: ServerRights, name: str) -> ServerRights:
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
-        raise Refused(f"this machine has no account {name}; ask an administrator for `user bind`") from None
+        raise Refused(f"this machine has no account {name}; ask an administrator to run `fairlead user bind`") from None
     if entry.pw_uid == 0 or (entry.pw_uid < FIRST_PERSON and not rights.settings.allowed.machine_users):
         raise Refused(f"the account {name} belongs to the system; {_ALLOW.format('machine-users')}")
     return msgspec.structs.replace(rights, account=load_account(entry))
