@@ -103,8 +103,11 @@ def fill_spec(spec: Json, kind: KindEntry, parsed: Parsed, add_assets: Callable[
         apply_excluded(
             values["exclude-node"], spec.setdefault(kind.command_member, {}) if kind.command_member else spec
         )
-    apply_expected_runtime(values, spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
-    additions.apply_additions(values, spec.setdefault(kind.command_member, {}) if kind.command_member else spec)
+    main = spec.get(kind.command_member, {}) if kind.command_member else spec
+    apply_expected_runtime(values, main)
+    additions.apply_additions(values, main)
+    if kind.command_member and main:
+        spec[kind.command_member] = main
     refuse_unsupported(values)
     for name, like in kind.mirrored_members:
         if not like and values.get(without_claims(role_of(table, name))):
