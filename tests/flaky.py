@@ -51,8 +51,17 @@ class FirstRun(Failures):
         super().__init__()
         self._file = file
 
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        super().pytest_runtest_logreport(report)
+        if report.failed:
+            # Whoever watches a long run can read it before its end.
+            self._write()
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
+        self._write()
+
+    def _write(self) -> None:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(json.dumps(self.failed, indent=1))
 
