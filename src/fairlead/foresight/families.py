@@ -166,7 +166,9 @@ def _constraints(question: WaitingWorkload) -> Iterator[Family]:
 def _removals(question: WaitingWorkload, keys: Iterable[str]) -> list[Change]:
     """Other workloads on nodes of its pools: least important first, then those that started last."""
     nodes = {node.name for node in question.nodes}
-    chosen = [key for key in keys if key != question.key and _is_on(question.workloads.jobs[key], nodes)]
+    jobs = question.workloads.jobs
+    # A workload that has no pods yet is not in the snapshot.
+    chosen = [key for key in keys if key != question.key and key in jobs and _is_on(jobs[key], nodes)]
 
     def order(key: str) -> tuple[int, float, str]:
         job = question.workloads.jobs[key][0]
