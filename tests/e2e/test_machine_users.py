@@ -14,7 +14,11 @@ import pytest
 from tests.e2e.cli_calls import COMMAND, Called, Caller
 from tests.e2e.server import Server
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes accounts and runs pods as them")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes accounts and runs pods as them"),
+    # Two processes must not make and remove the same accounts.
+    pytest.mark.xdist_group("machine-accounts"),
+]
 GROUP = "fairlead-lab"
 
 
