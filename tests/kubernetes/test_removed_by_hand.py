@@ -12,18 +12,18 @@ def uids(harness: ClusterHarness, kinds: str, namespace: str = "") -> set[str]:
     return {one["metadata"]["uid"] for one in harness.objects(kinds, namespace=namespace)}
 
 
-def test_a_projects_namespace_is_made_again_with_what_runs_in_it(harness: ClusterHarness) -> None:
+def test_a_projects_namespace_is_made_again_without_the_workloads_that_were_deleted_with_it(
+    harness: ClusterHarness,
+) -> None:
+    """Whoever deletes a namespace deletes the custom resources in it, which ends their workloads."""
     project = harness.make_project(f"{harness.project}-gone", gpus=1)
     namespace = f"runai-{harness.project}-gone"
-    workload = harness.submit("training", "survivor", harness.spec(), project=project)
+    workload = harness.submit("training", "with-it", harness.spec(), project=project)
     harness.until_phase(workload, "Running")
-    before = uids(harness, "jobs", namespace)
-    assert harness.kubectl("delete", "namespace", namespace, "--wait=false").returncode == 0
-    until(
-        lambda: uids(harness, "jobs", namespace) - before and harness.server.phase(workload) == "Running",
-        "another namespace and another job",
-        PATIENCE,
-    )
+    assert harness.kubectl("delete", "namespace", namespace).returncode == 0
+    until(lambda: harness.server.workload(workload).get("deletedAt"), "the end of what was in it", PATIENCE)
+    after = harness.submit("training", "after-it", harness.spec(), project=project)
+    harness.until_phase(after, "Running")
 
 
 def test_a_pod_group_is_made_again_around_its_pods(harness: ClusterHarness) -> None:
