@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.e2e.browser import Visit, open_browser
 from tests.e2e.server import Server, until
+from tests.e2e.turns import take_turns
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,11 +19,13 @@ pytestmark = [pytest.mark.debian("chromium"), pytest.mark.xdist_group("docs")]
 
 
 @pytest.fixture(scope="module")
-def site() -> Path:
+def site() -> Iterator[Path]:
     """The site, built anew: broken links and missing anchors end here."""
-    done = subprocess.run([sys.executable, "-m", "scripts.build_docs"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "site"
+    # A second build would take the site away from under the tests of the first.
+    with take_turns("site"):
+        done = subprocess.run([sys.executable, "-m", "scripts.build_docs"], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield ROOT / "site"
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,10 @@ import pytest
 
 from tests.e2e.cli_calls import COMMAND, Called, Caller
 from tests.e2e.server import Server
+from tests.e2e.turns import take_turns
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it makes accounts and runs pods as them"),
-    # Two processes must not make and remove the same accounts.
     pytest.mark.xdist_group("machine-accounts"),
 ]
 GROUP = "fairlead-lab"
@@ -56,12 +56,14 @@ class Person(NamedTuple):
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
     """A folder that every account can pass through; not below /tmp, of which each pod has its own."""
-    place = Path(tempfile.mkdtemp(prefix="fairlead-lab-", dir="/var/tmp"))
-    place.chmod(0o755)
-    (place / "home").mkdir(mode=0o755)
-    (place / "home").chmod(0o755)
-    yield place
-    shutil.rmtree(place, ignore_errors=True)
+    # Two processes must not make and remove the same accounts.
+    with take_turns("accounts"):
+        place = Path(tempfile.mkdtemp(prefix="fairlead-lab-", dir="/var/tmp"))
+        place.chmod(0o755)
+        (place / "home").mkdir(mode=0o755)
+        (place / "home").chmod(0o755)
+        yield place
+        shutil.rmtree(place, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
