@@ -114,19 +114,25 @@ async def _get(call: Call) -> Response:
 async def _download(call: Call) -> Response:
     form = query_choice(call, "file_type", ("CSV", "JSON"), "CSV")
     given = _request(call)
-    entries: list[AuditEntry] = []
-    most = given.limit if query_text(call, "numberOfSamples") else None
-    while most is None or len(entries) < most:
-        page = msgspec.structs.replace(
-            given, offset=len(entries), limit=min(_MOST, (most or _MOST) - len(entries) if most else _MOST)
-        )
-        more, _ = await _load(call, page)
-        entries += more
-        if len(more) < page.limit:
-            break
+    if query_text(call, "numberOfSamples"):
+        entries, _ = await _load(call, given)
+    else:
+        entries = await _load_all(call, given)
     body = msgspec.json.encode(entries) if form == "JSON" else _as_csv(entries)
     headers = {"content-disposition": f'attachment; filename="audit.{form.lower()}"'}
     return Response(body, headers=headers, media_type="application/octet-stream")
+
+
+async def _load_all(call: Call, given: ListRequest) -> list[AuditEntry]:
+    entries: list[AuditEntry] = []
+    total = 1
+    while len(entries) < total:
+        page = msgspec.structs.replace(given, offset=len(entries), limit=_MOST)
+        more, total = await _load(call, page)
+        entries += more
+        if not more:
+            break
+    return entries
 
 
 def _as_csv(entries: list[AuditEntry]) -> bytes:
