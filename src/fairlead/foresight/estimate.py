@@ -15,7 +15,7 @@ from fairlead.foresight.messages import enumerate_names, plural
 from fairlead.foresight.outlook import SECONDS, step
 from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, draw_part, quantile
 from fairlead.foresight.why import ANYBODY, Asker
-from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
+from fairlead.foresight.workloads import HOLDING, NOTHING_WAITS, SnapshotWorkloads, key_of
 from fairlead.model.clock import iso
 from fairlead.scheduling.cycle import decide
 from fairlead.scheduling.model.decisions import Decisions
@@ -78,7 +78,7 @@ def estimate_start(
         workload=workloads.name(key),
         project=workloads.project_of(key),
         status="notWaiting",
-        message="None of its pods is waiting to be placed.",
+        message=NOTHING_WAITS,
         now=snapshot.now,
     )
     waiting = workloads.waiting_jobs(key)

@@ -15,7 +15,7 @@ from fairlead.foresight.effects import Effects, compare
 from fairlead.foresight.messages import enumerate_names, format_concerned, plural
 from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
 from fairlead.foresight.why import ANYBODY, Asker, Status, redact
-from fairlead.foresight.workloads import SnapshotWorkloads, key_of
+from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads, key_of
 from fairlead.scheduling.messages import format_reason
 from fairlead.scheduling.model.decisions import Eviction, Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
@@ -165,7 +165,7 @@ def _queues(
 
 def _message(plan: PlanAnswer) -> str:
     if plan.status != "starts":
-        message = format_reason(plan.reason) if plan.reason is not None else "None of its pods is waiting to be placed."
+        message = format_reason(plan.reason) if plan.reason is not None else NOTHING_WAITS
         if plan.status == "never" and not message.startswith("Can never start"):
             message = f"Can never start as it is, even if all other workloads end. {message}"
         return message

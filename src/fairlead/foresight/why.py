@@ -19,7 +19,7 @@ from fairlead.foresight.families import Party, WaitingWorkload, families
 from fairlead.foresight.messages import format_changes, format_concerned
 from fairlead.foresight.outlook import ASSUMPTIONS, look_ahead
 from fairlead.foresight.search import ChangeSearch, Method, Solution
-from fairlead.foresight.workloads import HIDDEN_POD, Concerned, SnapshotWorkloads
+from fairlead.foresight.workloads import HIDDEN_POD, NOTHING_WAITS, Concerned, SnapshotWorkloads
 from fairlead.model.clock import iso
 from fairlead.scheduling.messages import format_reason
 from fairlead.scheduling.model.decisions import Reason
@@ -120,7 +120,7 @@ class _Explanation:
             workload=self.workloads.name(self.key),
             project=self.workloads.project_of(self.key),
             status="notWaiting",
-            message="None of its pods is waiting to be placed.",
+            message=NOTHING_WAITS,
             now=self.snapshot.now,
         )
         if not self.waiting:

@@ -11,6 +11,9 @@ from functools import cached_property
 
 from fairlead.scheduling.model.snapshot import Job, Plain, Snapshot, Task
 
+#: The answer about a workload of which the scheduler has nothing to place.
+NOTHING_WAITS = "None of its pods is waiting to be placed."
+
 #: Shown instead of names that the caller may not see.
 HIDDEN_POD = "another project's pod"
 #: A task in these states is on a node and uses it.

@@ -13,6 +13,7 @@ from fairlead.control.explain.runtimes import load_runtimes
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.estimate import EstimateAnswer, estimate_start
+from fairlead.foresight.workloads import NOTHING_WAITS
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
 
@@ -32,7 +33,7 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
             workload=workload.name,
             project=workload.project_name,
             status="notWaiting",
-            message=workload.phase_message or "None of its pods is waiting to be placed.",
+            message=workload.phase_message or NOTHING_WAITS,
             now=context.clock() / 1000,
             revision=revision,
         )

@@ -19,7 +19,7 @@ from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.changes import Change, encode_changes
 from fairlead.foresight.what_if import WhatIfAnswer, ask_what_if
 from fairlead.foresight.why import Asker, WhyAnswer, explain_why
-from fairlead.foresight.workloads import UnknownName
+from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
 from fairlead.model.records.organization import Caller
@@ -71,7 +71,7 @@ def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnsw
         workload=workload.name,
         project=workload.project_name,
         status="notWaiting",
-        message=workload.phase_message or "None of its pods is waiting to be placed.",
+        message=workload.phase_message or NOTHING_WAITS,
         now=context.clock() / 1000,
         revision=revision,
     )
