@@ -47,7 +47,11 @@ def reserve(listening: socket.socket) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     kept = socket.socket(listening.family, socket.SOCK_STREAM)
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    # Connections that ended a moment ago still count as users of the port, unless this asks for their addresses too.
+    # It must not go on asking: whoever asks the same could listen there.
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     kept.bind(listening.getsockname())
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     return kept
 
 
