@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 from fairlead.api.server.metrics import Sample
@@ -77,7 +78,7 @@ class BackupSchedule:
         """Why it failed; empty if it did not."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            target = self._folder / time.strftime("fairlead-%Y%m%dT%H%M%SZ.tar.gz", time.gmtime())
+            target = self._folder / _name_at(datetime.now(UTC))
             problem = await self._call(target)
             if not problem:
                 log.info("Backed up to %s", target)
@@ -108,6 +109,11 @@ class BackupSchedule:
         # Their names are times, so the oldest come first.
         for path in sorted(self._folder.glob(_PATTERN))[: -self._keep]:
             path.unlink()
+
+
+def _name_at(moment: datetime) -> str:
+    """With milliseconds, because a small backup takes less than a second."""
+    return f"fairlead-{moment:%Y%m%dT%H%M%S}.{moment.microsecond // 1000:03}Z.tar.gz"
 
 
 async def _interrupt(process: asyncio.subprocess.Process) -> None:

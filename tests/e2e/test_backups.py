@@ -42,9 +42,9 @@ def test_backups_are_made_by_time_verified_and_pruned(tmp_path: Path) -> None:
         assert "fairlead_backup_failures_total 0" in metrics_of(server)
         # Whether it is late is a matter of seconds here.
         assert "verified by a test restore" in finding(Caller(server.data_dir, tmp_path), "Backup")["found"]
-        assert {path.stat().st_mode & 0o777 for path in backups_of(server)} == {0o600}
     finally:
         server.close()
+    assert {path.stat().st_mode & 0o777 for path in backups_of(server)} == {0o600}
     assert not list(server.data_dir.glob("tmp*"))
     assert sorted((server.data_dir / "backups").iterdir()) == backups_of(server)
     last = json.loads((server.data_dir / "last-backup.json").read_text())
