@@ -121,7 +121,7 @@ def _queried_scope(call: Call) -> Scope:
     return _scope(scope, *(query_text(call, name) for name in ("clusterId", "departmentId", "projectId")))
 
 
-def _input(type: PolicyType, body: PolicyBody) -> PolicyInput:
+def _input(policy_type: PolicyType, body: PolicyBody) -> PolicyInput:
     content, meta = value_or(body.policy, PolicyContent()), body.meta
     project_id = value_or(meta.project_id, None)
     imposed = value_or(content.imposed_assets, None)
@@ -135,30 +135,35 @@ def _input(type: PolicyType, body: PolicyBody) -> PolicyInput:
         ),
         defaults=value_or(content.defaults, None),
         rules=value_or(content.rules, None),
-        imposed_assets=None if imposed is None else _imposed(type, imposed),
+        imposed_assets=None if imposed is None else _imposed(policy_type, imposed),
         is_merge=isinstance(body, PolicyChangeBody),
         reset=tuple(value_or(body.reset, ())) if isinstance(body, PolicyChangeBody) else (),
     )
 
 
-def _imposed(type: PolicyType, given: object) -> dict[str, tuple[str, ...]]:
+def _imposed(policy_type: PolicyType, given: object) -> dict[str, tuple[str, ...]]:
     """Ids by role; a kind without roles has a plain list."""
-    by_role = {"": given} if type.roles == ("",) else given
-    expected = "a list of ids" if type.roles == ("",) else f"an object of lists of ids for {' and '.join(type.roles)}"
+    by_role = {"": given} if policy_type.roles == ("",) else given
+    expected = (
+        "a list of ids"
+        if policy_type.roles == ("",)
+        else f"an object of lists of ids for {' and '.join(policy_type.roles)}"
+    )
     if not isinstance(by_role, dict) or not all(
-        role in type.roles and (ids is None or (isinstance(ids, list) and all(isinstance(id, str) for id in ids)))
+        role in policy_type.roles
+        and (ids is None or (isinstance(ids, list) and all(isinstance(id, str) for id in ids)))
         for role, ids in by_role.items()
     ):
         raise Invalid(issues=(ComplianceIssue("policy.imposedAssets", f"must be {expected}"),))
     return {role: tuple(ids or ()) for role, ids in by_role.items()}
 
 
-def _render_content(type: PolicyType, policy: Policy) -> PolicyContentView:
+def _render_content(policy_type: PolicyType, policy: Policy) -> PolicyContentView:
     imposed: Any = {role: list(ids) for role, ids in policy.imposed_assets.items() if ids}
     return PolicyContentView(
         defaults=policy.defaults,
         rules=policy.rules,
-        imposed_assets=imposed.get("", []) if type.roles == ("",) else imposed,
+        imposed_assets=imposed.get("", []) if policy_type.roles == ("",) else imposed,
     )
 
 
@@ -179,47 +184,51 @@ def _render_meta(call: Call, record: PolicyRecord) -> PolicyMetaView:
     )
 
 
-def _render(call: Call, type: PolicyType, record: PolicyRecord) -> PolicyView:
-    effective = effective_policy(call.context, type, record.scope)
+def _render(call: Call, policy_type: PolicyType, record: PolicyRecord) -> PolicyView:
+    effective = effective_policy(call.context, policy_type, record.scope)
     return PolicyView(
         meta=_render_meta(call, record),
-        policy=_render_content(type, policy_of(record)),
-        effective=_render_content(type, effective),
+        policy=_render_content(policy_type, policy_of(record)),
+        effective=_render_content(policy_type, effective),
         effective_updated_at=iso(record.updated_at),
     )
 
 
-async def _get(type: PolicyType, call: Call) -> Response:
-    return as_json(_render(call, type, policies.load_policy(call.context, call.caller, type, _queried_scope(call))))
+async def _get(policy_type: PolicyType, call: Call) -> Response:
+    return as_json(
+        _render(call, policy_type, policies.load_policy(call.context, call.caller, policy_type, _queried_scope(call)))
+    )
 
 
-async def _write(type: PolicyType, shape: type[PolicyBody], call: Call) -> Response:
-    given = _input(type, await receive_json(call, shape))
+async def _write(policy_type: PolicyType, shape: type[PolicyBody], call: Call) -> Response:
+    given = _input(policy_type, await receive_json(call, shape))
     is_dry_run = bool(query_boolean(call, "validateOnly"))
-    record = await policies.write_policy(call.context, call.caller, type, given, call.request_id, is_dry_run=is_dry_run)
-    return as_json(_render(call, type, record))
+    record = await policies.write_policy(
+        call.context, call.caller, policy_type, given, call.request_id, is_dry_run=is_dry_run
+    )
+    return as_json(_render(call, policy_type, record))
 
 
-async def _delete(type: PolicyType, call: Call) -> Response:
-    await policies.delete_policy(call.context, call.caller, type, _queried_scope(call), call.request_id)
+async def _delete(policy_type: PolicyType, call: Call) -> Response:
+    await policies.delete_policy(call.context, call.caller, policy_type, _queried_scope(call), call.request_id)
     return Response(status_code=204)
 
 
-async def _get_effective(type: PolicyType, call: Call) -> Response:
+async def _get_effective(policy_type: PolicyType, call: Call) -> Response:
     project_id = query_text(call, "projectId")
-    policy = policies.load_effective(call.context, call.caller, type, project_id)
-    return as_json(EffectiveView(effective=_render_content(type, policy)))
+    policy = policies.load_effective(call.context, call.caller, policy_type, project_id)
+    return as_json(EffectiveView(effective=_render_content(policy_type, policy)))
 
 
 async def _list(call: Call) -> Response:
     title = query_choice(call, "workloadType", _TITLES)
-    type = next((type for type in POLICY_TYPES.values() if type.title == title), None)
+    policy_type = next((each for each in POLICY_TYPES.values() if each.title == title), None)
     scope = _queried_scope(call) if query_text(call, "scope") else None
     cluster = call.context.directory.cluster
     ready = PolicyStatus(clusters=[ClusterSync(cluster_id=cluster.id, status="Ready")])
     entries = [
         PolicyEntry(type=record.type, meta=_render_meta(call, record), status=ready)
-        for record in policies.find_policies(call.context, call.caller, type, scope)
+        for record in policies.find_policies(call.context, call.caller, policy_type, scope)
     ]
     if query_boolean(call, "includeFallbackPolicies") and any(policy.rules for policy in SYSTEM_POLICIES.values()):
         meta = PolicyMetaView(
@@ -248,60 +257,57 @@ _APPROVE = Parameter(
 )
 
 
-def _type_operations(type: PolicyType) -> tuple[Operation, ...]:
-    word = type.rest.replace("-", "_").removesuffix("s")
-    noun = f"policy for {type.rest.replace('-', ' ')}"
-    version = "" if type.key == "nimService" else "_v2"
-    approve = () if type.key == "nimService" else (_APPROVE,)
+def _type_operations(policy_type: PolicyType) -> tuple[Operation, ...]:
+    workloads = policy_type.rest.replace("-", " ")
+    noun = f"policy for {workloads}"
+    word = policy_type.rest.replace("-", "_").removesuffix("s")
+    is_versioned = policy_type.key != "nimService"
+    version, approve = ("_v2", (_APPROVE,)) if is_versioned else ("", ())
+    failures = failing(400, 401, 403, 503)
 
     def operation(method: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
-        return Operation(
-            method=method, path=f"{_BASE}/{type.rest}", id=id, tag="Policies", summary=summary, run=run, **members
+        path = f"{_BASE}/{policy_type.rest}"
+        return Operation(method=method, path=path, id=id, tag="Policies", summary=summary, run=run, **members)
+
+    def writing(method: str, id: str, summary: str, body: type[PolicyBody]) -> Operation:
+        return operation(
+            method,
+            id,
+            summary,
+            partial(_write, policy_type, body),
+            parameters=(_VALIDATE, *approve),
+            body=RequestBody(schema=body),
+            answers={200: PolicyView, **failures},
         )
 
-    failures = failing(400, 401, 403, 503)
     return (
         operation(
             "GET",
             f"get_{word}_policy{version}",
             f"Get the {noun} of a scope, and what holds there with those of wider scopes",
-            partial(_get, type),
+            partial(_get, policy_type),
             parameters=(_SCOPE, *_QUERY),
             answers={200: PolicyView, **failures, 404: Error},
         ),
-        operation(
-            "PUT",
-            f"overwrite_{word}_policy{version}",
-            f"Create or replace the {noun} of a scope",
-            partial(_write, type, PolicyBody),
-            parameters=(_VALIDATE, *approve),
-            body=RequestBody(schema=PolicyBody),
-            answers={200: PolicyView, **failures},
-        ),
-        operation(
-            "PATCH",
-            f"update_{word}_policy{version}",
-            f"Change members of the {noun} of a scope",
-            partial(_write, type, PolicyChangeBody),
-            parameters=(_VALIDATE, *approve),
-            body=RequestBody(schema=PolicyChangeBody),
-            answers={200: PolicyView, **failures},
+        writing("PUT", f"overwrite_{word}_policy{version}", f"Create or replace the {noun} of a scope", PolicyBody),
+        writing(
+            "PATCH", f"update_{word}_policy{version}", f"Change members of the {noun} of a scope", PolicyChangeBody
         ),
         operation(
             "DELETE",
             f"delete_{word}_policy",
             f"Delete the {noun} of a scope",
-            partial(_delete, type),
+            partial(_delete, policy_type),
             parameters=(_SCOPE, *_QUERY, *approve),
             answers={204: None, **failures, 404: Error},
         ),
         Operation(
             method="GET",
-            path=f"{_BASE}/{type.rest}/effective",
+            path=f"{_BASE}/{policy_type.rest}/effective",
             id=f"get_effective_{word}_policy",
             tag="Policies",
-            summary=f"Get what holds in a project by the policies for {type.rest.replace('-', ' ')} of all scopes",
-            run=partial(_get_effective, type),
+            summary=f"Get what holds in a project by the policies for {workloads} of all scopes",
+            run=partial(_get_effective, policy_type),
             parameters=(Parameter(name="projectId", schema={"type": "string"}),),
             answers={200: EffectiveView, **failures, 404: Error},
             is_addition=True,
@@ -325,5 +331,5 @@ POLICY_OPERATIONS: tuple[Operation, ...] = (
         ),
         answers={200: PolicyList, **failing(401, 403, 503), 400: Error},
     ),
-    *(operation for type in POLICY_TYPES.values() for operation in _type_operations(type)),
+    *(operation for policy_type in POLICY_TYPES.values() for operation in _type_operations(policy_type)),
 )

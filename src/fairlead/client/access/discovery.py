@@ -113,33 +113,37 @@ def find_server(
     settings = load_config(around)
     folder = data_folder(around)
     given = around.find("url", "FAIRLEAD_URL") or settings.get("url")
+    project = around.find("project", "FAIRLEAD_PROJECT") or settings.get("project")
     local = load_local(folder)
-    machine = sign_in(around.environ) if given is None and local is None else None
-    if machine is not None and machine.url:
-        trust = Trust(settings.get("ca-file"), machine.certificate)
-        project = around.find("project", "FAIRLEAD_PROJECT") or settings.get("project")
+    url = (given or (local.url if local else "")).rstrip("/")
+    if not url:
+        machine = sign_in(around.environ)
+        if machine is None:
+            raise Unreachable(_NO_SERVER.format(folder=folder, start=start, how=how))
+        if not machine.url:
+            raise NotLoggedIn(f"The server of this machine did not sign you in: {machine.error}.")
         token = around.environ.get("FAIRLEAD_TOKEN") or machine.token
+        trust = Trust(settings.get("ca-file"), machine.certificate)
         return ServerAccess(machine.url, None, token, None, trust, project, is_of_machine=True)
-    if machine is not None:
-        raise NotLoggedIn(f"The server of this machine did not sign you in: {machine.error}.")
-    if given is None and local is None:
-        raise Unreachable(_NO_SERVER.format(folder=folder, start=start, how=how))
-    url = str(given or (local.url if local else "")).rstrip("/")
-    is_local = local is not None and local.url.rstrip("/") == url
-    # A login is part of the configuration. Without one, clients use the credentials in the data folder of this
-    # machine's server, and the token is valid as long as that server runs.
-    cache = TokenFile(token_path(around))
-    if is_local and not logs_in and cache.load(url) is None:
-        cache = TokenFile(os.path.join(folder, "cli-tokens.json"))
+    if local and local.url.rstrip("/") != url:
+        local = None
     return ServerAccess(
         url,
-        _from_environment(around.environ) or (load_credentials(folder) if is_local else None),
+        _from_environment(around.environ) or (load_credentials(folder) if local else None),
         around.environ.get("FAIRLEAD_TOKEN"),
-        cache,
-        Trust(settings.get("ca-file"), local.certificate if local and is_local else None),
-        around.find("project", "FAIRLEAD_PROJECT") or settings.get("project"),
-        is_personal=is_local and local is not None and local.personal,
+        _token_cache(around, url, of_local_server=local is not None and not logs_in),
+        Trust(settings.get("ca-file"), local.certificate if local else None),
+        project,
+        is_personal=local is not None and local.personal,
     )
+
+
+def _token_cache(around: Surroundings, url: str, *, of_local_server: bool) -> TokenFile:
+    """The configuration's, where a login is; else the data folder's, whose token is valid while its server runs."""
+    cache = TokenFile(token_path(around))
+    if of_local_server and cache.load(url) is None:
+        return TokenFile(os.path.join(data_folder(around), "cli-tokens.json"))
+    return cache
 
 
 def _from_environment(environ: Mapping[str, str]) -> Credentials | None:
