@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
+from fairlead.control.custom_resources.loop import CustomResourceSync
+from fairlead.control.custom_resources.reader import CALLER
 from fairlead.control.workloads import lifecycle
-from fairlead.control.workloads.custom_resource_reader import CALLER
-from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.engines.base import WorkloadReport
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import DEFINITION, Resource

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from fairlead.api.http.operation import Call
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS, admit
 from fairlead.control.context import Context
-from fairlead.control.workloads.custom_resource_reader import CALLER
-from fairlead.control.workloads.custom_resources import CustomResourceSync
+from fairlead.control.custom_resources.loop import CustomResourceSync
+from fairlead.control.custom_resources.reader import CALLER
 from fairlead.control.workloads.template_yaml import store_manifest
 from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.event import Event

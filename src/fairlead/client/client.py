@@ -92,13 +92,13 @@ class Client(Workloads):
     def jobs(self, *, project: str | None = None, limit: int = 50, **query: QueryValue) -> Jobs:
         """The newest workloads of a project as jobs. The query is that of `workloads`."""
         owner = self.project(project)
-        filters = [f"projectId=={owner['id']}", *_words(query.pop("filterBy", ()))]
+        filters = [f"projectId=={owner['id']}", *_as_texts(query.pop("filterBy", ()))]
         order: dict[str, QueryValue] = {"sortBy": "createdAt", "sortOrder": "desc", **query}
         page = self.workloads(filterBy=filters, limit=limit, **order)
         return Jobs(self, [Job(self, row) for row in page["workloads"]])
 
 
-def _words(value: QueryValue) -> list[str]:
+def _as_texts(value: QueryValue) -> list[str]:
     if value is None:
         return []
     return [str(value)] if isinstance(value, str | int) else list(value)

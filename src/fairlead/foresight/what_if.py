@@ -147,7 +147,7 @@ def _refuse_contradictions(snapshot: Snapshot, changes: Sequence[Change]) -> Non
     for change in changes:
         subject = _subject(snapshot, change)
         if subject is not None and seen.setdefault(subject, change) != change:
-            raise UnknownName(f"Two changes contradict each other: {_words(seen[subject])} and {_words(change)}.")
+            raise UnknownName(f"Two changes contradict each other: {_describe(seen[subject])} and {_describe(change)}.")
 
 
 def _subject(snapshot: Snapshot, change: Change) -> object:
@@ -167,7 +167,7 @@ def _subject(snapshot: Snapshot, change: Change) -> object:
     return (type(change).__name__, change.workload, detail)
 
 
-def _words(change: Change) -> str:
+def _describe(change: Change) -> str:
     if isinstance(change, SetShare):
         return f"{change.field} {change.queue}.{change.resource}={change.value:g}"
     if isinstance(change, SetNode):

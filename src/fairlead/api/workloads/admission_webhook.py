@@ -2,7 +2,7 @@
 
 Served if the engine is a cluster. The API server calls without a token of ours; the answer contains only what is wrong
 with its object, and changes nothing but the user's name. Objects that bypass the webhook are checked again by
-`control/workloads/custom_resources.py`.
+`control/custom_resources/`.
 """
 
 import base64
@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, as_json
-from fairlead.control.workloads.custom_resource_reader import (
+from fairlead.control.custom_resources.reader import (
     CALLER,
     CustomResource,
     check_change,

@@ -30,6 +30,6 @@ def load_nodes(client: Client) -> list[Json]:
     return list(rows.values())
 
 
-def of(row: Json, used: str, whole: str, scale: float = 1) -> str:
+def used_of_whole(row: Json, used: str, whole: str, scale: float = 1) -> str:
     """A part and its whole, as `3/8`."""
     return f"{row.get(used, 0) / scale:.3g}/{row.get(whole, 0) / scale:.3g}"

@@ -2,8 +2,8 @@
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK, RUN_FAILED
-from fairlead.cli.pods.conversation import DETACH_KEYS, ConversationEnd, converse, redraw
 from fairlead.cli.pods.exec import POD_FLAGS, find_with_pod, open_in_pod
+from fairlead.cli.pods.terminal_session import DETACH_KEYS, SessionEnd, redraw, run_session
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
@@ -39,7 +39,7 @@ def _attach(invocation: Invocation) -> int:
         session.close()
 
 
-def attach_to(session: ServerSession, workload: Json, *, from_start: bool = False) -> ConversationEnd:
+def attach_to(session: ServerSession, workload: Json, *, from_start: bool = False) -> SessionEnd:
     """Say what this attaches to and how to leave, and pass bytes until the process ends or the user leaves."""
     streams = _streams(session, workload)
     takes_input = bool(streams.get("stdin"))
@@ -60,9 +60,11 @@ def attach_to(session: ServerSession, workload: Json, *, from_start: bool = Fals
             if has_terminal:
                 redraw(duplex)
 
-        ended = converse(duplex, stdin=takes_input, with_terminal=has_terminal, can_detach=has_terminal, on_ready=begin)
+        ended = run_session(
+            duplex, stdin=takes_input, with_terminal=has_terminal, can_detach=has_terminal, on_ready=begin
+        )
     except KeyboardInterrupt:
-        ended = ConversationEnd(is_detached=True)
+        ended = SessionEnd(is_detached=True)
     finally:
         duplex.close()
     _tell_end(session, workload, ended)
@@ -88,7 +90,7 @@ def _pod_name(session: ServerSession, workload: Json) -> str:
     return f"pod {running[0]}" if running else str(workload["name"])
 
 
-def _tell_end(session: ServerSession, workload: Json, ended: ConversationEnd) -> None:
+def _tell_end(session: ServerSession, workload: Json, ended: SessionEnd) -> None:
     if ended.is_detached:
         session.console.say(f"\nDetached. {workload['name']} keeps running.")
     elif ended.is_cut:

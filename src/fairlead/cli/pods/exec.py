@@ -3,7 +3,7 @@
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import RUN_FAILED
 from fairlead.cli.flags import PROJECT, Flag, UsageError
-from fairlead.cli.pods.conversation import converse, window
+from fairlead.cli.pods.terminal_session import run_session, window
 from fairlead.cli.pods.waiting import check_container, wait_for_pod
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.access.urls import quote
@@ -68,7 +68,7 @@ def _run(invocation: Invocation, command: list[str], stdin: bool, with_terminal:
         workload = find_with_pod(session, invocation.names[0])
         duplex = open_command(session, workload, command, stdin=stdin, with_terminal=with_terminal)
         try:
-            ended = converse(duplex, stdin=stdin, with_terminal=with_terminal)
+            ended = run_session(duplex, stdin=stdin, with_terminal=with_terminal)
         finally:
             duplex.close()
         if ended.code is None:

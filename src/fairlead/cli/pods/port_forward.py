@@ -99,14 +99,14 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
             session.console.complain(render_error(error))
             return
         with contextlib.suppress(OSError), contextlib.closing(duplex):
-            if not _converse(accepted, duplex):
+            if not _pass_bytes(accepted, duplex):
                 asked = query.partition("&")[0].replace("=", " ")
                 session.console.complain(
                     f"The pod closed a connection to {asked} without sending anything. Does it listen there?"
                 )
 
 
-def _converse(accepted: socket.socket, duplex: Duplex) -> bool:
+def _pass_bytes(accepted: socket.socket, duplex: Duplex) -> bool:
     """Pass bytes both ways until the pod closes; False if it closed at once and sent nothing."""
     waiting: list[socket.socket | Duplex] = [accepted, duplex]
     is_answered = False

@@ -107,13 +107,13 @@ def _show(console: Console, answer: HistoryAnswer) -> None:
     ]
     if after:
 
-        def then(row: ProjectReport) -> ProjectReport:
+        def with_changes(row: ProjectReport) -> ProjectReport:
             return after[row.project]
 
         columns += [
-            TableColumn("THEN P50", lambda row: format_wait(then(row).wait_p50)),
-            TableColumn("P90", lambda row: format_wait(then(row).wait_p90)),
-            TableColumn("EVICTIONS", lambda row: str(then(row).evictions)),
+            TableColumn("THEN P50", lambda row: format_wait(with_changes(row).wait_p50)),
+            TableColumn("P90", lambda row: format_wait(with_changes(row).wait_p90)),
+            TableColumn("EVICTIONS", lambda row: str(with_changes(row).evictions)),
         ]
     for line in render_table(columns, answer.before.projects, width=console.width(), headers=True, paint=console.paint):
         console.data(line)

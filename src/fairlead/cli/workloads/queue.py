@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag
-from fairlead.cli.organization.node_usage import load_nodes, of
+from fairlead.cli.organization.node_usage import load_nodes, used_of_whole
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -40,14 +40,14 @@ def _queue(invocation: Invocation) -> int:
     filters = ["phase==Pending"]
     if invocation.get("project"):
         filters.append(f"projectId=={session.project()['id']}")
-    rows = in_order(list(session.client.all_workloads(filterBy=filters)))
+    rows = sort_by_turn(list(session.client.all_workloads(filterBy=filters)))
     form = chosen_format(invocation, session.settings)
     _queue_listing().show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()
     return OK
 
 
-def in_order(rows: list[Json]) -> list[Json]:
+def sort_by_turn(rows: list[Json]) -> list[Json]:
     """By priority, then by age, with the number of each in its row."""
     ordered = sorted(rows, key=lambda row: (-(row.get("priority") or 0), row["createdAt"], row["id"]))
     return [{**row, "position": number} for number, row in enumerate(ordered, start=1)]
@@ -100,10 +100,10 @@ def _page(session: ServerSession, nodes: list[Json]) -> Iterator[str]:
     columns = (
         TableColumn("NODE", lambda row: row["name"], shrinks=True),
         TableColumn("STATUS", lambda row: str(row.get("status") or "")),
-        TableColumn("GPU", lambda row: of(row, "allocatedGpus", "gpus")),
+        TableColumn("GPU", lambda row: used_of_whole(row, "allocatedGpus", "gpus")),
         TableColumn("", lambda row: _bar(row.get("allocatedGpus", 0), row.get("gpus", 0))),
-        TableColumn("CPU", lambda row: of(row, "allocatedCpus", "cpus")),
-        TableColumn("MEMORY GiB", lambda row: of(row, "allocatedMemory", "memory", _GIB)),
+        TableColumn("CPU", lambda row: used_of_whole(row, "allocatedCpus", "cpus")),
+        TableColumn("MEMORY GiB", lambda row: used_of_whole(row, "allocatedMemory", "memory", _GIB)),
         TableColumn("NODE POOL", lambda row: str(row.get("nodePool") or ""), spare=True),
     )
     console = session.console

@@ -93,13 +93,13 @@ class AsyncClient(AsyncWorkloads):
     async def jobs(self, *, project: str | None = None, limit: int = 50, **query: QueryValue) -> AsyncJobs:
         """The newest workloads of a project as jobs. The query is that of `workloads`."""
         owner = await self.project(project)
-        filters = [f"projectId=={owner['id']}", *_words(query.pop("filterBy", ()))]
+        filters = [f"projectId=={owner['id']}", *_as_texts(query.pop("filterBy", ()))]
         order: dict[str, QueryValue] = {"sortBy": "createdAt", "sortOrder": "desc", **query}
         page = await self.workloads(filterBy=filters, limit=limit, **order)
         return AsyncJobs(self, [AsyncJob(self, row) for row in page["workloads"]])
 
 
-def _words(value: QueryValue) -> list[str]:
+def _as_texts(value: QueryValue) -> list[str]:
     if value is None:
         return []
     return [str(value)] if isinstance(value, str | int) else list(value)

@@ -79,9 +79,9 @@ class AssetWriter:
                 spec[member] = self._asset_id(str(spec[member]), "its credential")
         members = {member: meta[member] for member in _META if meta.get(member) is not None}
         body = {"meta": members | {"scope": scope[0]} | _place(scope), "spec": spec}
-        made = self._writer.create(kind, name, f"/api/v1/asset/{path}", body)
-        if made is not None:
-            self._ids[str(meta["id"])] = str(made.get("meta", made)["id"])
+        created = self._writer.create(kind, name, f"/api/v1/asset/{path}", body)
+        if created is not None:
+            self._ids[str(meta["id"])] = str(created.get("meta", created)["id"])
 
     def _asset_id(self, source_id: str, what: str) -> str:
         if source_id not in self._ids:

@@ -68,9 +68,9 @@ def _write(writer: Writer, kind: str, name: str, path: str, body: Json) -> None:
     """Create it; if it is there, change it if that was asked for."""
     there: Any = writer.scopes.there[kind].get(name)
     if there is None:
-        made = writer.create(kind, name, path, {"name": name, "clusterId": writer.scopes.cluster_id, **body})
-        if made is not None:
-            writer.scopes.there[kind][name] = {**made, "name": name}
+        created = writer.create(kind, name, path, {"name": name, "clusterId": writer.scopes.cluster_id, **body})
+        if created is not None:
+            writer.scopes.there[kind][name] = {**created, "name": name}
         return
     body.pop("parentId", None)
     differing = [member for member, value in body.items() if _plain(value) != _plain(there.get(member))]

@@ -42,10 +42,10 @@ def _write_user(writer: Writer, user: Json, there: dict[str, Json]) -> None:
     else:
         if user.get("isLocal") is False:
             writer.report.lose("single sign-on of user", name, "has a password here instead")
-        made = writer.create("user", name, "/api/v1/users", {"email": name})
-        if made and made.get("tempPassword"):
-            writer.report.secrets.append(("password of user", name, str(made["tempPassword"])))
-        if made and user.get("groups"):
+        created = writer.create("user", name, "/api/v1/users", {"email": name})
+        if created and created.get("tempPassword"):
+            writer.report.secrets.append(("password of user", name, str(created["tempPassword"])))
+        if created and user.get("groups"):
             writer.report.lose("groups of user", name, f"add them again: {', '.join(user['groups'])}")
 
 
@@ -54,9 +54,9 @@ def _write_account(writer: Writer, account: Json, there: dict[str, Json]) -> Non
     if name in there:
         writer.leave_unchanged("service account", name)
         return
-    made = writer.create("service account", name, "/api/v1/service-accounts", {"name": name})
-    if made and made.get("clientSecret"):
-        secret = f"client id {made.get('clientId', name)}, secret {made['clientSecret']}"
+    created = writer.create("service account", name, "/api/v1/service-accounts", {"name": name})
+    if created and created.get("clientSecret"):
+        secret = f"client id {created.get('clientId', name)}, secret {created['clientSecret']}"
         writer.report.secrets.append(("secret of service account", name, secret))
 
 

@@ -24,11 +24,11 @@ def write_workloads(writer: Writer, source: Client | None) -> None:
             continue
         place = {"projectId": project_id, "clusterId": writer.scopes.cluster_id}
         body = {"name": name, **place, **workload["request"]}
-        made = writer.create(kind.noun, name, f"/api/v1/workloads/{kind.rest}", body)
-        if made is not None and workload["hasCallerEnvironment"]:
+        created = writer.create(kind.noun, name, f"/api/v1/workloads/{kind.rest}", body)
+        if created is not None and workload["hasCallerEnvironment"]:
             reason = "its caller's variables are kept like secrets; submit it again if it needs them"
             writer.report.lose(f"environment of {kind.noun}", name, reason)
-        if made is None or source is None or writer.is_dry:
+        if created is None or source is None or writer.is_dry:
             continue
         if not kind.can_suspend:
             writer.report.lose(f"end of {kind.noun}", name, "it still waits on the source; delete it there")

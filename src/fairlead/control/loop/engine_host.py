@@ -12,13 +12,13 @@ from functools import partial
 from typing import Generic
 
 from fairlead.control.context import Context
+from fairlead.control.custom_resources.loop import CustomResourceSync
 from fairlead.control.directory import Refresher
 from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.usage_history import Telemetry
-from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.engines.base import CustomResources, LogStore, Sessions
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable

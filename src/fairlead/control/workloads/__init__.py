@@ -1,4 +1,4 @@
-"""Use cases on workloads: submit, update, suspend, delete, read, templates, sessions, custom resources.
+"""Use cases on workloads: submit, update, suspend, delete, read, templates, sessions.
 
 Called by `api/workloads` and `api/templates`. Writes the desired state; the loop carries it out.
 """

@@ -1,6 +1,6 @@
 """The custom resources of workloads: watched, held by a finalizer, their status written.
 
-The engine has one. `control/workloads/custom_resources.py` decides through the seam what becomes of them.
+The engine has one. `control/custom_resources/` decides through the seam what becomes of them.
 """
 
 import asyncio

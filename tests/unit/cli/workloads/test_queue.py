@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.cli.workloads.queue import in_order
+from fairlead.cli.workloads.queue import sort_by_turn
 from fairlead.client.json_object import Json
 from tests.unit.cli.calling import call
 
@@ -16,7 +16,7 @@ def test_priority_comes_first_then_age() -> None:
         {"name": "urgent", "priority": 125, "createdAt": "2026-01-03", "id": "3"},
         {"name": "plain", "priority": None, "createdAt": "2026-01-01", "id": "4"},
     ]
-    assert [(row["position"], row["name"]) for row in in_order(rows)] == [
+    assert [(row["position"], row["name"]) for row in sort_by_turn(rows)] == [
         (1, "urgent"),
         (2, "old"),
         (3, "young"),

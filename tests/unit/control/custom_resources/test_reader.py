@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.workloads.custom_resource_reader import edited_members
+from fairlead.control.custom_resources.reader import edited_members
 
 BEFORE = {"image": {"value": "a"}, "userId": {"value": "ann"}, "ingressUrl": {"value": "http://a"}}
 

@@ -17,7 +17,7 @@ _PIECE = 32_768
 DETACH, DETACH_KEYS = b"\x10\x11", "Ctrl-P Ctrl-Q"
 
 
-class ConversationEnd(NamedTuple):
+class SessionEnd(NamedTuple):
     #: The exit code of the command; None if the other side did not say one.
     code: int | None = None
     #: The connection broke before the end.
@@ -34,21 +34,21 @@ def window() -> tuple[int, int]:
     return columns or 80, rows or 24
 
 
-def converse(
+def run_session(
     duplex: Duplex,
     *,
     stdin: bool,
     with_terminal: bool,
     can_detach: bool = False,
     on_ready: Callable[[], None] = lambda: None,
-) -> ConversationEnd:
+) -> SessionEnd:
     """Pass bytes both ways until the command ends. With a terminal on both sides, keys are passed on as typed.
 
     `on_ready` is called when keys that are typed from now on are passed on.
     """
     with _raw_terminal(with_terminal and stdin) as resized:
         on_ready()
-        return _converse(duplex, stdin, resized, can_detach)
+        return _pass_bytes(duplex, stdin, resized, can_detach)
 
 
 def redraw(duplex: Duplex) -> None:
@@ -76,7 +76,7 @@ def _raw_terminal(wanted: bool) -> Iterator[int]:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
-def _converse(duplex: Duplex, stdin: bool, resized: int, can_detach: bool) -> ConversationEnd:
+def _pass_bytes(duplex: Duplex, stdin: bool, resized: int, can_detach: bool) -> SessionEnd:
     pending = bytearray()
     waiting: list[Duplex | int] = [duplex, resized, *([0] if stdin else [])]
     if not stdin:
@@ -92,7 +92,7 @@ def _converse(duplex: Duplex, stdin: bool, resized: int, can_detach: bool) -> Co
             data = os.read(0, _PIECE)
             typed = (typed + data)[-2:]
             if can_detach and typed == DETACH:
-                return ConversationEnd(is_detached=True)
+                return SessionEnd(is_detached=True)
             if data:
                 duplex.send_frame(INPUT, data)
             else:
@@ -101,11 +101,11 @@ def _converse(duplex: Duplex, stdin: bool, resized: int, can_detach: bool) -> Co
         if duplex in ready:
             for channel, data in duplex.frames(pending):
                 if channel == EXIT:
-                    return ConversationEnd(int(data) if data.isdigit() else None)
+                    return SessionEnd(int(data) if data.isdigit() else None)
                 if channel in (OUTPUT, ERROR):
                     _write(1 if channel == OUTPUT else 2, data)
             if duplex.is_over:
-                return ConversationEnd(is_cut=True)
+                return SessionEnd(is_cut=True)
 
 
 def _write(descriptor: int, data: bytes) -> None:

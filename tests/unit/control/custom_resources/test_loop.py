@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
+from fairlead.control.custom_resources.loop import CustomResourceSync
+from fairlead.control.custom_resources.reader import digests_of
+from fairlead.control.custom_resources.status import render_status
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.control.workloads.custom_resource_reader import digests_of
-from fairlead.control.workloads.custom_resource_status import render_status
-from fairlead.control.workloads.custom_resources import CustomResourceSync
 from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.model.records.workload import Workload
 from tests import builders
