@@ -350,6 +350,7 @@ def _make_engine_host(
     context.engine_unreachable_reason = cluster.away
     context.review = cluster.review
     context.find_namespace_problem = cluster.find_namespace_problem
+    context.may_nodes_be_added = cluster.may_nodes_be_added
     objects = cluster.custom_resources
     return EngineHost(
         **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True

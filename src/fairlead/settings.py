@@ -69,6 +69,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ingress_class: str = ""
     ingress_server: str = ""
     ingress_tls: bool = False
+    #: Whether an autoscaler adds nodes there: `on`, `off`, or `auto` to find out.
+    node_autoscaler: str = "auto"
     #: Seconds between scheduled backups (0: none), how many are kept, and where (empty: in the data folder).
     backup_every: int = 0
     backup_keep: int = 14
@@ -188,6 +190,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_class=given.ingress_class,
         ingress_server=given.ingress_server,
         ingress_tls=given.ingress_tls,
+        node_autoscaler=given.node_autoscaler,
         backup_every=given.backup_every,
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
@@ -322,4 +325,10 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
     add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
     add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")
     add("--ingress-tls", action="store_true", help="they are https, with their controller's default certificate")
+    add(
+        "--node-autoscaler",
+        choices=("auto", "on", "off"),
+        default="auto",
+        help="whether an autoscaler adds nodes to that cluster; default auto: find out",
+    )
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")

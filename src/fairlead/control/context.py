@@ -84,5 +84,7 @@ class Context:
     engine_unreachable_reason: Callable[[], str] = lambda: ""
     #: Why the namespace of a project cannot be used, such as that it belongs to another Fairlead; empty if it can.
     find_namespace_problem: Callable[[str], str] = lambda namespace: ""
+    #: Whether an autoscaler adds nodes to the cluster, so that what fits no present node may start later.
+    may_nodes_be_added: Callable[[], bool] = lambda: False
     #: Set when the server is stopping: new work is refused, running work continues.
     stopping: bool = False

@@ -185,10 +185,14 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     eviction: str = ""
 
 
+#: The code of a blocker that is being removed: an autoscaler adds a node for the pods.
+SCALE_UP = "TriggeredScaleUp"
+
+
 class SchedulingBlocker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why the cluster's scheduler has not placed a workload in a node pool, or why its pods cannot be created."""
 
-    #: OverLimit, NonPreemptibleOverQuota or another code of the scheduler.
+    #: OverLimit, NonPreemptibleOverQuota or another code of the scheduler; or `SCALE_UP`.
     code: str
     message: str
     node_pool: str = ""

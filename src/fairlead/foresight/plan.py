@@ -16,7 +16,7 @@ from fairlead.foresight.messages import enumerate_names, format_concerned, plura
 from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
 from fairlead.foresight.why import ANYBODY, Asker, Status, redact
 from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads, key_of
-from fairlead.scheduling.messages import format_reason
+from fairlead.scheduling.messages import NEVER, format_reason
 from fairlead.scheduling.model.decisions import Eviction, Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
@@ -166,8 +166,8 @@ def _queues(
 def _message(plan: PlanAnswer) -> str:
     if plan.status != "starts":
         message = format_reason(plan.reason) if plan.reason is not None else NOTHING_WAITS
-        if plan.status == "never" and not message.startswith("Can never start"):
-            message = f"Can never start as it is, even if all other workloads end. {message}"
+        if plan.status == "never" and not message.startswith(NEVER):
+            message = f"{NEVER} as it is, even if all other workloads end. {message}"
         return message
     nodes = sorted({pod.node for pod in plan.pods})
     where = enumerate_names([*nodes[:3], *([f"{len(nodes) - 3} more nodes"] if len(nodes) > 3 else [])])

@@ -21,7 +21,7 @@ from fairlead.foresight.outlook import ASSUMPTIONS, look_ahead
 from fairlead.foresight.search import ChangeSearch, Method, Solution
 from fairlead.foresight.workloads import HIDDEN_POD, NOTHING_WAITS, Concerned, SnapshotWorkloads
 from fairlead.model.clock import iso
-from fairlead.scheduling.messages import format_reason
+from fairlead.scheduling.messages import NEVER, format_reason
 from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
@@ -153,8 +153,8 @@ class _Explanation:
         changes = self._search()
         never = not self._starts_alone()
         message = format_reason(reason)
-        if never and not message.startswith("Can never start"):
-            message = f"Can never start as it is, even if all other workloads end. {message}"
+        if never and not message.startswith(NEVER):
+            message = f"{NEVER} as it is, even if all other workloads end. {message}"
         answer: WhyAnswer = replace(
             empty,
             status="never" if never else "waits",

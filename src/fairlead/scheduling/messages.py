@@ -22,6 +22,8 @@ _CAUSES = {
     "podAntiAffinity": ("is excluded by a pod anti-affinity", "are excluded by a pod anti-affinity"),
     "limit": ("would put its queue over its limit", "would put its queue over its limit"),
 }
+#: How the sentence of a reason begins that only other nodes, or another request, would remove.
+NEVER = "Can never start"
 _SINGULAR = {"gpu": "GPU", "cpu": "CPU core", "memory": "GB memory", "pods": "pod slot"}
 _PLURAL = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory", "pods": "pod slots"}
 
@@ -96,9 +98,9 @@ def _format_no_node(reason: Reason) -> str:
     first = reason.causes[0]
     is_one_lack = is_lack_of_one_resource(reason)
     if _is_gang_too_large(reason):
-        return f"Can never start: its gang has {reason.required} pods, at most {_fit(reason)} when all nodes are empty."
+        return f"{NEVER}: its gang has {reason.required} pods, at most {_fit(reason)} when all nodes are empty."
     if reason.code == "NeverFits":
-        return f"Can never start: {_format_never(first) if is_one_lack else _format_causes(reason)}."
+        return f"{NEVER}: {_format_never(first) if is_one_lack else _format_causes(reason)}."
     if reason.code == "GangIncomplete":
         fitting = f"{reason.placed} of its {reason.required} pods fit now"
         rest = format_lack(first) if is_one_lack else _format_causes(reason)

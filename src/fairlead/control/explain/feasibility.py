@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.explain.cluster_snapshot import render_snapshot
+from fairlead.control.explain.new_nodes import may_new_node_help
 from fairlead.control.loop.board import Board
 from fairlead.control.workloads.submit import submit
 from fairlead.model.errors import Refused
@@ -18,9 +19,8 @@ from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission
 from fairlead.scheduling import Reason, decide, format_reason
-from fairlead.scheduling.messages import format_amount, format_largest
+from fairlead.scheduling.messages import NEVER, format_amount, format_largest
 
-_NEVER = "Can never start"
 _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 
@@ -36,7 +36,8 @@ async def submit_if_it_can_start(
 
 
 async def find_lasting_blocker(context: Context, workload: Workload) -> Reason | None:
-    """Why no pod of it would start if all nodes were empty and ready; None if one would, or if it needs none."""
+    """Why no pod of it would start if all nodes were empty and ready; None if one would, if an autoscaler
+    may add a node for it, or if it needs none."""
     board = Board({})
     board.put(msgspec.structs.replace(workload, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())
@@ -44,7 +45,8 @@ async def find_lasting_blocker(context: Context, workload: Workload) -> Reason |
     decisions = await asyncio.to_thread(decide, msgspec.structs.replace(snapshot, nodes=nodes))
     if decisions.binds or decisions.pipelined or not decisions.pending:
         return None
-    return decisions.pending[0].reason
+    reason = decisions.pending[0].reason
+    return None if may_new_node_help(context, reason) else reason
 
 
 def describe_blocker(reason: Reason) -> str:
@@ -52,8 +54,8 @@ def describe_blocker(reason: Reason) -> str:
     if reason.code in ("NonPreemptibleOverQuota", "OverLimit"):
         return _describe_excess(reason)
     sentence = format_reason(reason)
-    if not sentence.startswith(_NEVER):
-        sentence = f"{_NEVER}: {sentence[0].lower()}{sentence[1:]}"
+    if not sentence.startswith(NEVER):
+        sentence = f"{NEVER}: {sentence[0].lower()}{sentence[1:]}"
     largest = format_largest(reason)
     return f"{sentence} The largest request that fits: {largest}." if largest else sentence
 
@@ -62,9 +64,9 @@ def _describe_excess(reason: Reason) -> str:
     resource = reason.resource or "gpu"
     asked, most, unit = format_amount(reason.requested, resource), reason.limit, _UNITS[resource]
     if reason.code == "OverLimit":
-        return f"{_NEVER}: it requests {asked} {unit}, the limit of {reason.queue} is {format_amount(most, resource)}."
+        return f"{NEVER}: it requests {asked} {unit}, the limit of {reason.queue} is {format_amount(most, resource)}."
     quota = format_amount(reason.quota, resource)
     return (
-        f"{_NEVER}: it requests {asked} {unit} and is not preemptible, the quota of {reason.queue} is {quota}. "
+        f"{NEVER}: it requests {asked} {unit} and is not preemptible, the quota of {reason.queue} is {quota}. "
         "A preemptible workload may exceed the quota."
     )

@@ -13,6 +13,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.cluster.blockers import CLUSTER
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
+from fairlead.control.explain.new_nodes import correct_for_cluster
 from fairlead.control.loop.board import Board
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
@@ -63,7 +64,11 @@ async def explain_pending(context: Context, caller: Caller, workload: Workload) 
         return _not_waiting(context, workload, revision)
     snapshot = render_snapshot(context, board, at)
     ask = partial(explain_why, snapshot, key_in_snapshot(workload), make_asker(caller, board))
-    return await context.questions.ask(caller.name, key, lambda: _complete(ask(), workload, revision, retry_at))
+
+    def answer() -> WhyAnswer:
+        return _complete(correct_for_cluster(context, ask()), workload, revision, retry_at)
+
+    return await context.questions.ask(caller.name, key, answer)
 
 
 def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnswer:

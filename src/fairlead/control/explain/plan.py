@@ -11,6 +11,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
 from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.explain.new_nodes import correct_for_cluster
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
@@ -36,7 +37,7 @@ async def plan_submission(context: Context, caller: Caller, submission: Submissi
     snapshot = render_snapshot(context, board, context.clock())
     compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board))
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("plan", preview.id))
-    plan = await context.questions.ask(caller.name, key, compute)
+    plan = correct_for_cluster(context, await context.questions.ask(caller.name, key, compute))
     completed: PlanAnswer = msgspec.structs.replace(plan, revision=revision, remarks=remarks)
     context.questions.remember_plan(caller.name, completed.id, completed)
     return completed

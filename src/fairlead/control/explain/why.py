@@ -17,13 +17,14 @@ from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.placement.snapshot import pool_of, queue_name
 from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
 from fairlead.control.explain.headline import HeadlineHolder, format_headline
+from fairlead.control.explain.new_nodes import format_for_cluster
 from fairlead.control.loop.board import Board
 from fairlead.control.organization.inventory import OwnerUsage
+from fairlead.engines.base import SCALE_UP
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
-from fairlead.scheduling import format_reason
 from fairlead.scheduling.messages import format_amount, format_largest
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending, Reason
 
@@ -159,14 +160,14 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     from_cluster = _cluster_message(workload)
     return WaitingReport(
         reason=reason,
-        message=from_cluster or format_reason(reason),
+        message=from_cluster or format_for_cluster(scene.context, reason),
         headline=from_cluster or _headline(scene, reason, holders, workload),
-        counted=format_reason(reason) if from_cluster else "",
+        counted=format_for_cluster(scene.context, reason) if from_cluster and not _is_scaling_up(workload) else "",
         pools=tuple(
             PoolBlocker(
                 node_pool=each.node_pool,
                 reason=scene.named(each.reason),
-                message=format_reason(scene.named(each.reason)),
+                message=format_for_cluster(scene.context, scene.named(each.reason)),
             )
             for each in pending.pools
         ),
@@ -185,7 +186,13 @@ def _headline(scene: _Scene, reason: Reason, holders: Sequence[Holder], workload
         for holder in sorted(holders, key=lambda holder: (-holder.gpu, -holder.cpu))
         if holder.workload_id != workload.id
     ]
+    if reason.code == "NeverFits":
+        return format_for_cluster(scene.context, reason)
     return format_headline(reason, shown, scene.context.clock())
+
+
+def _is_scaling_up(workload: Workload) -> bool:
+    return (workload.blocked_by or {}).get("code") == SCALE_UP
 
 
 def _cluster_message(workload: Workload) -> str:
@@ -284,6 +291,8 @@ def _remedies(
         return [submit, _wait_for(own)] if own else [submit]
     if blocking == "OverLimit":
         return [_raise(reason, blocking, "limit"), "Or stop other workloads of the same project."]
+    if _is_scaling_up(entry.workload):
+        return ["Nothing to do: it starts when the new node is ready."]
     if reason.code == "NeverFits":
         return [request_less]
     if reason.code == "WaitsForVictims":

@@ -39,6 +39,9 @@ class KubernetesOptions(Protocol):
     def ingress_tls(self) -> bool: ...
 
     @property
+    def node_autoscaler(self) -> str: ...
+
+    @property
     def domain(self) -> str: ...
 
     @property
@@ -55,7 +58,9 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     """The engine of a cluster; raises Refused if no cluster is configured, Invalid if an allowance is not valid."""
     allowed, ingress = parse_allowed(written.allow), read_ingress(written)
     api = Api(load_access(written.kubeconfig, os.environ))
-    return KubernetesEngine(api, cluster_id, custom_resource_kinds(), load_kept, allowed, ingress)
+    engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(), load_kept, allowed, ingress)
+    engine.node_autoscaler = written.node_autoscaler
+    return engine
 
 
 def read_ingress(written: KubernetesOptions) -> IngressSettings | None:

@@ -15,6 +15,7 @@ from fairlead.engines.base import (
     CapacityChanged,
     DeleteWorkload,
     DesiredOrganization,
+    DesiredWorkload,
     ExecRequest,
     LogRequest,
     Retained,
@@ -35,12 +36,14 @@ from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import has_kind
 from fairlead.engines.kubernetes.custom_resources import WatchedResources
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
+from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
 from fairlead.engines.kubernetes.observe.nodes import render_node
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
 from fairlead.engines.kubernetes.plan.recreate import find_recreated_jobs
 from fairlead.engines.kubernetes.render import review as render_review
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
+from fairlead.engines.kubernetes.render.organization import find_pool_selectors
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
 from fairlead.model.errors import NotFound, Unavailable
@@ -81,6 +84,10 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._applier.wait_for_namespaces = self._organization.wait_until_synced
         executor = Executor(api, self._applier, self._cache, self._organization, allowed)
         self._reconciler = WorkloadReconciler(self._applier, executor, self._cache, self._on_report_changed)
+        #: Whether an autoscaler adds nodes: `on`, `off`, or `auto` to find out.
+        self.node_autoscaler = "auto"
+        self._has_karpenter = False
+        self._applier.pool_selectors = self._find_pool_selectors
         self._changed: dict[str, None] = {}
         self._have_nodes_changed = False
         self._notify: Callable[[], None] = lambda: None
@@ -107,7 +114,13 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         await self.custom_resources.start(installed, missing)
         self._applier.groups = (POD_GROUP,) if await has_kind(self._api, POD_GROUP) else ()
         self._organization.shards = (SHARD,) if await has_kind(self._api, SHARD) else ()
-        await self._cache.start(f"{CLUSTER_LABEL}={cluster}", runners, has_groups=bool(self._applier.groups))
+        self._has_karpenter = await has_kind(self._api, KARPENTER_POOL)
+        await self._cache.start(
+            f"{CLUSTER_LABEL}={cluster}",
+            runners,
+            has_groups=bool(self._applier.groups),
+            watches_scaling=self.node_autoscaler != "off",
+        )
 
     def review(self, podset: PodSet) -> Review:
         return render_review.review(podset, self._allowed)
@@ -180,6 +193,16 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     def find_namespace_problem(self, namespace: str) -> str:
         """Why the namespace of a project cannot be used; empty if it can."""
         return self._organization.find_problem(namespace)
+
+    def may_nodes_be_added(self) -> bool:
+        """Whether an autoscaler adds nodes for pods that fit none."""
+        if self.node_autoscaler == "auto":
+            return self._has_karpenter or self._cache.scaling.has_any
+        return self.node_autoscaler == "on"
+
+    def _find_pool_selectors(self, workload: DesiredWorkload) -> tuple[str, ...]:
+        pools = self._organization.node_pools if self.may_nodes_be_added() else ()
+        return find_pool_selectors(pools, workload.node_pools)
 
     async def close(self) -> None:
         for part in (self._reconciler, self._organization, self._tasks, self._cache, self.custom_resources):

@@ -1,8 +1,9 @@
 """What `why` counts where a cluster gave out the GPUs: what its pods hold now, and not what a decision would change."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -11,6 +12,8 @@ from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.explain.cluster_snapshot import load_snapshot
+from fairlead.control.explain.feasibility import find_lasting_blocker
+from fairlead.control.explain.foresight import explain_pending
 from fairlead.control.explain.why import WaitingReport, explain_waiting
 from fairlead.model.records.organization import Caller, GpuDevice, Node, PoolQuota, Project, Quota
 from fairlead.model.records.phase import Phase, PodPhase
@@ -26,6 +29,8 @@ NOW = 1_000_000
 CALLER = Caller("admin@fairlead.local", "1", is_administrator=True)
 DEVICES = tuple(GpuDevice(index=index, memory_mib=16_000) for index in range(8))
 Held = tuple[Workload, tuple[Pod, ...]]
+Answer = TypeVar("Answer")
+Question = Callable[[Context, Workload], Awaitable[Answer]]
 
 
 def workload(name: str, compute: dict[str, Any], phase: Phase, project: str = "1", **members: Any) -> Workload:
@@ -61,7 +66,16 @@ def waits(name: str, gpus: int, **members: Any) -> Held:
 def ask(folder: Path, name: str, *held: Held, others: tuple[Node, ...] = ()) -> tuple[WaitingReport, Snapshot]:
     """Why it waits on a node of 8 GPUs that two projects with a quota of 4 share, and what was decided on."""
 
-    async def run() -> tuple[WaitingReport, Snapshot]:
+    async def explain(context: Context, waiting: Workload) -> tuple[WaitingReport, Snapshot]:
+        report = await explain_waiting(context, CALLER, waiting)
+        assert report is not None
+        return report, await load_snapshot(context, CALLER)
+
+    return in_context(folder, name, explain, *held, others=others)
+
+
+def in_context(folder: Path, name: str, question: Question[Answer], *held: Held, others: tuple[Node, ...]) -> Answer:
+    async def run() -> Answer:
         store = await open_sqlite(folder / "fairlead.db")
         context = Context(
             store=store,
@@ -87,9 +101,7 @@ def ask(folder: Path, name: str, *held: Held, others: tuple[Node, ...] = ()) -> 
             await store.commit(Change(writes=tuple(writes)))
             await context.directory.load()
             waiting = next(owner for owner, _ in held if owner.name == name)
-            report = await explain_waiting(context, CALLER, waiting)
-            assert report is not None
-            return report, await load_snapshot(context, CALLER)
+            return await question(context, waiting)
         finally:
             await store.close()
 
@@ -178,3 +190,39 @@ def test_a_node_that_would_fit_is_named_with_its_state(state: dict[str, Any], wa
     large = msgspec.structs.replace(small, id="worker-3", name="worker-3", gpus=DEVICES)
     report, _ = ask(tmp_path, "next", holds("whole", 8), waits("next", 8), others=(small, large))
     assert want in report.message
+
+
+@pytest.mark.parametrize("grows", [False, True], ids=["fixed nodes", "an autoscaler"])
+def test_what_fits_no_node_can_start_on_a_new_one(grows: bool, tmp_path: Path) -> None:
+    async def question(context: Context, waiting: Workload) -> list[str]:
+        context.may_nodes_be_added = lambda: grows
+        report, answer = (
+            await explain_waiting(context, CALLER, waiting),
+            await explain_pending(context, CALLER, waiting),
+        )
+        assert report is not None
+        blocker = await find_lasting_blocker(context, waiting)
+        return [report.message, report.headline, answer.status, answer.message, blocker.code if blocker else ""]
+
+    found = in_context(tmp_path, "huge", question, waits("huge", 9), others=())
+    begins = "Waiting for a new node" if grows else "Can never start"
+    sentence = f"{begins}: it asks for 9 GPUs, the only node (worker-1) has 8."
+    assert found == [sentence, sentence, *(("waits", sentence, "") if grows else ("never", sentence, "NeverFits"))]
+
+
+def test_what_a_quota_blocks_does_not_start_on_a_new_node(tmp_path: Path) -> None:
+    async def question(context: Context, waiting: Workload) -> str:
+        context.may_nodes_be_added = lambda: True
+        blocker = await find_lasting_blocker(context, waiting)
+        return blocker.code if blocker else ""
+
+    held = waits("big", 6, preemptible=False, priority=100, priority_class="high")
+    assert in_context(tmp_path, "big", question, held, others=()) == "NonPreemptibleOverQuota"
+
+
+def test_during_a_scale_up_there_is_nothing_to_do(tmp_path: Path) -> None:
+    adding = "Waiting for a new node: Karpenter is adding nodeclaim/x"
+    blocked = {"code": "TriggeredScaleUp", "detail": adding, "source": "cluster"}
+    report, _ = ask(tmp_path, "huge", waits("huge", 9, blocked_by=blocked))
+    assert (report.headline, report.counted) == (adding, "")
+    assert report.remedies == ("Nothing to do: it starts when the new node is ready.",)

@@ -5,7 +5,7 @@ Called by the phase machine. On an engine of single pods our own scheduler expla
 
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.observation import Observation
-from fairlead.engines.base import SchedulingBlocker
+from fairlead.engines.base import SCALE_UP, SchedulingBlocker
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import PENDING_REASONS, PendingMessage, Workload
 
@@ -25,8 +25,10 @@ def explain_blockers(draft: Draft, seen: Observation) -> None:
         return
     first = seen.blockers[0]
     if (workload.blocked_by or {}).get("code") != first.code:
-        reason, source = ("Unschedulable", "scheduler") if first.can_create_pods else (first.code, "engine")
-        draft.add_event(reason, first.message, warning=True, source=source)
+        is_scale_up = first.code == SCALE_UP
+        is_scheduler = first.can_create_pods and not is_scale_up
+        reason, source = ("Unschedulable", "scheduler") if is_scheduler else (first.code, "engine")
+        draft.add_event(reason, first.message, warning=not is_scale_up, source=source)
     draft.set(
         blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
         pending_messages=tuple(

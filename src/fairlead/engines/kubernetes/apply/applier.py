@@ -81,6 +81,10 @@ def _none_enforced(namespace: str) -> str:
     return ""
 
 
+def _any_node(workload: DesiredWorkload) -> tuple[str, ...]:
+    return ()
+
+
 class ObjectApplier(ObjectDeleter):
     def __init__(
         self,
@@ -95,6 +99,8 @@ class ObjectApplier(ObjectDeleter):
         self._load_kept = load_kept
         #: The Pod Security level that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
+        #: By a workload, which labels the nodes of its pools have now, for autoscalers of nodes (`LaunchChoices`).
+        self.pool_selectors: Callable[[DesiredWorkload], tuple[str, ...]] = _any_node
 
     # Rendering
 
@@ -216,7 +222,7 @@ class ObjectApplier(ObjectDeleter):
         await self._patch(POD_GROUP.path(group.metadata.namespace, group.metadata.name), change)
 
     async def create_members(self, run: DesiredWorkload, members: Iterable[tuple[str, int]], attempt: int) -> None:
-        context, _ = await self._load_context(run)
+        context, _ = await self._load_context(run, LaunchChoices(pool_selectors=self.pool_selectors(run)))
         templates = {one.podset.role: one for one in render_objects(context, run.podsets).members}
         for role, index in members:
             await self._create_pod(render_member(context, templates[role], index, attempt))

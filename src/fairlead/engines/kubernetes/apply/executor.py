@@ -88,7 +88,10 @@ class Executor:
         if kinds and operator_of(workload.podsets) is not None:
             noted = await self._applier.load_launch_choices(workload)
             previous = max(previous, noted, key=lambda choices: choices.attempt)
-        return msgspec.structs.replace(previous, kinds=frozenset(kinds), level=level, queue="")
+        selectors = self._applier.pool_selectors(workload)
+        return msgspec.structs.replace(
+            previous, kinds=frozenset(kinds), level=level, queue="", pool_selectors=selectors
+        )
 
     async def _has_kind(self, resource: Resource) -> bool:
         """Whether the cluster has this kind now; a kind that was installed after our start is watched from now on."""

@@ -44,6 +44,7 @@ from fairlead.engines.kubernetes.render.organization import (
     render_subject,
 )
 from fairlead.model.errors import Refused
+from fairlead.model.records.organization import NodePool
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +117,10 @@ class OrganizationSync(ObjectWriter):
     def namespaces(self) -> set[str]:
         """The namespaces of projects."""
         return {project.namespace for project in self._desired.projects} if self._desired is not None else set()
+
+    @property
+    def node_pools(self) -> tuple[NodePool, ...]:
+        return self._desired.node_pools if self._desired is not None else ()
 
     async def wait_until_synced(self) -> None:
         """Returns when namespaces, queues and our rights in them have been applied."""

@@ -16,6 +16,7 @@ from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import (
     DEFINITION,
     DEPLOYMENT,
+    EVENT,
     KNATIVE,
     LEADER_WORKER_SET,
     MPI,
@@ -31,6 +32,7 @@ from fairlead.engines.kubernetes.install.checks import (
     AT_WORK,
     KAI_NAMESPACE,
     TRAINING_KINDS,
+    judge_autoscaler,
     judge_gpu_sharing,
     judge_namespaces,
     judge_nodes,
@@ -46,6 +48,7 @@ from fairlead.engines.kubernetes.install.permissions import (
     PROJECT_PERMISSIONS,
     Permission,
 )
+from fairlead.engines.kubernetes.observe.node_scaling import CLUSTER_AUTOSCALER_EVENTS, KARPENTER_POOL
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, labelled_pool
 from fairlead.model.errors import FairleadError
@@ -53,6 +56,7 @@ from fairlead.model.finding import Finding
 
 _SYSTEM = "app.kubernetes.io/managed-by"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_ADJUSTER = "node-scale-adjuster"
 Check = Callable[[Api], Awaitable[list[Finding]]]
 
 
@@ -109,6 +113,7 @@ def _checks(own_cluster: str) -> tuple[tuple[str, Check], ...]:
         ("Operators", _check_operators),
         ("Nodes", _check_nodes),
         ("Parts of GPUs", _check_gpu_sharing),
+        ("Node autoscaler", _check_autoscaler),
         ("Storage", _check_storage),
         ("Namespaces", partial(_check_namespaces, own_cluster=own_cluster)),
         ("Workloads by kubectl", _check_definitions),
@@ -163,6 +168,16 @@ async def _check_gpu_sharing(api: Api) -> list[Finding]:
     has_webhook = any("kai" in item["metadata"]["name"] for item in webhooks)
     has_class = any(item["metadata"]["name"] == "nvidia" for item in classes)
     return [judge_gpu_sharing(has_webhook=has_webhook, has_runtime_class=has_class)]
+
+
+async def _check_autoscaler(api: Api) -> list[Finding]:
+    """The Cluster Autoscaler has no kind of its own: its events tell that it runs."""
+    found = "Karpenter" if await has_kind(api, KARPENTER_POOL) else ""
+    if not found:
+        events = await api.get(EVENT.path(), fieldSelector=CLUSTER_AUTOSCALER_EVENTS, limit="1")
+        found = "the Cluster Autoscaler" if msgspec.json.decode(events, type=_Items).items else ""
+    programs = await _list(api, DEPLOYMENT.path(KAI_NAMESPACE)) if found else []
+    return judge_autoscaler(found, has_adjuster=any(_ADJUSTER in item["metadata"]["name"] for item in programs))
 
 
 async def _check_definitions(api: Api) -> list[Finding]:

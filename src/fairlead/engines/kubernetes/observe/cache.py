@@ -20,10 +20,11 @@ from fairlead.engines.kubernetes.client.watch import HasMetadata, ObjectWatch
 from fairlead.engines.kubernetes.client.writer import ListedObjects
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
 from fairlead.engines.kubernetes.observe.events import Controller, controllers_named_in, reasons_for
+from fairlead.engines.kubernetes.observe.node_scaling import EVENT_FIELDS, ScalingEvents, is_about, is_about_stand_in
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.observe.pod_group import is_fairlead_group
 from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess, signalled_success
-from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, run_of
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, is_waiting, run_of
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, ID_LABEL, OWN_LABEL
 from fairlead.engines.kubernetes.render.pod_security import ENFORCED, LABEL
 
@@ -34,6 +35,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 _Kind = TypeVar("_Kind", bound=HasMetadata)
 #: Objects of one kind, by workload and by kind, namespace and name.
 _Index = dict[str, dict[str, _Kind]]
+_OnEvent = Callable[[objects.Event | None, objects.Event | None], None]
 
 
 class CacheListener(Protocol):
@@ -72,6 +74,8 @@ class ClusterCache:
         #: Reasons of events that are watched, unless this account may not see events.
         self._watched_reasons: set[str] = set()
         self._may_read_events = True
+        #: What autoscalers of nodes reported about pods.
+        self.scaling = ScalingEvents()
         self._label = ""
         self._runner_watches: dict[str, ObjectWatch[objects.Runner]] = {}
         self._nodes: ObjectWatch[objects.Node] | None = None
@@ -79,7 +83,9 @@ class ClusterCache:
         self._tasks = BackgroundTasks()
         self._adding = asyncio.Lock()
 
-    async def start(self, label: str, runners: Iterable[Resource], *, has_groups: bool) -> None:
+    async def start(
+        self, label: str, runners: Iterable[Resource], *, has_groups: bool, watches_scaling: bool = True
+    ) -> None:
         """Returns when everything was listed once; the watches go on from there."""
         self._label = label
         self._nodes = ObjectWatch(self._api, NODE.path(), objects.Node, self._on_node)
@@ -97,6 +103,8 @@ class ClusterCache:
         for watch in watches:
             self._tasks.spawn(watch.run())
         await self._watch_events(runners)
+        for fields in EVENT_FIELDS if watches_scaling else ():
+            await self._watch_selected_events(fields, self._on_scaling_event)
 
     def _watch_runner(self, runner: Resource) -> ObjectWatch[objects.Runner]:
         on_runner = partial(self._on_runner, runner.kind)
@@ -104,19 +112,25 @@ class ClusterCache:
 
     async def _watch_events(self, runners: Iterable[Resource]) -> None:
         """Watch events about pods that controllers of these kinds cannot create, if our account may."""
-        for reason in sorted(reasons_for(runners) - self._watched_reasons) if self._may_read_events else ():
-            fields = f"type=Warning,reason={reason}"
-            watch = ObjectWatch(self._api, EVENT.path(), objects.Event, self._on_event, fields=fields)
-            try:
-                await watch.list()
-            except ApiError as error:
-                if error.status != 403:
-                    raise
-                log.warning("Cannot tell why pods are not created, because a permission is missing: %s", error)
-                self._may_read_events = False
-                return
-            self._watched_reasons.add(reason)
-            self._tasks.spawn(watch.run())
+        for reason in sorted(reasons_for(runners) - self._watched_reasons):
+            if await self._watch_selected_events(f"type=Warning,reason={reason}", self._on_event):
+                self._watched_reasons.add(reason)
+
+    async def _watch_selected_events(self, fields: str, on_event: _OnEvent) -> bool:
+        """Returns whether they are watched: our account may not be allowed to."""
+        if not self._may_read_events:
+            return False
+        watch = ObjectWatch(self._api, EVENT.path(), objects.Event, on_event, fields=fields)
+        try:
+            await watch.list()
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            log.warning("Cannot tell why pods are not created, because a permission is missing: %s", error)
+            self._may_read_events = False
+            return False
+        self._tasks.spawn(watch.run())
+        return True
 
     async def add(self, runner: Resource) -> None:
         """Watch a kind that was installed after our start; once, even if several ask at the same time."""
@@ -190,6 +204,18 @@ class ClusterCache:
             if runner is not None:
                 self._listener.on_changed(runner.metadata.labels.get(ID_LABEL, ""))
 
+    def _on_scaling_event(self, before: objects.Event | None, after: objects.Event | None) -> None:
+        self.scaling.update(before, after)
+        event = after or before
+        if event is None:
+            return
+        named = self._pods_by_uid.get(event.involved_object.uid)
+        pods = [named] if named is not None else []
+        if is_about_stand_in(event):
+            pods = [pod for pod in self._pods_by_uid.values() if is_about(event, pod)]
+        for pod in pods:
+            self._listener.on_changed(pod.metadata.labels.get(ID_LABEL, ""))
+
     def _on_node(self, before: objects.Node | None, after: objects.Node | None) -> None:
         """Nodes report every few seconds that they are alive; only what concerns us is a change."""
         if _relevant(before) != _relevant(after):
@@ -205,6 +231,11 @@ class ClusterCache:
             pods=tuple(self._pods.get(workload_id, {}).values()),
             groups=tuple(self._groups.get(workload_id, {}).values()),
             events=tuple(event for key in runners for event in self._events.get(_controller(key), {}).values()),
+            scaling=tuple(
+                event
+                for pod in self._pods.get(workload_id, {}).values()
+                if is_waiting(pod) and (event := self.scaling.about(pod)) is not None
+            ),
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(attempt for of, attempt in self._disrupted.get(workload_id, ()) if of == run),
             signalled=tuple(one for of, one in self._signalled.get(workload_id, {}).values() if of == run),

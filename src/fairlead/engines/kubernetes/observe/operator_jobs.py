@@ -9,7 +9,15 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
-from fairlead.engines.kubernetes.render.labels import ATTEMPT_LABEL, FAILURES, LEVEL, QUEUE_LABEL, SUCCEEDED, role_of
+from fairlead.engines.kubernetes.render.labels import (
+    ATTEMPT_LABEL,
+    FAILURES,
+    LEVEL,
+    NODE_SCALING,
+    QUEUE_LABEL,
+    SUCCEEDED,
+    role_of,
+)
 from fairlead.model.pods.podset import PodSet, RestartScope
 
 
@@ -19,12 +27,14 @@ def has_operator(runner: objects.Runner) -> bool:
 
 def launch_choices_of(metadata: objects.Metadata) -> LaunchChoices:
     """As the labels and annotations of a job, or of its pod, state them."""
+    scaling = metadata.annotations.get(NODE_SCALING)
     return LaunchChoices(
         attempt=_number(metadata.labels.get(ATTEMPT_LABEL, "")),
         failures=_number(metadata.annotations.get(FAILURES, "")),
         succeeded=_number(metadata.annotations.get(SUCCEEDED, "")),
         level=metadata.annotations.get(LEVEL, ""),
         queue=metadata.labels.get(QUEUE_LABEL, ""),
+        pool_selectors=tuple(scaling.split()) if scaling is not None else None,
     )
 
 

@@ -17,6 +17,7 @@ from fairlead.engines.kubernetes.observe.bucket_uploads import (
     is_uploading,
 )
 from fairlead.engines.kubernetes.observe.events import find_pod_creation_errors
+from fairlead.engines.kubernetes.observe.node_scaling import add_scaling
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of, may_be_preemption
 from fairlead.engines.kubernetes.observe.pod_group import count_failures, find_end, is_fairlead_group
 from fairlead.engines.kubernetes.observe.pods import has_main_exited, render_pods
@@ -261,7 +262,7 @@ def _blockers(current: _CurrentRun, runners: Collection[objects.Runner]) -> Iter
     for group in seen.groups:
         if group.metadata.name in named:
             latest |= {one.node_pool or DEFAULT_POOL: one for one in refusals_of(group)}
-    unplaced = [_blocker(pool, one) for pool, one in latest.items()]
+    unplaced = add_scaling([_blocker(pool, one) for pool, one in latest.items()], seen.scaling)
     return [*find_pod_creation_errors(runners, seen.kinds, seen.events, current.pods), *unplaced]
 
 

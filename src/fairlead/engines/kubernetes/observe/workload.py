@@ -20,6 +20,8 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     groups: Collection[objects.PodGroup] = ()
     #: Events about pods that controllers could not create.
     events: Collection[objects.Event] = ()
+    #: The latest event of an autoscaler of nodes about each waiting pod.
+    scaling: Collection[objects.Event] = ()
     #: Kinds of the controllers.
     kinds: frozenset[str] = frozenset()
     #: Attempts that lost pods to the scheduler.

@@ -47,6 +47,9 @@ class LaunchChoices(msgspec.Struct, frozen=True):
     queue: str = ""
     #: The Pod Security level that the namespace enforced then (`pod_security.py`); None before that is known.
     level: str | None = None
+    #: For autoscalers of nodes (`placement.py`): which labels the nodes of its pools have, each KEY=VALUE; empty for
+    #: the default pool. None: its pods carry nothing for them, as those of earlier versions.
+    pool_selectors: tuple[str, ...] | None = None
 
 
 NO_LAUNCH_CHOICES = LaunchChoices()

@@ -47,6 +47,10 @@ MOVED = "fairlead/moved-after"
 DIGEST = "fairlead/applied"
 #: The role to which the server's account is bound in the namespaces of projects, and the name of that binding.
 PROJECT_ROLE, PROJECT_BINDING = "fairlead-project", "fairlead"
+#: On controllers: what their pods carry for autoscalers of nodes, as the labels of nodes in their pools (KEY=VALUE).
+NODE_SCALING = "fairlead/node-scaling"
+#: On pods: the Cluster Autoscaler and Karpenter do not remove their nodes.
+SAFE_TO_EVICT, DO_NOT_DISRUPT = "cluster-autoscaler.kubernetes.io/safe-to-evict", "karpenter.sh/do-not-disrupt"
 #: On queues: the records of their owner and of their node pool, from which a lost database can be rebuilt.
 OWNER_RECORD, POOL_RECORD = "fairlead/owner-record", "fairlead/node-pool-record"
 #: On nodes: the pool for which we labelled them.

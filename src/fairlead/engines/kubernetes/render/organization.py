@@ -184,3 +184,9 @@ def pool_of(node: objects.Node, pools: Iterable[NodePool]) -> str:
     labels = node.metadata.labels
     named = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)
     return next((pool.name for pool in named), "")
+
+
+def find_pool_selectors(pools: Iterable[NodePool], names: Sequence[str]) -> tuple[str, ...]:
+    """The labels of nodes in the pools of these names, each KEY=VALUE; none if one is the default pool or missing."""
+    selectors = {pool.name: f"{pool.label_key}={pool.label_value}" for pool in pools if pool.label_key}
+    return tuple(selectors[name] for name in names) if selectors.keys() >= set(names) else ()

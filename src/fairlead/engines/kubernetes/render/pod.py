@@ -2,7 +2,6 @@
 
 import math
 import re
-from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -14,18 +13,17 @@ from fairlead.engines.kubernetes.render.git import render_git
 from fairlead.engines.kubernetes.render.labels import (
     GPU,
     MAIN,
-    NODE_TYPE_LABEL,
     POOLS_ANNOTATION,
     SCHEDULER,
-    WORKLOAD_LABEL,
     pool_labels,
 )
+from fairlead.engines.kubernetes.render.placement import render_placement, render_scale_down_annotations
 from fairlead.engines.kubernetes.render.security import render_container_security, render_pod_security, restrict
 from fairlead.engines.kubernetes.render.volumes import HOME, render_volumes
 from fairlead.formats.losses import Source
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet, Request
 from fairlead.model.records.assets import Reference
-from fairlead.model.spec.references import pod_references, variable_reference
+from fairlead.model.spec.references import variable_reference
 
 _MEBIBYTE = 1024 * 1024
 _DOLLARS = re.compile(r"\$\$(?![({])")
@@ -35,7 +33,11 @@ _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 def render_template(context: RenderContext, podset: PodSet, source: Source) -> Manifest:
     container, request = podset.container, podset.request
     labels = {**_taken_pairs(source, "labels"), **labels_of(context), **role_labels(context, podset)}
-    annotations = {**_taken_pairs(source, "annotations"), **_gpu_annotations(request)}
+    annotations = {
+        **render_scale_down_annotations(context, podset),
+        **_taken_pairs(source, "annotations"),
+        **_gpu_annotations(request),
+    }
     limit = source.take("compute.gpuPortionLimit")
     if limit is not UNSET:
         annotations["runai-gpu-limit"] = repr(limit)
@@ -57,7 +59,7 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
         "priorityClassName": context.priority_class,
         "restartPolicy": podset.restart.value,
         "terminationGracePeriodSeconds": _grace_seconds(context, container),
-        **_placement(context, source, container),
+        **render_placement(context, source, container),
         **render_pod_security(source),
         "containers": [_container(context, _with_identity(container, context), request, source, mounts)],
     }
@@ -194,55 +196,3 @@ def _probe(source: Source) -> Manifest:
         # The request goes to the pod itself, with the given host in its Host header.
         get["httpHeaders"] = [{"name": "Host", "value": given["host"]}]
     return {**members, "httpGet": get}
-
-
-def _placement(context: RenderContext, source: Source, container: PodContainer) -> Manifest:
-    members: Manifest = {}
-    secrets = source.items("imagePullSecrets")
-    if secrets:
-        uses = (use for use in pod_references(container) if use.path.startswith("imagePullSecrets"))
-        names = [name_of(context, use.reference, use.name) for use in uses]
-        members["imagePullSecrets"] = [{"name": name} for name in names]
-        for number, _ in secrets:
-            for member in ("name", "userCredential"):
-                source.take(f"imagePullSecrets[{number}].{member}")
-    node_type = source.take("nodeType")
-    if node_type is not UNSET:
-        members["nodeSelector"] = {NODE_TYPE_LABEL: node_type}
-    affinity = _affinity(context, source)
-    if affinity:
-        members["affinity"] = affinity
-    tolerations = [_toleration(source, number, item) for number, item in source.items("tolerations")]
-    if tolerations:
-        members["tolerations"] = tolerations
-    return members
-
-
-def _toleration(source: Source, number: int, item: dict[str, Any]) -> Manifest:
-    source.take_below(f"tolerations[{number}].")
-    toleration = {name: item[name] for name in ("key", "operator", "value") if item.get(name)}
-    if item.get("effect") not in (None, "Any"):
-        toleration["effect"] = item["effect"]
-    if item.get("seconds") is not None:
-        toleration["tolerationSeconds"] = item["seconds"]
-    return toleration
-
-
-def _affinity(context: RenderContext, source: Source) -> Manifest:
-    affinity: Manifest = {}
-    terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or []
-    source.take_below("nodeAffinityRequired.")
-    if context.node_types and not source.plain.get("nodeType"):
-        typed = {"key": NODE_TYPE_LABEL, "operator": "In", "values": list(context.node_types)}
-        terms = [{"matchExpressions": [*(term.get("matchExpressions") or ()), typed]} for term in terms or [{}]]
-    if terms:
-        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    kind, key = source.take("podAffinity.type"), source.take("podAffinity.key")
-    if key is not UNSET:
-        term = {"labelSelector": {"matchLabels": {WORKLOAD_LABEL: context.name}}, "topologyKey": key}
-        if kind == "Required":
-            affinity["podAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
-        else:
-            weighted = [{"weight": 100, "podAffinityTerm": term}]
-            affinity["podAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": weighted}
-    return affinity

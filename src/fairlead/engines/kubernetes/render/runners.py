@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
-from fairlead.engines.kubernetes.render.labels import LEVEL, ROLE_LABEL, SUCCEEDED, role_label
+from fairlead.engines.kubernetes.render.labels import LEVEL, NODE_SCALING, ROLE_LABEL, SUCCEEDED, role_label
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 
@@ -51,6 +51,8 @@ def metadata_of_runner(context: RenderContext, shape: PodTemplate) -> Manifest:
     read = {name: value for name, value in annotations.items() if name.startswith(_OF_OWNERS)}
     if context.level == RESTRICTED:
         read[LEVEL] = context.level
+    if context.launch.pool_selectors is not None:
+        read[NODE_SCALING] = " ".join(context.launch.pool_selectors)
     if read:
         metadata["annotations"] = read
     return metadata

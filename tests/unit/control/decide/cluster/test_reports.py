@@ -9,6 +9,7 @@ from fairlead.control.decide.cluster.orders import workload_orders
 from fairlead.control.decide.cluster.reports import ClusterState
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.engines.base import (
+    SCALE_UP,
     ApplyWorkload,
     ClusterPod,
     DeleteWorkload,
@@ -431,6 +432,17 @@ def test_why_it_waits_is_marked_as_the_clusters_word() -> None:
     draft = turn(builders.workload(phase=Phase.PENDING), said(waits=waits))
     want = {"code": "PodSchedulingErrors", "detail": "16 GPUs are too many", "source": "cluster"}
     assert draft.workload.blocked_by == want
+
+
+def test_a_scale_up_is_an_event_of_its_own() -> None:
+    full = SchedulingBlocker(code="PodSchedulingErrors", message="no node has 8 GPUs")
+    first = turn(builders.workload(phase=Phase.PENDING), said(waits=(full,)))
+    adding = SchedulingBlocker(code=SCALE_UP, message="Waiting for a new node: Karpenter is adding nodeclaim/x")
+    draft = turn(first.workload, said(waits=(adding, full)))
+    assert draft.workload.phase_message == adding.message
+    [event] = draft.events
+    assert (event.reason, event.message, event.type) == (SCALE_UP, adding.message, "Normal")
+    assert turn(draft.workload, said(waits=(adding, full))).events == []
 
 
 def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None:

@@ -8,6 +8,7 @@ import pytest
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.install.checks import (
+    judge_autoscaler,
     judge_namespaces,
     judge_operators,
     judge_programs,
@@ -129,3 +130,17 @@ def test_whose_the_namespaces_are(owners: dict[str, str], own: str, want: tuple[
     found = judge_namespaces(owners, own)
     assert (found.state, found.found[: len(want[1])]) == want, found
     assert bool(found.advice) is (found.state != "ok")
+
+
+@pytest.mark.parametrize(
+    ("found", "has_adjuster", "want"),
+    [
+        pytest.param("", False, [("ok", "none found")], id="no autoscaler"),
+        pytest.param("Karpenter", True, [("ok", "Karpenter; workloads that fit no")], id="Karpenter"),
+        pytest.param("Karpenter", False, [("ok", "Karpenter;"), ("note", "KAI's is not installed")], id="no adjuster"),
+    ],
+)
+def test_autoscalers_of_nodes(found: str, has_adjuster: bool, want: list[tuple[str, str]]) -> None:
+    findings = judge_autoscaler(found, has_adjuster=has_adjuster)
+    assert [one.state for one in findings] == [state for state, _ in want]
+    assert all(one.found.startswith(text) for one, (_, text) in zip(findings, want, strict=True))

@@ -219,6 +219,7 @@ class Written(msgspec.Struct, kw_only=True):
     ingress_class: str = "nginx"
     ingress_server: str = "fairlead.fairlead.svc.cluster.local"
     ingress_tls: bool = False
+    node_autoscaler: str = "auto"
     domain: str = "Apps.example.com"
     port: int | None = 7420
     proxy_port: int | None = 7421
