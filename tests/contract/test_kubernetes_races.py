@@ -11,7 +11,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
-from fairlead.model.pods.podset import RestartScope
+from fairlead.model.pods.podset import RestartPolicy, RestartScope
 from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import Phase
 from fairlead.model.spec.fields import build
@@ -351,3 +351,34 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         # The project says so too.
         assert "belongs to another Fairlead, other" in harness.engine.find_namespace_problem("runai-team-b")
         assert harness.engine.find_namespace_problem(project.namespace) == ""
+
+
+@scenario
+async def test_a_job_that_counts_pods_lost_with_their_nodes_is_made_again() -> None:
+    """With this restart policy Kubernetes counts them, and deletes them as soon as they are counted."""
+    cluster = Cluster()
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.set_desired(run(builders.podset(backoff_limit=1, restart=RestartPolicy.ON_FAILURE)))
+        await harness.until(lambda: cluster.all(JOB))
+        [first] = cluster.all(JOB)
+        told = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+        for name, conditions in (("train-a", [told]), ("train-b", [])):
+            body = pod(first, name, "Failed", conditions=conditions)
+            body["spec"]["restartPolicy"] = "OnFailure"
+            cluster.put(POD, body)
+            await harness.until(lambda: cluster.names(POD)[-1] in {one.name for one in harness.report.pods})
+            cluster.drop(POD, name)
+        over = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
+        cluster.change(JOB, "train", {"status": {"failed": 2, "conditions": [over]}})
+        await harness.until(
+            lambda: cluster.all(JOB) and cluster.all(JOB)[0]["metadata"]["uid"] != first["metadata"]["uid"]
+        )
+        [second] = cluster.all(JOB)
+        assert second["spec"]["backoffLimit"] == 0
+        await harness.settle()
+        assert harness.report.failed == {"main": 1}
+        assert all(report.ended is None for report in harness.reports)
+        # The next failure is one too many, whatever was lost before.
+        cluster.change(JOB, "train", {"status": {"failed": 1, "conditions": [over]}})
+        await harness.until(lambda: harness.report.ended is Phase.FAILED)
+        assert harness.report.failed == {"main": 2}

@@ -181,8 +181,9 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The phase as the cluster names it, and the name of the container that runs the workload.
     cluster_phase: str = ""
     container: str = ""
-    #: Why it was evicted; empty if it was not.
+    #: Why it was evicted; empty if it was not. And whether its node was the reason, not another workload.
     eviction: str = ""
+    has_lost_node: bool = False
 
 
 #: The code of a blocker that is being removed: an autoscaler adds a node for the pods.

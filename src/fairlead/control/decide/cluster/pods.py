@@ -32,7 +32,7 @@ def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], node
         if pod.id not in there:
             draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, ready=False, reason="Gone")
     _count(draft, report)
-    _note_evictions(draft)
+    _note_evictions(draft, {seen.id for seen in report.pods if seen.has_lost_node})
 
 
 def _count(draft: Draft, report: WorkloadReport) -> None:
@@ -162,8 +162,11 @@ def _add_event(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
         draft.add_event(reason, f"Pod {pod.name} {_ENDS[pod.phase]}: {detail}", pod=pod, warning=is_failure)
 
 
-def _note_evictions(draft: Draft) -> None:
-    """Count pods that were evicted since the last decision as one preemption; with the last pod, all is terminating."""
+def _note_evictions(draft: Draft, lost_nodes: Collection[str]) -> None:
+    """Count pods that were evicted since the last decision as one preemption; with the last pod, all is terminating.
+
+    `lost_nodes` has the ids of pods that were evicted because of their node.
+    """
     before = {pod.id: pod.stopping_for for pod in draft.entry.pods}
     evicted = [pod for pod in draft.pods.values() if pod.stopping_for == "evict" and before.get(pod.id, "") != "evict"]
     if evicted:
@@ -171,7 +174,8 @@ def _note_evictions(draft: Draft) -> None:
         message = pod.message or "Evicted by the scheduler for other workloads"
         if not _belongs_to_last(draft, evicted):
             _count_eviction(draft, pod, message)
-        draft.add_event("Evict", message, pod=pod, source="scheduler")
+        reason, source = ("NodeLost", "engine") if pod.id in lost_nodes else ("Evict", "scheduler")
+        draft.add_event(reason, message, pod=pod, source=source)
     last = draft.workload.last_eviction
     others = [pod for pod in draft.active_pods() if pod.stopping_for != "evict"]
     if last is None or others or draft.workload.phase not in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):

@@ -24,7 +24,7 @@ from fairlead.engines.kubernetes.client.writer import BlockedForNow
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan import planner
-from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs, find_wrongly_completed_jobs
+from fairlead.engines.kubernetes.plan.recreate import find_fully_preempted_jobs, find_wrongly_ended_jobs
 from fairlead.engines.kubernetes.plan.state import (
     Desired,
     State,
@@ -133,9 +133,10 @@ class WorkloadReconciler:
     def _recreate_preempted_jobs(self, workload_id: str) -> None:
         seen = self._cache.objects_of(workload_id)
         jobs = find_fully_preempted_jobs(seen)
-        for wrong in find_wrongly_completed_jobs(seen):
-            launch = msgspec.structs.replace(self._states[workload_id].launch, succeeded=wrong.succeeded)
-            self._states[workload_id] = msgspec.structs.replace(self._states[workload_id], launch=launch)
+        for wrong in find_wrongly_ended_jobs(self._states[workload_id].podsets, seen):
+            state = self._states[workload_id]
+            launch = msgspec.structs.replace(state.launch, succeeded=wrong.succeeded, failures=wrong.failures)
+            self._states[workload_id] = msgspec.structs.replace(state, launch=launch)
             jobs.append(wrong.job)
         if jobs:
             self._tasks.spawn(self._delete_for_recreation(jobs))

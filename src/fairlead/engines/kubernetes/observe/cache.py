@@ -19,6 +19,7 @@ from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.watch import HasMetadata, ObjectWatch
 from fairlead.engines.kubernetes.client.writer import ListedObjects
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
+from fairlead.engines.kubernetes.observe.disruptions import find_disruption, job_that_counts
 from fairlead.engines.kubernetes.observe.events import Controller, controllers_named_in, reasons_for
 from fairlead.engines.kubernetes.observe.node_scaling import EVENT_FIELDS, ScalingEvents, is_about, is_about_stand_in
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
@@ -65,6 +66,8 @@ class ClusterCache:
         self._disrupted: dict[str, set[tuple[int, int]]] = {}
         #: By workload: pods that are wrongly counted as successes, by their uid, with their run.
         self._signalled: dict[str, dict[str, tuple[int, SignalledSuccess]]] = {}
+        #: By workload: pods whose loss is counted as a failure, by their uid, with their run and their Job.
+        self._lost: dict[str, dict[str, tuple[int, str]]] = {}
         #: By workload: uids of controllers that have ended; those whose pods are being compared, and those whose pods
         #: are known to be as the API server has them.
         self._comparing: dict[str, set[str]] = {}
@@ -164,7 +167,9 @@ class ClusterCache:
         id = after.metadata.labels.get(ID_LABEL, "")
         if (signalled := signalled_success(after)) is not None:
             self._signalled.setdefault(id, {})[after.metadata.uid] = run_of(after.metadata), signalled
-        if objects.condition(after.status.conditions, "DisruptionTarget") is not None:
+        if job := job_that_counts(after):
+            self._lost.setdefault(id, {})[after.metadata.uid] = run_of(after.metadata), job
+        if find_disruption(after) is not None:
             # The pod may be gone before its job fails, and that failure is to be known as a preemption.
             attempt = run_of(after.metadata), launch_choices_of(after.metadata).attempt
             self._disrupted.setdefault(id, set()).add(attempt)
@@ -239,6 +244,7 @@ class ClusterCache:
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(attempt for of, attempt in self._disrupted.get(workload_id, ()) if of == run),
             signalled=tuple(one for of, one in self._signalled.get(workload_id, {}).values() if of == run),
+            lost=tuple(job for of, job in self._lost.get(workload_id, {}).values() if of == run),
             settled=frozenset(self._settled.get(workload_id, ())),
         )
 
@@ -313,7 +319,7 @@ class ClusterCache:
 
     def forget(self, workload_id: str) -> None:
         """The workload is deleted, or starts again."""
-        for remembered in (self._disrupted, self._signalled, self._settled, self._comparing):
+        for remembered in (self._disrupted, self._signalled, self._lost, self._settled, self._comparing):
             remembered.pop(workload_id, None)
 
 

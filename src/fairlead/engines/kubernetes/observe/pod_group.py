@@ -6,6 +6,7 @@ Read by the report of such a workload and by its plan.
 from collections.abc import Collection, Iterable, Sequence
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.disruptions import find_disruption
 from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
     ATTEMPT_LABEL,
@@ -62,8 +63,8 @@ def has_completed(group: objects.PodGroup, podsets: Sequence[PodSet], pods: Coll
 
 
 def has_failed(pod: objects.Pod) -> bool:
-    """Whether the pod failed by itself, and was not preempted."""
-    return pod.status.phase == "Failed" and objects.condition(pod.status.conditions, "DisruptionTarget") is None
+    """Whether the pod failed by itself, and was not taken away."""
+    return pod.status.phase == "Failed" and find_disruption(pod) is None
 
 
 def index_of(pod: objects.Pod) -> int:

@@ -10,6 +10,7 @@ import msgspec
 from fairlead.engines.base import ClusterPod
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.bucket_uploads import upload_error
+from fairlead.engines.kubernetes.observe.disruptions import find_disruption
 from fairlead.engines.kubernetes.observe.failed_starts import exit_code_of
 from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
@@ -48,10 +49,10 @@ def render_pod(pod: objects.Pod) -> ClusterPod:
     main = _main(pod)
     terminated = _terminated(main)
     phase = _phase(pod, main)
-    eviction = objects.condition(pod.status.conditions, "DisruptionTarget")
+    disruption = find_disruption(pod)
     reason, message = _reason_and_message(pod, main, terminated if phase in ENDED else None)
-    if eviction is not None:
-        reason, message = eviction.reason, eviction.message or eviction.reason
+    if disruption is not None:
+        reason, message = disruption.reason, disruption.message
     group, index = _group_and_index(labels)
     return ClusterPod(
         id=pod.metadata.uid,
@@ -75,7 +76,8 @@ def render_pod(pod: objects.Pod) -> ClusterPod:
         last_end=_last_end(main) if main is not None else "",
         cluster_phase=pod.status.phase,
         container=main_container_name(pod),
-        eviction=message if eviction is not None else "",
+        eviction=message if disruption is not None else "",
+        has_lost_node=disruption is not None and disruption.is_of_node,
     )
 
 

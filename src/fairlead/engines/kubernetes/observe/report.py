@@ -16,6 +16,11 @@ from fairlead.engines.kubernetes.observe.bucket_uploads import (
     is_upload_result_missing,
     is_uploading,
 )
+from fairlead.engines.kubernetes.observe.disruptions import (
+    count_failures_of_job,
+    has_exceeded_limit,
+    is_wrongly_failed,
+)
 from fairlead.engines.kubernetes.observe.events import find_pod_creation_errors
 from fairlead.engines.kubernetes.observe.node_scaling import add_scaling
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of, may_be_preemption
@@ -82,16 +87,21 @@ def render_report(
 
 def _report_controllers(current: _CurrentRun) -> WorkloadReport:
     """Of Jobs, Deployments, a LeaderWorkerSet or a Knative Service."""
-    ended, message = _find_end(current.runners, current.pods)
+    wrong = [runner for runner in current.runners if is_wrongly_failed(current.podsets, runner, current.seen)]
+    ended, message = _find_end([runner for runner in current.runners if runner not in wrong], current.pods)
     signalled = {runner.metadata.uid: count_signalled(current.seen.signalled, runner) for runner in current.runners}
-    is_wrong = ended is Phase.COMPLETED and any(signalled.values())
+    is_wrong = ended is Phase.COMPLETED and (bool(wrong) or any(signalled.values()))
     if is_wrong or find_controller_ahead_of_pods(current.seen, current.podsets):
         ended, message = None, ""
     pods = render_pods(current.pods, current.seen.groups)
     knative = next((runner for runner in current.runners if is_knative_service(runner)), None)
     succeeded, failed = correct_counts(
         {_role(runner): number for runner in current.runners if (number := _count_succeeded(runner, signalled))},
-        {_role(runner): runner.status.failed for runner in current.runners if runner.status.failed},
+        {
+            _role(runner): number
+            for runner in current.runners
+            if (number := count_failures_of_job(runner, current.seen))
+        },
         current.pods,
     )
     return WorkloadReport(
@@ -174,6 +184,8 @@ def find_controller_ahead_of_pods(seen: ObservedWorkload, podsets: Sequence[PodS
         is_unsure = has_operator(runner) and may_be_preemption(podsets, runner, seen.disrupted)
         # A generator, because only few workloads need the pods here.
         pods = (pod for pod in seen.pods if run_of(pod.metadata) == run_of(metadata))
+        # A pod that was taken away may be among the failures.
+        is_unsure = is_unsure or has_exceeded_limit(runner)
         if is_unsure or is_upload_result_missing(podsets, runner, pods) or _may_count_signalled(seen, runner):
             return metadata
     return None

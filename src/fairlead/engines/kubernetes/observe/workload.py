@@ -28,6 +28,8 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     disrupted: frozenset[int] = frozenset()
     #: Pods of the current run that their controllers wrongly count as successes.
     signalled: tuple[SignalledSuccess, ...] = ()
+    #: By pod of the current run that was taken away: the uid of the Job that counts it as a failure.
+    lost: tuple[str, ...] = ()
     #: Uids of controllers that had ended when the pods were last known to be the same as in the API server.
     settled: frozenset[str] = frozenset()
 

@@ -1,6 +1,7 @@
 """Which controllers to delete so that they are created again, and which pods must be gone before that. Pure.
 
 - A Job that has completed only because it counts a pod that was told to stop and exited with 0.
+- A Job that has failed only because it counts pods that were taken away, such as with their node.
 - A Job whose pods were all preempted. A Job waits 10 s, then 20 s, and up to 10 minutes before it creates its next pod,
   whatever ended the previous one. That is too long for a pod that lost its place: it did not fail.
 - A job of an operator that failed and restarts as a whole, which no operator does.
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.disruptions import count_failures_of_job, is_wrongly_failed
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
 from fairlead.engines.kubernetes.observe.report import has_signalled_success, is_complete
 from fairlead.engines.kubernetes.observe.signalled_ends import JOB_UID, count_signalled
@@ -47,20 +49,23 @@ def find_fully_preempted_jobs(seen: ObservedWorkload) -> list[objects.Metadata]:
     return jobs
 
 
-class WronglyCompletedJob(msgspec.Struct, frozen=True):
-    """A Job that wrongly counts successes, and how many pods really succeeded in it and the Jobs before it."""
+class WronglyEndedJob(msgspec.Struct, frozen=True):
+    """A Job that has ended because of wrong counts, and how many pods really ended in it and the Jobs before it."""
 
     job: objects.Metadata
     succeeded: int
+    failures: int
 
 
-def find_wrongly_completed_jobs(seen: ObservedWorkload) -> list[WronglyCompletedJob]:
+def find_wrongly_ended_jobs(podsets: Sequence[PodSet], seen: ObservedWorkload) -> list[WronglyEndedJob]:
+    """Jobs that count successes of pods that were told to stop, or failures of pods that were taken away."""
     jobs = []
     for runner in seen.runners:
         signalled = count_signalled(seen.signalled, runner)
-        if signalled and is_complete(runner) and runner.metadata.deletion_timestamp is None:
-            before = launch_choices_of(runner.metadata).succeeded
-            jobs.append(WronglyCompletedJob(runner.metadata, before + runner.status.succeeded - signalled))
+        is_wrong = (bool(signalled) and is_complete(runner)) or is_wrongly_failed(podsets, runner, seen)
+        if is_wrong and runner.metadata.deletion_timestamp is None:
+            succeeded = launch_choices_of(runner.metadata).succeeded + runner.status.succeeded - signalled
+            jobs.append(WronglyEndedJob(runner.metadata, succeeded, count_failures_of_job(runner, seen)))
     return jobs
 
 

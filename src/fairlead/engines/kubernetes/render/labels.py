@@ -35,7 +35,8 @@ MAIN = "main"
 DEFAULT_POOL = "default"
 #: On pod groups of our own, and on their pods: the index of a pod in its set, and the attempt that created it.
 OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", "fairlead/attempt"
-#: On pod groups of our own and on jobs of operators: how many attempts have failed.
+#: On pod groups of our own and on jobs of operators: how many attempts have failed. On Jobs that were created again:
+#: how many pods failed in the Jobs before them.
 FAILURES = "fairlead/failures"
 #: On Jobs that were created again: how many pods succeeded in the Jobs before them.
 SUCCEEDED = "fairlead/succeeded"

@@ -9,7 +9,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
-from fairlead.engines.kubernetes.render.labels import LEVEL, NODE_SCALING, ROLE_LABEL, SUCCEEDED, role_label
+from fairlead.engines.kubernetes.render.labels import FAILURES, LEVEL, NODE_SCALING, ROLE_LABEL, SUCCEEDED, role_label
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
 
@@ -63,7 +63,7 @@ def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
     spec: Manifest = {
         "completions": max(1, (podset.completions or 1) - context.launch.succeeded),
         "parallelism": podset.count,
-        "backoffLimit": podset.backoff_limit,
+        "backoffLimit": max(0, podset.backoff_limit - context.launch.failures),
         "template": shape.template,
     }
     if context.lifetime is not None:
@@ -73,8 +73,10 @@ def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
         disruption = {"type": "DisruptionTarget", "status": "True"}
         spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [disruption]}]}
     metadata = metadata_of_runner(context, shape)
-    if context.launch.succeeded:
-        metadata["annotations"] = {**metadata.get("annotations", {}), SUCCEEDED: str(context.launch.succeeded)}
+    counts = {SUCCEEDED: context.launch.succeeded, FAILURES: context.launch.failures}
+    noted = {name: str(count) for name, count in counts.items() if count}
+    if noted:
+        metadata["annotations"] = {**metadata.get("annotations", {}), **noted}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 

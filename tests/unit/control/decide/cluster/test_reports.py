@@ -445,6 +445,18 @@ def test_a_scale_up_is_an_event_of_its_own() -> None:
     assert turn(draft.workload, said(waits=(adding, full))).events == []
 
 
+def test_a_lost_node_is_named_and_counts_as_a_preemption() -> None:
+    first = turn(builders.workload(phase=Phase.PENDING), said(pods=(seen(PodPhase.RUNNING),)))
+    gone = "Node n1 no longer exists"
+    lost = seen(PodPhase.FAILED, eviction=gone, message=gone, has_lost_node=True)
+    draft = turn(first.workload, said(pods=(lost,)), *first.pods.values())
+    assert [(event.message, event.source) for event in draft.events if event.reason == "NodeLost"] == [(gone, "engine")]
+    assert (draft.workload.preemptions, draft.workload.restarts) == (1, 0)
+    assert draft.pods["u"].phase is PodPhase.STOPPED
+    assert draft.workload.last_eviction is not None
+    assert (draft.workload.last_eviction.node, draft.workload.last_eviction.message) == ("n1", gone)
+
+
 def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None:
     first = turn(builders.workload(phase=Phase.PENDING, run=1), said(pods=(seen(PodPhase.STARTING),)))
     assert first.pods["u"].gpu_groups == ()

@@ -11,7 +11,7 @@ from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_
 from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess, has_succeeded, signalled_success
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
 from fairlead.engines.kubernetes.plan.pod_group import decide_group
-from fairlead.engines.kubernetes.plan.recreate import find_wrongly_completed_jobs
+from fairlead.engines.kubernetes.plan.recreate import find_wrongly_ended_jobs
 from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.model.pods.podset import RestartScope
@@ -97,7 +97,7 @@ def test_a_job_that_counts_a_stopped_pod_is_created_again(
     report = render_report("w", seen)
     assert report.ended is want_end
     assert report.succeeded == ({"main": want_succeeded} if want_succeeded else {})
-    assert [wrong.succeeded for wrong in find_wrongly_completed_jobs(seen)] == (
+    assert [wrong.succeeded for wrong in find_wrongly_ended_jobs((), seen)] == (
         [] if want_again is None else [want_again]
     )
 
