@@ -88,6 +88,42 @@ def test_a_program_that_is_not_there_is_told_before_the_exit_code(tty: bool, end
     assert asyncio.run(execute()) == [("error", words + end), ("exit", b"127")]
 
 
+def with_main(restarts: int, state: dict[str, Any], last: dict[str, Any] | None = None) -> objects.Pod:
+    status = {"name": "main", "restartCount": restarts, "state": state, "lastState": last or {}}
+    return msgspec.convert(
+        {"metadata": _METADATA, "spec": {"containers": [{"name": "main"}]}, "status": {"containerStatuses": [status]}},
+        objects.Pod,
+    )
+
+
+def ends(code: int) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": "Error"}}
+
+
+@pytest.mark.parametrize(
+    ("states", "want"),
+    [
+        ([with_main(0, {"running": {}}), with_main(0, ends(3))], b"3"),
+        ([with_main(0, {"running": {}}), with_main(1, {"running": {}}, ends(4))], b"4"),
+        ([with_main(0, {"waiting": {"reason": "CrashLoopBackOff"}}, ends(5))], b"5"),
+        ([with_main(0, ends(0))], b"0"),
+        ([None], b""),
+    ],
+    ids=["ended", "restarted", "waits to restart", "succeeded", "deleted"],
+)
+def test_attach_ends_with_the_exit_code_of_the_process(states: list[objects.Pod | None], want: bytes) -> None:
+    left = list(states)
+
+    async def attach() -> list[tuple[str, bytes]]:
+        async with asyncio.timeout(DEADLINE), Scripted(upgraded(b"\x01out", b'\x03{"status": "Success"}')) as api:
+            session = await CommandSession.attach(api, POD, lambda: left.pop(0) if left[1:] else left[0])
+            pieces = [await session.read(), await session.read()]
+            await session.close()
+            return pieces
+
+    assert asyncio.run(attach()) == [("output", b"out"), ("exit", want)]
+
+
 @scenario
 async def test_a_message_in_fragments_is_one_and_nothing_is_sent_after_the_close() -> None:
     def frame(head: int, data: bytes) -> bytes:

@@ -6,8 +6,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from fairlead.engines.base import ExecRequest
 from fairlead.engines.local.engine import LocalEngine
 from tests.contract.engine_harness import eventually, opened, scenario, shell
@@ -77,12 +75,15 @@ class TestSessions:
             assert inside.decode().strip() != os.readlink("/proc/self/ns/net")
 
     @scenario
-    async def test_a_command_that_is_not_there_says_so(self, make: Make) -> None:
+    async def test_a_command_that_is_not_there_ends_with_127_and_says_so(self, make: Make) -> None:
         async with opened(make) as harness:
             spec = shell("sleep 600")
             await harness.start(spec)
-            with pytest.raises(Exception, match="no-such-command"):
-                await harness.engine.exec(ExecRequest(pod_id=spec.pod_id, command=("no-such-command",)))
+            for tty, end in ((False, b"\n"), (True, b"\r\n")):
+                request = ExecRequest(pod_id=spec.pod_id, command=("no-such-command",), tty=tty)
+                output, errors, code = await whole_output(await harness.engine.exec(request))
+                assert (output, code) == (b"", b"127")
+                assert errors == b"cannot run 'no-such-command': No such file or directory" + end
 
     @scenario
     async def test_leaving_hangs_up_on_the_command(self, make: Make, tmp_path: Path) -> None:
@@ -109,6 +110,15 @@ class TestSessions:
             again = await harness.engine.attach(spec.pod_id, from_start=True)
             assert await again.read() == ("output", b"got one\n")
             await again.close()
+
+    @scenario
+    async def test_attach_ends_with_the_exit_code_of_the_process(self, make: Make) -> None:
+        async with opened(make) as harness:
+            spec = shell("read line; echo got $line; exit 3", stdin=True)
+            await harness.start(spec)
+            session = await harness.engine.attach(spec.pod_id)
+            await session.write(b"one\n")
+            assert await whole_output(session) == (b"got one\n", b"", b"3")
 
     @scenario
     async def test_dial_reaches_a_port_of_the_pod(self, make: Make, tmp_path: Path, port: int) -> None:

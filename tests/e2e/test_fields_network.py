@@ -399,7 +399,7 @@ def test_attach_is_at_the_input_and_output_of_the_pod(server: Server, fairlead: 
         "Running",
     )
     ran = subprocess.run([*fairlead, "attach", "listener"], input=b"hello\n", capture_output=True, timeout=120)
-    assert ran.stdout == b"got hello\n"
+    assert (ran.stdout, ran.returncode) == (b"got hello\n", 3)
 
 
 def test_port_forward_reaches_a_port_of_the_pod(server: Server, web: str, fairlead: list[str]) -> None:

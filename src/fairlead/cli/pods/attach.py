@@ -25,7 +25,7 @@ def verb() -> Command:
         1,
         1,
         details=f"{DETACH_KEYS} detaches from a pod with a terminal, Ctrl-C from others; both leave it running. "
-        "Input needs a pod that was submitted with --stdin, a terminal one with --tty.",
+        "If the process ends, the exit code is its own. Input needs a pod that was submitted with --stdin, a terminal one with --tty.",
         completes="workload",
     )
 
@@ -34,7 +34,7 @@ def _attach(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     try:
         ended = attach_to(session, find_with_pod(session, invocation.names[0]))
-        return RUN_FAILED if ended.is_cut else OK
+        return RUN_FAILED if ended.is_cut else ended.code or OK
     finally:
         session.close()
 
@@ -96,4 +96,5 @@ def _tell_end(session: ServerSession, workload: Json, ended: SessionEnd) -> None
     elif ended.is_cut:
         session.console.complain("\nThe connection to the pod was lost.")
     else:
-        session.console.say(f"The main process of {workload['name']} has ended.")
+        code = f" with exit code {ended.code}" if ended.code else ""
+        session.console.say(f"The main process of {workload['name']} has ended{code}.")

@@ -244,9 +244,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
 
     async def attach(self, pod_id: str, *, from_start: bool = False) -> CommandSession:
         # Kubernetes has no attachment that begins with earlier output.
-        pod = self._pod(pod_id)
-        main = pod.spec.containers[0] if pod.spec.containers else objects.Container()
-        return await CommandSession.attach(self._api, pod, stdin=main.stdin, tty=main.tty)
+        return await CommandSession.attach(self._api, self._pod(pod_id), lambda: self._cache.pod(pod_id))
 
     async def dial(self, pod_id: str, port: int) -> int:
         pod = self._pod(pod_id)

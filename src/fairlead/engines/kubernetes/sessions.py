@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 
 import msgspec
@@ -18,17 +18,21 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
 from fairlead.engines.kubernetes.client.resources import POD
 from fairlead.engines.kubernetes.client.websocket import WebSocket, pump
-from fairlead.engines.kubernetes.observe.failed_starts import read_failed_start
-from fairlead.engines.kubernetes.observe.pods import main_container_name
+from fairlead.engines.kubernetes.observe.failed_starts import exit_code_of, read_failed_start
+from fairlead.engines.kubernetes.observe.pods import end_of_main, main_container_name
 from fairlead.model.errors import NotFound, Refused, Unavailable
 
 log = logging.getLogger(__name__)
+#: The newest state of a pod that is known; None if it was deleted.
+LoadPod = Callable[[], objects.Pod | None]
 _COMMANDS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _PORTS = ("v4.channel.k8s.io",)
 _INPUT, _OUTPUT, _ERROR, _STATUS, _SIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 #: The name of Knative's sidecar, and the port on which it receives requests and counts them.
 _SIDECAR, _SIDECAR_PORT = "queue-proxy", 8012
 _NAMES = {_OUTPUT: "output", _ERROR: "error"}
+#: How long the node may take to report the end of a process, and how often the cache is read meanwhile.
+_REPORT_SECONDS, _READ_SECONDS = 10.0, 0.1
 
 
 async def stream_logs(api: Api, pod: objects.Pod, request: LogRequest) -> AsyncIterator[bytes]:
@@ -90,6 +94,8 @@ class CommandSession:
         self._pending: set[asyncio.Task[None]] = set()
         #: What is returned after the last message.
         self._rest: list[tuple[str, bytes]] = []
+        #: Finds the exit code of the pod's main process; None for a command beside it.
+        self._find_exit_code: Callable[[], Awaitable[bytes]] | None = None
 
     @classmethod
     async def run(cls, api: Api, pod: objects.Pod, request: ExecRequest) -> "CommandSession":
@@ -101,8 +107,12 @@ class CommandSession:
         return session
 
     @classmethod
-    async def attach(cls, api: Api, pod: objects.Pod, *, stdin: bool, tty: bool) -> "CommandSession":
-        return cls(await _open(api, pod, "attach", _streams(pod, stdin=stdin, tty=tty)), is_terminal=tty)
+    async def attach(cls, api: Api, pod: objects.Pod, load_pod: LoadPod) -> "CommandSession":
+        main = pod.spec.containers[0] if pod.spec.containers else objects.Container()
+        link = await _open(api, pod, "attach", _streams(pod, stdin=main.stdin, tty=main.tty))
+        session = cls(link, is_terminal=main.tty)
+        session._find_exit_code = lambda: find_exit_code(pod, load_pod)
+        return session
 
     async def read(self) -> tuple[str, bytes]:
         while not self._rest:
@@ -116,6 +126,9 @@ class CommandSession:
                 return _NAMES[channel], data
             if channel == _STATUS:
                 error, code = read_end(data)
+                if not error and self._find_exit_code is not None:
+                    # The end of an attachment is a success, however the process ended.
+                    code = await self._find_exit_code()
                 line = f"{error}\r\n" if self._is_terminal else f"{error}\n"
                 self._rest = [*([("error", line.encode())] if error else ()), ("exit", code)]
         return self._rest.pop(0)
@@ -183,6 +196,18 @@ def read_end(data: bytes) -> tuple[str, bytes]:
             return "", cause.message.encode()
     failed = read_failed_start(status.message)
     return (status.message, b"1") if failed is None else (failed[0], b"%d" % failed[1])
+
+
+async def find_exit_code(attached: objects.Pod, load_pod: LoadPod) -> bytes:
+    """The exit code of the main process that ran in `attached`, when its node has reported it; nothing if it is lost."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_REPORT_SECONDS):
+            while (pod := load_pod()) is not None:
+                ended = end_of_main(pod, _restarts(attached))
+                if ended is not None:
+                    return b"%d" % exit_code_of(ended)
+                await asyncio.sleep(_READ_SECONDS)
+    return b""
 
 
 def listening_port(pod: objects.Pod, port: int) -> int:

@@ -127,12 +127,18 @@ class ProcessSession:
         }
         try:
             answer, files = await line.ask(asked)
-            if "failed" in answer:
+            if "failed" in answer and "exit" not in answer:
                 raise Refused(str(answer["failed"]))
         except BaseException:
             line.close()
             raise
         session = cls(line, files, is_terminal=request.tty)
+        if "failed" in answer:
+            # As in a shell: the program could not be started, which is a message and an exit code.
+            message = f"{answer['failed']}\r\n" if request.tty else f"{answer['failed']}\n"
+            for piece in ((ERROR, message.encode()), (EXIT, b"%d" % answer["exit"])):
+                session._queue.put_nowait(piece)
+            return session
         session._input = os.dup(files[0]) if request.tty else files[0]
         outputs = [(OUTPUT, files[0])] if request.tty else [(OUTPUT, files[1]), (ERROR, files[2])]
         readers = [session._spawn(session._read(name, file)) for name, file in outputs]
@@ -184,9 +190,20 @@ class ProcessSession:
         await self._queue.put((EXIT, code))
 
     async def _follow(self, output: AsyncIterator[bytes]) -> None:
+        """Pass on the pod's output and then its exit code, which its supervisor tells those who watch it."""
+        await self._line.send({"op": "watch"})
+        code = asyncio.get_running_loop().create_future()
+        self._spawn(self._find_exit_code(code))
         async for piece in output:
             await self._queue.put((OUTPUT, piece))
-        await self._queue.put((EXIT, b""))
+        await self._queue.put((EXIT, await code))
+
+    async def _find_exit_code(self, found: "asyncio.Future[bytes]") -> None:
+        """The code of the last state that the supervisor reports before it exits; nothing if it was lost."""
+        state: wire.Message = {}
+        while (message := await self._line.receive()) is not None:
+            state = message.get("state", state)
+        found.set_result(b"%d" % state["exit_code"] if "exit_code" in state else b"")
 
     async def read(self) -> tuple[str, bytes]:
         return await self._queue.get()

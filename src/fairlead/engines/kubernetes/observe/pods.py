@@ -101,6 +101,14 @@ def _terminated(main: objects.ContainerStatus | None) -> objects.Terminated | No
     return None if main is None else main.state.terminated or main.last_state.terminated
 
 
+def end_of_main(pod: objects.Pod, restarts: int) -> objects.Terminated | None:
+    """How the main process ended that ran after this many restarts; None while it runs."""
+    main = _main(pod)
+    if main is None or main.state.running is None:
+        return _terminated(main)
+    return main.last_state.terminated if main.restart_count > restarts else None
+
+
 def _gpu_groups(labels: dict[str, str]) -> tuple[str, ...]:
     """The shared GPUs that the scheduler gave the pod: a label for each of several, or one label for a single GPU."""
     several = sorted(value for key, value in labels.items() if key.startswith(f"{GPU_GROUP_LABEL}/"))

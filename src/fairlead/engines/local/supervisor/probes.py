@@ -15,8 +15,11 @@ from fairlead.engines.local.launch_order import ReadinessCheck
 
 #: The time between questions until the pod was ready once.
 EAGER_SECONDS = 0.025
-#: More of an answer than its first line is not needed.
+#: The answer is in the first line, which is not longer.
 _STATUS_BYTES = 64
+#: The rest is read too, up to here: closing a connection with unread bytes would reset it at the pod's end.
+_REST_BYTES = 1 << 20
+_PIECE = 16_384
 _GOOD = range(200, 400)
 #: What to wait for, by the names of the errors with which TLS asks for it.
 _WAITS_FOR = {"SSLWantReadError": select.POLLIN, "SSLWantWriteError": select.POLLOUT}
@@ -28,7 +31,7 @@ Connect = Callable[[], tuple[socket.socket, list[str]]]
 
 
 class Question:
-    """One question on its way: connect, handshake, send, and as much of the answer as tells.
+    """One question on its way: connect, handshake, send, read the first line, and then the rest of the answer.
 
     Where there is nothing to get, a connection is answer enough.
     """
@@ -43,6 +46,7 @@ class Question:
         self._stage = "connect"
         self._answer = b""
         self._request = b""
+        self._rest = 0
         #: What `poll` is to wait for.
         self.events = select.POLLOUT
 
@@ -81,6 +85,8 @@ class Question:
                 if link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
                     return self._begin_elsewhere()
                 if not self._check.is_http:
+                    with contextlib.suppress(OSError):
+                        link.shutdown(socket.SHUT_WR)
                     return True
                 if self._tls is not None:
                     self._socket = link = self._tls.wrap_socket(link, do_handshake_on_connect=False)
@@ -109,6 +115,18 @@ class Question:
             self._answer += piece
         parts = self._answer.split(None, 2)
         return len(parts) > 1 and parts[0].startswith(b"HTTP/") and parts[1].isdigit() and int(parts[1]) in _GOOD
+
+    def read_rest(self) -> bool:
+        """Read on after the result is known, without waiting; True when the connection can be closed."""
+        link = self._socket
+        try:
+            while link is not None and self._rest < _REST_BYTES and (piece := link.recv(_PIECE)):
+                self._rest += len(piece)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            return type(error).__name__ not in _WAITS_FOR
+        return True
 
     def close(self) -> None:
         if self._socket is not None:
@@ -157,6 +175,8 @@ class Prober:
         self._tls = _load_tls() if check.is_tls else None
         self._question: Question | None = None
         self._registered = -1
+        #: The last question with an answer, while the rest of it is read.
+        self._answered: Question | None = None
         self._asked_at = 0.0
         self._next_at = now + check.initial_delay
         #: Good (positive) or bad (negative) answers in a row.
@@ -165,15 +185,22 @@ class Prober:
         self.is_ready = False
 
     def has(self, descriptor: int) -> bool:
-        return self._registered >= 0 and descriptor == self._registered
+        return descriptor >= 0 and (descriptor == self._registered or self._is_rest(descriptor))
+
+    def _is_rest(self, descriptor: int) -> bool:
+        return self._answered is not None and descriptor == self._answered.fileno()
 
     def wait(self, now: float) -> float:
         """Seconds until something is due by time."""
         due = self._asked_at + self._check.timeout if self._question is not None else self._next_at
         return max(0.0, due - now)
 
-    def step(self, now: float) -> bool:
-        """The question on its way can go on; True when readiness changed."""
+    def step(self, descriptor: int, now: float) -> bool:
+        """The question on its way can go on, or the rest of the last answer; True when readiness changed."""
+        if self._is_rest(descriptor):
+            if self._answered is not None and self._answered.read_rest():
+                self._close_answered()
+            return False
         if self._question is None:
             return False
         self._forget_descriptor()
@@ -184,6 +211,8 @@ class Prober:
         if self._question is not None:
             if now < self._asked_at + self._check.timeout:
                 return False
+            self._forget_descriptor()
+            self._question.close()
             return self._record_answer(False, now)
         if now < self._next_at:
             return False
@@ -206,7 +235,12 @@ class Prober:
     def _record_answer(self, is_good: bool, now: float) -> bool:
         self._forget_descriptor()
         if self._question is not None:
-            self._question.close()
+            self._close_answered()
+            if self._question.read_rest():
+                self._question.close()
+            else:
+                self._answered = self._question
+                self._poll.register(self._answered.fileno(), select.POLLIN)
             self._question = None
         self._row = max(self._row, 0) + 1 if is_good else min(self._row, 0) - 1
         before = self.is_ready
@@ -218,7 +252,14 @@ class Prober:
         self._next_at = max(now, self._asked_at + pause)
         return self.is_ready != before
 
+    def _close_answered(self) -> None:
+        if self._answered is not None:
+            self._poll.unregister(self._answered.fileno())
+            self._answered.close()
+            self._answered = None
+
     def close(self) -> None:
         self._forget_descriptor()
+        self._close_answered()
         if self._question is not None:
             self._question.close()

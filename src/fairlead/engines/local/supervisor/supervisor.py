@@ -249,7 +249,7 @@ class Supervisor:
             elif self._exec_broker is not None and self._exec_broker.has(descriptor):
                 self._exec_broker.on_readable(descriptor)
             elif self._prober is not None and self._prober.has(descriptor):
-                self._on_probed(self._prober.step(time.monotonic()))
+                self._on_probed(self._prober.step(descriptor, time.monotonic()))
         if self._prober is not None:
             self._on_probed(self._prober.tick(time.monotonic()))
         if self._kill_at is not None and time.monotonic() >= self._kill_at:
