@@ -25,7 +25,8 @@ def verb() -> Command:
         1,
         1,
         details=f"{DETACH_KEYS} detaches from a pod with a terminal, Ctrl-C from others; both leave it running. "
-        "If the process ends, the exit code is its own. Input needs a pod that was submitted with --stdin, a terminal one with --tty.",
+        "If the process ends, the exit code is its own. "
+        "Input needs a pod that was submitted with --stdin, a terminal one with --tty.",
         completes="workload",
     )
 

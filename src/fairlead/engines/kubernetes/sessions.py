@@ -199,7 +199,7 @@ def read_end(data: bytes) -> tuple[str, bytes]:
 
 
 async def find_exit_code(attached: objects.Pod, load_pod: LoadPod) -> bytes:
-    """The exit code of the main process that ran in `attached`, when its node has reported it; nothing if it is lost."""
+    """The exit code of the main process that ran in `attached`, once its node reported it; nothing if it is lost."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_REPORT_SECONDS):
             while (pod := load_pod()) is not None:
