@@ -11,6 +11,7 @@ from tests.e2e.several import (
     GROUPS,
     HAS_NETWORKS,
     SLEEP,
+    all_pods,
     delete,
     events,
     kill_pod,
@@ -159,6 +160,9 @@ def test_a_dead_pod_takes_its_group_with_it_and_no_other(server: Server) -> None
     server.until_phase(workload_id, "Running")
     assert pods(server, workload_id)["mortal-0"]["id"] == before["mortal-0"]["id"]
     assert len(events(server, workload_id, "GroupRecreated")) == 1
+    assert sorted(pod["name"] for pod in all_pods(server, workload_id)) == sorted(before), "each name once"
+    dead = server.call("GET", f"/api/v1/workloads/{workload_id}/pods?deleted=true").json["pods"]
+    assert before["mortal-1-1"]["id"] in {pod["id"] for pod in dead if pod["k8sPhase"] == "Failed"}
     delete(server, workload_id)
 
 

@@ -13,6 +13,7 @@ from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.templates import Template
@@ -78,7 +79,8 @@ PODS: Collection[Pod] = Collection(
         _text("workload_id", indexed=True),
         _text("project_id"),
         _text("name"),
-        _text("phase", attrgetter("phase.value")),
+        # A pod whose name a newer one has is queried as stopped; its record keeps how it ended.
+        _text("phase", lambda pod: PodPhase.STOPPED.value if pod.is_replaced else pod.phase.value),
         _text("node"),
         _text("node_pool"),
         _integer("run"),

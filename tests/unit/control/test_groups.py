@@ -215,6 +215,31 @@ def test_a_replacement_takes_the_place_and_the_name_of_the_old_one() -> None:
     assert isinstance(builders.orders(draft)[0], Start)
 
 
+def test_a_pod_that_ended_is_marked_as_replaced_when_a_new_one_has_its_name() -> None:
+    podsets = (leader(groups=1, count=1),)
+    old = builders.pod("train-0", role="leader", index=0)
+    workload = running(tallies={"leader": Tally(made=1)})
+    draft = decide_pods(entry(workload, [old], podsets), [ended(old)], NOW, RULES)
+    assert draft.names_used_again() == []
+    place(draft, podsets[0], 0, "new", bind(), None)
+    by_id = {pod.id: pod for pod in draft.changed_pods()}
+    assert (by_id[old.id].is_replaced, by_id[old.id].phase) == (True, PodPhase.FAILED)
+    assert (by_id["new"].is_replaced, by_id["new"].name) == (False, "train-0")
+
+
+def test_a_pod_that_ended_earlier_is_looked_up_by_the_name_that_is_used_again() -> None:
+    podsets = (leader(groups=1, count=1), worker(groups=1))
+    first = Draft(entry(running(), (), podsets), NOW)
+    place(first, podsets[0], 0, "first", bind(), None)
+    assert first.names_used_again() == [], "nothing can have had the name of the first pod"
+    draft = Draft(entry(running(tallies={"leader": Tally(made=1)}), (), podsets), NOW)
+    place(draft, podsets[0], 0, "new", bind(), None)
+    assert draft.names_used_again() == ["train-0"]
+    draft.replaced = [builders.pod("train-0", role="leader", index=0, phase=PodPhase.FAILED, version=4)]
+    [old] = [pod for pod in draft.changed_pods() if pod.id != "new"]
+    assert (old.version, old.is_replaced, old.phase) == (5, True, PodPhase.FAILED)
+
+
 def test_a_place_whose_pod_ended_well_is_not_given_again() -> None:
     podset = worker(groups=1, count=3, completions=3)
     draft = Draft(entry(running(tallies={"worker": Tally(succeeded=1, done=(0,))}), (), [podset]), NOW)

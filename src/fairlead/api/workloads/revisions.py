@@ -193,7 +193,7 @@ class Reads:
         deleted = bool(query_boolean(call, "deleted"))
         pods = await revisions.load_revision_pods(call.context, revision)
         gone = workload.deleted_at is not None
-        shown = [pod for pod in pods if deleted == (gone or pod.phase is PodPhase.STOPPED)]
+        shown = [pod for pod in pods if deleted == (gone or pod.is_replaced or pod.phase is PodPhase.STOPPED)]
         view_context = make_view_context(call)
         return as_json(RevisionPodList(pods=[render_pod(pod, workload, view_context) for pod in shown]))
 

@@ -42,6 +42,8 @@ class Draft:
     now: Millis
     workload: Workload = field(init=False)
     pods: dict[str, Pod] = field(init=False)
+    #: Pods that ended before and whose names new pods have, as they are stored.
+    replaced: list[Pod] = field(default_factory=list)
     #: The revisions whose records are to be written, by id.
     revisions: dict[str, Revision] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -108,7 +110,19 @@ class Draft:
         return [
             msgspec.structs.replace(pod, version=before[pod.id].version + 1 if pod.id in before else 1)
             for pod in changed
-        ]
+        ] + [msgspec.structs.replace(pod, version=pod.version + 1, is_replaced=True) for pod in self.replaced]
+
+    def names_used_again(self) -> list[str]:
+        """The names of new pods that earlier, ended ones of the workload may have had."""
+        known, active = {pod.id for pod in self.entry.pods}, self.active_pods()
+        names: list[str] = []
+        for pod in active:
+            is_first = self.workload.run == 1 and self.workload.tally(pod.role).made == sum(
+                other.role == pod.role for other in active
+            )
+            if pod.id not in known and not is_first and podset_of(self.entry.podsets, pod.role).has_fixed_indices:
+                names.append(pod.name)
+        return names
 
     def active_pods(self) -> list[Pod]:
         return [pod for pod in self.pods.values() if not pod.has_ended]

@@ -27,6 +27,8 @@ from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS
 
 
 class PodDriver:
@@ -104,7 +106,21 @@ class PodDriver:
         if not self.scheduler.is_needed(drafts, now):
             return False
         await self.scheduler.decide(drafts, now)
+        for draft in drafts.values():
+            await self._find_replaced(draft)
         return True
+
+    async def _find_replaced(self, draft: Draft) -> None:
+        """Find the ended pods whose names new pods of the draft have, as in a group that starts again."""
+        names = draft.names_used_again()
+        if names:
+            where = (
+                Where("workload_id", Comparison.EQUAL, draft.workload.id),
+                Where("name", Comparison.ONE_OF, names),
+                Where("phase", Comparison.ONE_OF, (PodPhase.SUCCEEDED, PodPhase.FAILED)),
+            )
+            ended = await self._context.store.find(Query(collection=PODS, where=where))
+            draft.replaced = [pod for pod in ended if pod.id not in draft.pods]
 
     def orders(self, draft: Draft) -> list[PodOrder]:
         return pod_orders(draft, self._pod_spec)

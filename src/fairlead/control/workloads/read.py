@@ -113,7 +113,8 @@ async def load_live_pods(context: Context, workloads: Iterable[Workload]) -> dic
 
 
 async def load_workload_pods(context: Context, caller: Caller, workload_id: str, request: ListRequest) -> Page[Pod]:
-    """The pods of one workload. Stopped pods and pods of a workload that is gone count as deleted."""
+    """The pods of one workload. Pods that were stopped or replaced under their name, and those of a
+    workload that is gone, count as deleted."""
     workload = await load_workload(context, caller, workload_id)
     where: tuple[Where, ...] = (Where("workload_id", Comparison.EQUAL, workload.id),)
     if workload.is_listed:

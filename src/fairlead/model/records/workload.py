@@ -258,6 +258,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     restart_at: Millis | None = None
     #: Set when it is being stopped: the cause (`suspend`, `delete`, `evict`, `surplus`, `group`).
     stopping_for: str = ""
+    #: It has ended and a newer pod has its name; lists show it among the deleted ones.
+    is_replaced: bool = False
     #: Draining: it gets no new requests and stops when it has answered its open ones, at the latest at this time.
     drain_until: Millis | None = None
 

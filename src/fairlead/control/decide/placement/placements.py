@@ -50,6 +50,8 @@ def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, nod
     if group in workload.groups:
         draft.set_group(group, msgspec.structs.replace(workload.groups[group], retry_at=None))
     draft.set(blocked_by=None, pending_messages=())
+    for ended in [other for other in draft.pods.values() if other.name == pod.name and other.has_ended]:
+        draft.set_pod(ended, is_replaced=True)
     draft.set_pod(pod)
     draft.add_event(
         "Scheduled", f"Assigned pod {pod.name} to node {pod.node}{_devices(pod)}", pod=pod, source="scheduler"
