@@ -16,7 +16,7 @@ from fairlead.control.decide.placement.eviction_notices import name_pods
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.placement.snapshot import pool_of, queue_name
 from fairlead.control.explain.cluster_snapshot import load_board, load_decisions
-from fairlead.control.explain.headline import HeadlineHolder, format_headline
+from fairlead.control.explain.headline import HeadlineHolder, format_headline, format_span
 from fairlead.control.explain.new_nodes import format_for_cluster
 from fairlead.control.loop.board import Board
 from fairlead.control.organization.inventory import OwnerUsage
@@ -161,7 +161,7 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     return WaitingReport(
         reason=reason,
         message=from_cluster or format_for_cluster(scene.context, reason),
-        headline=from_cluster or _headline(scene, reason, holders, workload),
+        headline=(from_cluster or _headline(scene, reason, holders, workload)) + _note_not_ready(scene, reason),
         counted=format_for_cluster(scene.context, reason) if from_cluster and not _is_scaling_up(workload) else "",
         pools=tuple(
             PoolBlocker(
@@ -193,6 +193,17 @@ def _headline(scene: _Scene, reason: Reason, holders: Sequence[Holder], workload
 
 def _is_scaling_up(workload: Workload) -> bool:
     return (workload.blocked_by or {}).get("code") == SCALE_UP
+
+
+def _note_not_ready(scene: _Scene, reason: Reason) -> str:
+    """For how long the node has not been ready that would be large enough."""
+    names = {cause.best_node for cause in reason.causes if cause.cause == "notReady" and not cause.never}
+    now = scene.context.clock()
+    return "".join(
+        f" Node {node.name} has not been ready for {format_span(now - node.not_ready_since)}."
+        for node in scene.context.directory.nodes.values()
+        if node.name in names and node.not_ready_since is not None
+    )
 
 
 def _cluster_message(workload: Workload) -> str:

@@ -24,6 +24,7 @@ from fairlead.control.organization.removal import remove_emptied
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
+from fairlead.model.records.organization import with_not_ready_since
 from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
@@ -363,8 +364,9 @@ class Reconciler(Generic[OrderT]):
                 writes.append(Delete(NODES, node.id))
             elif node.id not in nodes:
                 nodes[node.id] = msgspec.structs.replace(node, ready=False)
-        for node in nodes.values():
-            before = known.get(node.id)
+        for observed in nodes.values():
+            before = known.get(observed.id)
+            node = with_not_ready_since(observed, before, self.context.clock())
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
                 version = before.version + 1 if before else 1
                 writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))

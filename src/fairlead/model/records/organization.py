@@ -162,11 +162,22 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     ready: bool = True
+    #: Since when it is not ready; None while it is, and if that is not known.
+    not_ready_since: Millis | None = None
     #: Cordoned: no new pod is placed on it.
     cordoned: bool = False
     created_at: Millis = 0
     #: Which of CPU, memory and GPUs were declared by the operator instead of detected.
     declared: tuple[str, ...] = ()
+
+
+def with_not_ready_since(observed: Node, before: Node | None, now: Millis) -> Node:
+    """The observed node with the time since which it is not ready: the engine's, the recorded one, or now."""
+    if observed.ready:
+        return msgspec.structs.replace(observed, not_ready_since=None)
+    if before is not None and not before.ready:
+        now = before.not_ready_since or now
+    return msgspec.structs.replace(observed, not_ready_since=observed.not_ready_since or now)
 
 
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

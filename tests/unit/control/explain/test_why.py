@@ -226,3 +226,10 @@ def test_during_a_scale_up_there_is_nothing_to_do(tmp_path: Path) -> None:
     report, _ = ask(tmp_path, "huge", waits("huge", 9, blocked_by=blocked))
     assert (report.headline, report.counted) == (adding, "")
     assert report.remedies == ("Nothing to do: it starts when the new node is ready.",)
+
+
+def test_a_node_that_is_not_ready_is_named_with_how_long(tmp_path: Path) -> None:
+    away = Node(id="worker-3", name="worker-3", cpu_milli=64_000, memory_bytes=1 << 36, gpus=DEVICES, ready=False)
+    since = msgspec.structs.replace(away, not_ready_since=NOW - 12 * 60_000)
+    report, _ = ask(tmp_path, "next", holds("whole", 8), waits("next", 8), others=(since,))
+    assert report.headline.endswith(" Node worker-3 has not been ready for 12 min.")

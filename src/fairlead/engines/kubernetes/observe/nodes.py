@@ -17,6 +17,7 @@ def render_node(node: objects.Node) -> Node:
         model=labels.get("nvidia.com/gpu.product", ""),
         memory_mib=int(memory) if memory.isdecimal() else 0,
     )
+    is_ready = objects.condition(node.status.conditions, "Ready") is not None
     return Node(
         id=node.metadata.uid,
         name=node.metadata.name,
@@ -30,10 +31,17 @@ def render_node(node: objects.Node) -> Node:
             Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "NoSchedule"))
             for taint in node.spec.taints
         ),
-        ready=objects.condition(node.status.conditions, "Ready") is not None,
+        ready=is_ready,
+        not_ready_since=None if is_ready else _since(node),
         cordoned=node.spec.unschedulable,
         created_at=objects.millis(node.metadata.creation_timestamp) or 0,
     )
+
+
+def _since(node: objects.Node) -> int | None:
+    """When its condition Ready changed last."""
+    times = (one.last_transition_time for one in node.status.conditions if one.type == "Ready")
+    return objects.millis(next(times, None))
 
 
 def _numbered(device: GpuDevice, index: int) -> GpuDevice:

@@ -318,6 +318,13 @@ def test_a_cordoned_node_is_no_broken_one() -> None:
     assert (found.ready, found.cordoned) == (True, True)
 
 
+def test_a_node_is_not_ready_since_its_condition_changed() -> None:
+    ready = {"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:10:00Z"}
+    node = msgspec.convert({"metadata": {"name": "n"}, "status": {"conditions": [ready]}}, objects.Node)
+    found = render_node(node)
+    assert (found.ready, found.not_ready_since) == (False, 600_000)
+
+
 # Pools that are tried in turn
 
 
