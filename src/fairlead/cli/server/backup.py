@@ -10,6 +10,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.settings import data_folder
 from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.progress import Progress
 from fairlead.client import ClientError
 from fairlead.client.access.local import load_flags, read_flag
 from fairlead.model.errors import FairleadError
@@ -46,11 +47,12 @@ def _backup(invocation: Invocation) -> int:
         raise UsageError(f"{target} exists already; --force overwrites it.")
     if not folder.is_dir():
         raise ClientError(f"There is no data folder {folder}. Name the server's with --data-dir.")
+    console = Console(invocation)
     try:
-        last = write_archive(target, folder, database)
+        with Progress(console, f"Backing up {folder} and testing the backup"):
+            last = write_archive(target, folder, database)
     except (FairleadError, OSError) as error:
         raise ClientError(f"Nothing was backed up. {error}") from error
-    console = Console(invocation)
     console.data(str(target))
     console.say(f"Verified by a test restore: all {last.records} records can be read.")
     console.say("The backup contains password hashes and keys. Keep it where only you can read it.")

@@ -15,6 +15,7 @@ from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.server.backup import FLAGS, find_database
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
+from fairlead.cli.terminal.progress import Progress
 from fairlead.client import ClientError
 from fairlead.client.access.local import HOLDER
 from fairlead.engines.kubernetes.install.recovery import recover_organization
@@ -49,18 +50,21 @@ def _restore(invocation: Invocation) -> int:
     if is_from_cluster == bool(invocation.names):
         raise UsageError("Name a backup, or use --from-cluster.")
     folder, database = Path(data_folder(invocation)), find_database(invocation)
+    console = Console(invocation)
     with _unused(invocation, folder):
         if Path(database).exists() and not invocation.get("force"):
             raise UsageError(f"{folder} contains a database already; --force overwrites it.")
+        source = "the cluster" if is_from_cluster else invocation.names[0]
         try:
-            if is_from_cluster:
-                _recover(invocation, folder, database)
-            else:
-                restore_archive(Path(invocation.environment.folder, invocation.names[0]), folder, database)
+            with Progress(console, f"Restoring {folder} from {source}"):
+                if is_from_cluster:
+                    _recover(invocation, folder, database)
+                else:
+                    restore_archive(Path(invocation.environment.folder, source), folder, database)
         except FairleadError as error:
             raise ClientError(str(error)) from error
     start = next_command(invocation, "serve --engine kubernetes" if is_from_cluster else "server start")
-    Console(invocation).say(f"Restored into {folder}. Start the server with `{start}`.")
+    console.say(f"Restored into {folder}. Start the server with `{start}`.")
     return OK
 
 

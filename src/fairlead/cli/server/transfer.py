@@ -10,6 +10,7 @@ from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.session.input_files import read_json_file, read_text
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
+from fairlead.cli.terminal.progress import Progress
 from fairlead.client import Client, ClientError, NotLoggedIn, ServerError, Trust, application
 from fairlead.client.access.tokens import Credentials
 from fairlead.client.transfer.bundle import Bundle, load, save
@@ -73,7 +74,7 @@ def _move(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     target = _other_server(session, invocation.get("to"))
     _check_different(session.client, target)
-    bundle = Reader(session.client).read(invocation.get("workloads", "waiting"))
+    bundle = _read(session, session.client)
     source = None if invocation.get("copy") else session.client
     return _write(session, target, bundle, source)
 
@@ -85,7 +86,7 @@ def _check_different(source: Client, target: Client) -> None:
 
 def _export(invocation: Invocation) -> int:
     session = ServerSession(invocation)
-    bundle = Reader(session.client).read(invocation.get("workloads", "waiting"))
+    bundle = _read(session, session.client)
     path = os.path.join(invocation.environment.folder, os.path.expanduser(invocation.names[0]))
     try:
         save(bundle, path)
@@ -113,8 +114,13 @@ def _import_runai(invocation: Invocation) -> int:
     session = ServerSession(invocation._replace(parsed=invocation.parsed._replace(values=here)))
     source = _other_server(session, url)
     _check_different(source, session.client)
-    bundle = Reader(source).read(invocation.get("workloads", "waiting"))
+    bundle = _read(session, source)
     return _write(session, session.client, bundle, None)
+
+
+def _read(session: ServerSession, source: Client) -> Bundle:
+    with Progress(session.console, f"Reading from {source.url}") as progress:
+        return Reader(source, progress.show).read(session.invocation.get("workloads", "waiting"))
 
 
 def _other_server(session: ServerSession, url: str) -> Client:
@@ -155,7 +161,9 @@ def _write(session: ServerSession, target: Client, bundle: Bundle, source: Clien
     path = invocation.get("secrets")
     secrets = read_json_file(invocation, path) if path else {}
     writer = Writer(target, bundle, is_dry=bool(invocation.get("dry-run")), updates=bool(invocation.get("update")))
-    report = write_bundle(writer, bundle, secrets, source)
+    with Progress(session.console, f"Writing to {target.url}") as progress:
+        writer.on_step = progress.show
+        report = write_bundle(writer, bundle, secrets, source)
     _show(session, report)
     target.close()
     session.close()

@@ -28,6 +28,7 @@ from fairlead.cli.server.installation import (
 from fairlead.cli.session.background import is_healthy
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console, is_terminal
+from fairlead.cli.terminal.progress import Progress
 from fairlead.client import ClientError
 from fairlead.client.access.local import LocalServer, is_in_background, load_local
 from fairlead.client.access.tokens import write_private
@@ -83,7 +84,8 @@ class _Upgrade:
     def upgrade(self) -> int:
         if not self.invocation.names:
             raise UsageError("Name the wheel of the new version; or bring back the previous one with --rollback.")
-        wheel = fetch_wheel(self.invocation, self.folder / _VERSIONS)
+        with Progress(self.console, f"Fetching {self.invocation.names[0]}"):
+            wheel = fetch_wheel(self.invocation, self.folder / _VERSIONS)
         version = version_of_wheel(wheel)
         if version == __version__:
             self.console.say(f"Version {version} is installed already.")
@@ -174,13 +176,15 @@ class _Upgrade:
         stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         target = folder / f"before-{other}-{stamp}.tar.gz"
         try:
-            write_archive(target, self.folder, self.database)
+            with Progress(self.console, "Backing up"):
+                write_archive(target, self.folder, self.database)
         except (FairleadError, OSError) as error:
             raise ClientError(f"Nothing was changed, because the backup failed: {error}") from error
         return str(target)
 
     def _install(self, wheel: Path) -> None:
-        install(self.installation, wheel, self.invocation.environment.environ)
+        with Progress(self.console, f"Installing {wheel.name}"):
+            install(self.installation, wheel, self.invocation.environment.environ)
 
     def _restarts(self, version: str) -> bool:
         """Whether the server runs after a restart, with that version."""

@@ -11,7 +11,7 @@ from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.client.transfer.bundle import Bundle
-from fairlead.client.transfer.report import LOST
+from fairlead.client.transfer.report import LOST, OnStep, ignore_step
 
 _PAGE = 100
 ASSETS = (
@@ -31,8 +31,9 @@ PHASES = {
 
 
 class Reader:
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, on_step: OnStep = ignore_step) -> None:
         self._client = client
+        self._on_step = on_step
         self._unread: list[list[str]] = []
 
     def read(self, workloads: str = "waiting") -> Bundle:
@@ -64,6 +65,7 @@ class Reader:
 
     def _rows(self, what: str, path: str, member: str, *, is_paged: bool = False) -> list[Json]:
         """The rows of a list; `member` has them, or the answer itself is the list."""
+        self._on_step(f"Reading {what}")
         try:
             if not is_paged:
                 answer = self._client.request("GET", path)
@@ -125,6 +127,7 @@ class Reader:
             if kind is None:
                 self._unread.append([LOST, "workload", str(row["name"]), f"has the unknown type {row['type']}"])
                 continue
+            self._on_step(f"Reading workload {row['name']}")
             found = self._client.request("GET", f"/api/v1/workloads/{kind.rest}/{quote(str(row['id']))}")
             members = {name: found[name] for name in ("spec", *kind.outside_spec) if found.get(name) is not None}
             place = {"projectName": row["projectName"], "rest": kind.rest, "id": row["id"], "phase": row["phase"]}

@@ -1,11 +1,19 @@
 """What became of everything that was to be carried over."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import NamedTuple
 
 CREATED, CHANGED, UNCHANGED, LOST = "created", "changed", "unchanged", "not carried over"
 #: The order of a report.
 OUTCOMES = (CREATED, CHANGED, UNCHANGED, LOST)
+
+#: Told what is done next, such as `Reading projects`.
+OnStep = Callable[[str], None]
+
+
+def ignore_step(step: str) -> None:
+    """Nobody wants to know."""
 
 
 class ReportLine(NamedTuple):

@@ -6,7 +6,7 @@ from fairlead.client.client import Client
 from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.transfer.bundle import Bundle
-from fairlead.client.transfer.report import CHANGED, CREATED, UNCHANGED, Report
+from fairlead.client.transfer.report import CHANGED, CREATED, UNCHANGED, OnStep, Report, ignore_step
 from fairlead.client.transfer.scopes import Scopes
 
 
@@ -21,6 +21,8 @@ class Writer:
         self.updates = updates
         self.report = Report(is_dry)
         self.scopes = Scopes(target, bundle)
+        #: Told what is written next.
+        self.on_step: OnStep = ignore_step
 
     def create(self, kind: str, name: str, path: str, body: Json) -> Json | None:
         """Create an object; returns the answer, and None if the target refuses it."""
@@ -41,6 +43,7 @@ class Writer:
         self.report.add(UNCHANGED, kind, name, why)
 
     def _send(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> Any:
+        self.on_step(f"Writing {kind} {name}")
         try:
             answer = self.target.request(method, path, body, **query)
         except ServerError as error:
