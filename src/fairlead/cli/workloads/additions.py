@@ -3,7 +3,6 @@
 A request carries them as annotations, which every dialect passes on. Used by `run`, `submit` and `convert`.
 """
 
-import re
 from collections.abc import Mapping
 
 from fairlead.cli.flags import Flag, UsageError, read_duration
@@ -18,9 +17,12 @@ FLAGS = (
         repeatable=True,
         placeholder="NAME",
     ),
-    Flag("time", "Stop it after this running time, such as 90m, 8h or Slurm's 1-12:00:00", placeholder="TIME"),
+    Flag(
+        "time",
+        "Stop it after this running time, such as 90m, 8h or as in Slurm: 30:00 is 30 minutes",
+        placeholder="TIME",
+    ),
 )
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 
 
 def apply_additions(values: Mapping[str, object], spec: Json) -> None:
@@ -54,15 +56,15 @@ def _apply_array(text: str, spec: Json) -> None:
 
 
 def read_time_limit(text: str) -> int:
-    """Seconds of a duration, or of Slurm's `[days-]hours:minutes[:seconds]`."""
-    found = _CLOCK.fullmatch(text)
-    if found:
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    """Seconds of a duration, or of Slurm's `minutes:seconds`, `hours:minutes:seconds`, `days-hours` and so on."""
+    if not text.isdecimal() and (slurm := time_limit.read_slurm_time(text)):
+        return slurm
     try:
         seconds = int(read_duration(text))
     except ValueError:
-        raise UsageError(f"--time must be a duration such as 90m, 8h or 1-12:00:00, not '{text}'.") from None
+        raise UsageError(
+            f"--time must be a duration such as 90m, 8h, 30:00 (30 minutes) or 1-12:00:00, not '{text}'."
+        ) from None
     if seconds < 1 or text.isdecimal():
         raise UsageError(f"--time needs a unit, as in 90m or 8h, not '{text}'.")
     return seconds

@@ -9,13 +9,14 @@ from fairlead.cli.workloads.additions import apply_additions, read_time_limit
 
 
 @pytest.mark.parametrize(
-    ("text", "want"), [("90m", 5400), ("1h30m", 5400), ("1-12:00:00", 129_600), ("02:30:00", 9000), ("10:00", 36_000)]
+    ("text", "want"),
+    [("90m", 5400), ("1h30m", 5400), ("1-12:00:00", 129_600), ("02:30:00", 9000), ("30:00", 1800), ("1-2", 93_600)],
 )
 def test_time_limit(text: str, want: int) -> None:
     assert read_time_limit(text) == want
 
 
-@pytest.mark.parametrize("text", ["90", "soon", "0s", "1-2"])
+@pytest.mark.parametrize("text", ["90", "soon", "0s", "0:00"])
 def test_what_is_not_a_time_limit(text: str) -> None:
     with pytest.raises(UsageError, match="--time"):
         read_time_limit(text)
