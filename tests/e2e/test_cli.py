@@ -379,6 +379,11 @@ def test_a_time_limit_stops_it(fairlead: Caller) -> None:
     assert "fairlead/time-limit must be a number of seconds, not 'soon'" in refused.err
 
 
+def test_a_workload_that_does_not_exist_is_named_once(fairlead: Caller) -> None:
+    called = fairlead("delete", "nosuch")
+    assert (called.code, called.err.count("nosuch")) == (exit_codes.NOT_FOUND, 1), called.err
+
+
 def test_files_are_copied_to_and_from_a_pod(fairlead: Caller, tmp_path: Path) -> None:
     fairlead.ok("training", "submit", "copies", "--image", "fairlead.local/host", "-c", "--", "sleep", "600")
     assert fairlead("wait", "copies", "--for", "Running", "--timeout", "120s").code == 0
@@ -393,7 +398,11 @@ def test_files_are_copied_to_and_from_a_pod(fairlead: Caller, tmp_path: Path) ->
     assert (tmp_path / "one").read_text() == "1"
     missing = fairlead("cp", "copies:/tmp/nothing", str(tmp_path / "x"))
     assert missing.code == exit_codes.FAILED
-    assert "nothing" in missing.err
+    assert missing.err == "fairlead: There is no file or folder copies:/tmp/nothing.\n"
+    nowhere = fairlead("cp", str(tmp_path / "one"), "copies:/tmp/nothing/there/one")
+    assert nowhere.err == (
+        "fairlead: There is no folder for copies:/tmp/nothing/there/one; create /tmp/nothing/there first.\n"
+    )
     assert fairlead("cp", "a", "b").code == exit_codes.USAGE
     fairlead.ok("exec", "copies", "--", "rm", "-r", "/tmp/copied-data")
     fairlead.ok("delete", "copies")

@@ -45,6 +45,8 @@ class QueueAfter(Plain, frozen=True, kw_only=True, omit_defaults=False):
     """A project or department before and after: GPUs, thousandths of a core, bytes; -1 is unlimited."""
 
     name: str
+    #: PROJECT or DEPARTMENT.
+    type: str
     node_pool: str
     quota: tuple[float, float, float]
     limit: tuple[float, float, float]
@@ -152,6 +154,7 @@ def _queues(
             rows.append(
                 QueueAfter(
                     name=queue.display_name or name,
+                    type="PROJECT" if name == job.queue else "DEPARTMENT",
                     node_pool=pool,
                     quota=(shares[0].quota, shares[1].quota, shares[2].quota),
                     limit=(shares[0].limit, shares[1].limit, shares[2].limit),

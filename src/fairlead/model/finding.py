@@ -2,6 +2,9 @@
 
 import msgspec
 
+#: The beginning of a command in an advice that adds a flag to the server; `doctor` adds those that it has already.
+RESTART = "fairlead server restart --"
+
 
 class Finding(msgspec.Struct, frozen=True):
     """`state` is ok, note (not everybody needs what is missing or was not seen) or missing."""

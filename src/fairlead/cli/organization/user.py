@@ -2,7 +2,8 @@
 
 import pwd
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -12,7 +13,7 @@ from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
-from fairlead.client import NameNotFound
+from fairlead.client import NameNotFound, ServerError
 from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
 
@@ -23,6 +24,8 @@ _TITLES = {"user": "user", "service-account": "service account"}
 _ROLES = {"administrator": 1, "researcher": 2}
 _ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
 _MACHINE_USER = Flag("machine-user", "Account on the server's machine that jobs run as", placeholder="NAME")
+#: Members of a request, and the flags that set them.
+_MEMBERS = {"machineUser": f"--{_MACHINE_USER.name}"}
 _BIND = "Bind a user to an account on the server's machine; without --machine-user, unbind"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
@@ -83,13 +86,24 @@ def _list(invocation: Invocation, noun: str) -> int:
     return OK
 
 
+@contextmanager
+def _flag_in_errors() -> Iterator[None]:
+    """An error about the account names the flag."""
+    try:
+        yield
+    except ServerError as error:
+        named = (issue._replace(field=_MEMBERS.get(issue.field, issue.field)) for issue in error.issues)
+        raise ServerError(error.status, error.message, error.details, tuple(named)) from error
+
+
 def _create(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     name = invocation.names[0]
     body = {"email": name} if noun == "user" else {"name": name}
     if invocation.get("machine-user"):
         body["machineUser"] = invocation.get("machine-user")
-    created = session.client.request("POST", _PATHS[noun], body)
+    with _flag_in_errors():
+        created = session.client.request("POST", _PATHS[noun], body)
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
         session.console.data(render(session.console, form, created))
@@ -166,7 +180,8 @@ def _bind(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     account = _find(session, noun, invocation.names[0])
     wanted = invocation.get("machine-user") or ""
-    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
+    with _flag_in_errors():
+        session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
     how = (
         f"run as the account {wanted} of the server's machine"
         if wanted

@@ -19,15 +19,21 @@ from fairlead.client.json_object import Json
 
 _PIECE = 64 * 1024
 _MIB = 1 << 20
+#: Exit codes of the commands in the pod, and what each says about the path.
+_MISSING, _NO_FOLDER, _NO_TAR = 66, 73, 127
 #: Into a folder that exists; otherwise under the target's own name, by way of a folder beside it.
 _UNPACK = (
-    'if [ -d "$1" ]; then exec tar -C "$1" -xf -; fi; d=$(dirname -- "$1") && t=$(mktemp -d "$d/.cp.XXXXXX") && '
+    'if [ -d "$1" ]; then exec tar -C "$1" -xf -; fi; d=$(dirname -- "$1"); '
+    f'[ -d "$d" ] || exit {_NO_FOLDER}; t=$(mktemp -d "$d/.cp.XXXXXX") && '
     'tar -C "$t" -xf - && mv -- "$t/$2" "$1" && rmdir "$t"'
 )
-_PACK = 'cd -- "$(dirname -- "$1")" && exec tar -cf - -- "$(basename -- "$1")"'
+_PACK = (
+    f'[ -e "$1" ] || [ -L "$1" ] || exit {_MISSING}; '
+    'cd -- "$(dirname -- "$1")" && exec tar -cf - -- "$(basename -- "$1")"'
+)
 
 
-class _Place(NamedTuple):
+class Place(NamedTuple):
     workload: str
     path: str
 
@@ -66,19 +72,19 @@ def _copy(invocation: Invocation) -> int:
     return OK
 
 
-def _read_place(word: str) -> _Place | None:
+def _read_place(word: str) -> Place | None:
     """`NAME:PATH`; a word with a slash before the colon is a path on this machine."""
     name, colon, path = word.partition(":")
-    return _Place(name, path or ".") if colon and name and "/" not in name else None
+    return Place(name, path or ".") if colon and name and "/" not in name else None
 
 
-def _download(session: ServerSession, source: _Place, target: str) -> None:
+def _download(session: ServerSession, source: Place, target: str) -> None:
     workload = find_with_pod(session, source.workload)
     with tempfile.TemporaryFile() as archive:
         duplex = _start(session, workload, ["/bin/sh", "-c", _PACK, "sh", source.path], stdin=False)
         try:
             duplex.send_frame(END)
-            _finish(session, duplex, archive)
+            _finish(session, duplex, archive, source)
         finally:
             duplex.close()
         archive.seek(0)
@@ -125,7 +131,7 @@ def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None:
     os.chmod(path, member.mode & 0o777)
 
 
-def _upload(session: ServerSession, source: str, target: _Place) -> None:
+def _upload(session: ServerSession, source: str, target: Place) -> None:
     name = os.path.basename(os.path.normpath(source))
     if not os.path.exists(source):
         raise UsageError(f"{source} does not exist.")
@@ -142,7 +148,7 @@ def _upload(session: ServerSession, source: str, target: _Place) -> None:
             if select.select([duplex], [], [], 0)[0]:
                 break
         duplex.send_frame(END)
-        _finish(session, duplex, io.BytesIO())
+        _finish(session, duplex, io.BytesIO(), target)
     except OSError as error:
         raise ClientError(f"The copy to {target.workload} was cut off: {error}.") from error
     finally:
@@ -163,7 +169,7 @@ def _start(session: ServerSession, workload: Json, words: list[str], *, stdin: b
     return open_command(session, workload, words, stdin=stdin, with_terminal=False)
 
 
-def _finish(session: ServerSession, duplex: Duplex, output: IO[bytes]) -> None:
+def _finish(session: ServerSession, duplex: Duplex, output: IO[bytes], place: Place) -> None:
     """Take the command's output until it ends; raises ClientError if it failed."""
     pending, errors, received = bytearray(), b"", 0
     while True:
@@ -179,10 +185,23 @@ def _finish(session: ServerSession, duplex: Duplex, output: IO[bytes]) -> None:
             elif channel == EXIT:
                 session.console.clear()
                 if data != b"0":
-                    raise ClientError(errors.decode("utf-8", "replace").strip() or "The command in the pod failed.")
+                    raise ClientError(explain_failure(data, errors.decode("utf-8", "replace").strip(), place))
                 return
         if duplex.is_over:
             raise ClientError("The connection to the pod was lost before the copy ended.")
+
+
+def explain_failure(code: bytes, errors: str, place: Place) -> str:
+    """What the end of the command in the pod means for the copy."""
+    path = f"{place.workload}:{place.path}"
+    known = {
+        _MISSING: f"There is no file or folder {path}.",
+        _NO_FOLDER: f"There is no folder for {path}; create {os.path.dirname(place.path.rstrip('/'))} first.",
+        _NO_TAR: f"{place.workload} has no program `tar`, which copying needs.",
+    }
+    if code.isdigit() and int(code) in known and (int(code) != _NO_TAR or "tar" in errors):
+        return known[int(code)]
+    return f"The copy of {path} failed in the pod{f': {errors}' if errors else '.'}"
 
 
 def _show_progress(session: ServerSession, number: int) -> None:

@@ -52,7 +52,8 @@ def progress_line(session: ServerSession, workload: Json) -> str:
     """One line about a workload that has no pods yet. A terminal shows its beginning, so that is what it waits for."""
     message = str(workload.get("phaseMessage") or workload["phase"]).rstrip(".")
     if workload["phase"] != "Pending":
-        return f"{workload['name']}: {workload['phase']} · {message}"
+        more = f" · {message}" if message != workload["phase"] else ""
+        return f"{workload['name']}: {workload['phase']}{more}"
     if message.startswith(_WAITING):
         waiting = session.client.explanation(workload["id"]).get("waiting") or {}
         message = str(waiting.get("headline") or message).rstrip(".")

@@ -101,7 +101,7 @@ def _show_queues(console: Console, queues: Sequence[Json]) -> None:
     for resource, place in resources:
         console.title(f"Quotas afterwards: {resource}")
         columns = (
-            TableColumn("OWNER", lambda row: row["name"]),
+            TableColumn("OWNER", lambda row: f"{row['type'].lower()} {row['name']}"),
             TableColumn("NODE POOL", lambda row: row["nodePool"]),
             TableColumn("QUOTA", _amount_of("quota", resource, place)),
             TableColumn("LIMIT", _amount_of("limit", resource, place)),

@@ -7,6 +7,7 @@ from fairlead.cli.session.settings import KEYS, config_path, load_settings, reco
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
+from fairlead.client.access.urls import read_address
 from fairlead.client.suggest import suggest
 
 
@@ -46,10 +47,22 @@ def _get(invocation: Invocation) -> int:
 
 
 def _set(invocation: Invocation) -> int:
-    key = _key(invocation)
-    record_setting(invocation, key, invocation.names[1])
-    Console(invocation).say(f"{key} is now {invocation.names[1]}.")
+    key, value = _key(invocation), invocation.names[1]
+    _check(key, value)
+    record_setting(invocation, key, value)
+    Console(invocation).say(f"{key} is now {value}.")
     return OK
+
+
+def _check(key: str, value: str) -> None:
+    """Refuse a value that no command could use."""
+    if key == "url":
+        if "://" not in value:
+            raise UsageError(f"url must be an address such as https://lab.example:7420, not '{value}'.")
+        read_address(value)
+    formats = OUTPUT[0].choices
+    if key == "output" and value not in formats:
+        raise UsageError(f"output must be one of {', '.join(formats)}, not '{value}'.{suggest(value, formats)}")
 
 
 def _unset(invocation: Invocation) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag
-from fairlead.cli.server.server_checks import check_server
+from fairlead.cli.server.server_checks import check_server, restart_with_flags
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder
 from fairlead.cli.terminal.console import Console
@@ -15,7 +15,7 @@ from fairlead.client import ClientError
 from fairlead.client.access.local import is_personal_folder, load_local
 from fairlead.engines.kubernetes.install.doctor import examine as examine_cluster
 from fairlead.engines.local.doctor import examine as examine_machine
-from fairlead.model.finding import Finding
+from fairlead.model.finding import RESTART, Finding
 
 _LOCAL, _KUBERNETES = "local", "kubernetes"
 _MARKS = {"ok": "ok", "note": "note", "missing": "MISSING"}
@@ -65,8 +65,15 @@ def run_doctor(invocation: Invocation, checks: Checks = _CHECKS) -> int:
 def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
     if _engine(invocation) == _LOCAL:
         folder = data_folder(invocation)
-        return [*check_server(invocation), *checks.machine(folder, is_personal_folder(folder))]
+        of_machine = checks.machine(folder, is_personal_folder(folder))
+        return [*check_server(invocation), *(_with_recorded_flags(each, invocation) for each in of_machine)]
     return checks.cluster(invocation.get("kubeconfig", ""), _own_cluster(invocation))
+
+
+def _with_recorded_flags(finding: Finding, invocation: Invocation) -> Finding:
+    """Advice that adds a flag to the server keeps the others."""
+    advice = finding.advice.replace(RESTART, restart_with_flags(invocation))
+    return Finding(finding.what, finding.state, finding.found, advice)
 
 
 def _engine(invocation: Invocation) -> str:

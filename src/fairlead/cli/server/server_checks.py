@@ -62,10 +62,18 @@ def _check_backup(invocation: Invocation, folder: str) -> Finding:
     last = load_last_backup(Path(folder))
     flags = load_flags(folder)
     every = read_duration(read_flag(flags, "--backup-every") or "0")
-    # Flags after -- replace the recorded ones, so the advice repeats these.
-    restart = f"{next_command(invocation, 'server restart')} -- {shlex.join([*flags, *_SCHEDULE])}"
-    advice = f"Back up now ({next_command(invocation, 'backup FILE')}), or regularly: {restart}"
+    regularly = f"{restart_with_flags(invocation)} {' '.join(_SCHEDULE)}"
+    advice = f"Back up now ({next_command(invocation, 'backup FILE')}), or regularly: {regularly}"
     return judge_backup(time.time() - last.time if last else None, every, advice)
+
+
+def restart_with_flags(invocation: Invocation) -> str:
+    """The command that restarts the server with more flags, which follow it.
+
+    Flags after -- replace the recorded ones, so it repeats these.
+    """
+    recorded = shlex.join(load_flags(data_folder(invocation)))
+    return f"{next_command(invocation, 'server restart')} -- {recorded}".rstrip()
 
 
 def _check_answer(server: LocalServer) -> Finding:

@@ -78,7 +78,8 @@ def act_on_each(invocation: Invocation, title: str | None, verb: str, act: Act) 
             outcome = f"{verb} requested" if has_effect else f"is {workload['phase']}, so {verb} has no effect"
             session.console.say(f"{name}: {outcome}.")
         except ClientError as error:
-            session.console.complain(f"fairlead: {name}: {render_error(error)}")
+            text = render_error(error)
+            session.console.complain(f"fairlead: {text}" if name in text else f"fairlead: {name}: {text}")
             code = code or exit_code(error)
     session.close()
     return code

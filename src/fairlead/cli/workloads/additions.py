@@ -13,7 +13,7 @@ FLAGS = (
     Flag("array", "Array of tasks as in Slurm: their indices and how many run at once", placeholder="0-99%10"),
     Flag(
         "after",
-        "Start when this workload of the project has completed; any:NAME: has ended, however",
+        "Start after this workload of the project has completed; any:NAME also after it has failed",
         repeatable=True,
         placeholder="NAME",
     ),

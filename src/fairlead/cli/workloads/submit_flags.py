@@ -210,6 +210,8 @@ def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[
     """The same error, with flags instead of members; `given` are the flags that were used."""
 
     def shown(path: str) -> str:
+        if path == "name":
+            return next((f"--{flag}" for flag in ("name", "name-prefix") if flag in given), path)
         return _OUTSIDE.get(path) or _find(table, given, _clean(path)) or path
 
     def told(issue: Issue) -> str:

@@ -21,7 +21,7 @@ from fairlead.client.suggest import suggest
 
 LIST_FLAGS = (
     PROJECT,
-    Flag("all", "Include all projects", "boolean", "A"),
+    Flag("all", "Include all projects", "boolean", "A", aliases=("all-projects",)),
     Flag("limit", "Show at most this many (default: all)", "integer"),
     Flag("offset", "Skip this many at the beginning", "integer", default="0"),
     Flag("status", "Show only workloads in this phase", placeholder="PHASE"),

@@ -16,7 +16,7 @@ import msgspec
 from fairlead.engines.local.linux import cgroups, nvml, seccomp, small_files, syscalls
 from fairlead.engines.local.plan.container import RUNTIMES
 from fairlead.engines.local.plan.environment import PATH
-from fairlead.model.finding import Finding
+from fairlead.model.finding import RESTART, Finding
 from fairlead.model.records.organization import GpuDevice
 
 #: The first kernel with all system calls that isolation and volumes use (mount_setattr).
@@ -118,7 +118,7 @@ def judge_gpus(gpus: Sequence[GpuDevice], nvidia_devices: int) -> Finding:
     if nvidia_devices:
         advice = "Install NVIDIA's driver, load it (modprobe nvidia), and check it with nvidia-smi"
         return Finding("GPUs", "missing", f"{nvidia_devices} NVIDIA devices, but the driver lists none", advice)
-    advice = "Nothing, or declare GPUs to try things out: fairlead server restart -- --node lab:cpu=8,memory=16G,gpus=2"
+    advice = f"Nothing, or declare GPUs to try things out: {RESTART} --node lab:cpu=8,memory=16G,gpus=2"
     return Finding("GPUs", "note", "this machine has none", advice)
 
 

@@ -4,7 +4,9 @@ import io
 import tarfile
 from pathlib import Path
 
-from fairlead.cli.pods.cp import unpack
+import pytest
+
+from fairlead.cli.pods.cp import Place, explain_failure, unpack
 
 
 def archive_of(*members: tuple[str, str | None], link: str = "") -> io.BytesIO:
@@ -22,6 +24,20 @@ def archive_of(*members: tuple[str, str | None], link: str = "") -> io.BytesIO:
             tar.addfile(member)
     out.seek(0)
     return out
+
+
+@pytest.mark.parametrize(
+    ("code", "errors", "want"),
+    [
+        pytest.param(b"66", "", "There is no file or folder train:/no/such.", id="no source"),
+        pytest.param(b"73", "", "There is no folder for train:/no/such; create /no first.", id="no folder"),
+        pytest.param(b"127", "sh: tar: not found", "train has no program `tar`, which copying needs.", id="no tar"),
+        pytest.param(b"2", "tar: full", "The copy of train:/no/such failed in the pod: tar: full", id="another"),
+        pytest.param(b"137", "", "The copy of train:/no/such failed in the pod.", id="killed"),
+    ],
+)
+def test_why_a_copy_failed(code: bytes, errors: str, want: str) -> None:
+    assert explain_failure(code, errors, Place("train", "/no/such")) == want
 
 
 def test_a_folder_gets_the_targets_name(tmp_path: Path) -> None:

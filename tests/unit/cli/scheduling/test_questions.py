@@ -34,6 +34,9 @@ def test_a_plan_of_what_waits(tmp_path: Path) -> None:
     shown = call("plan", "j0", "--snapshot", path, home=tmp_path)
     assert shown.out.startswith("j0 (team): Starts 1 pod on n1; delays j2.\n- a pod on n1, devices 0\n")
     assert "Quotas afterwards: gpu\nOWNER" in shown.out
+    owners = [row["type"] for row in plan["queues"]]
+    assert owners == ["PROJECT", *["DEPARTMENT"] * (len(owners) - 1)]
+    assert f"\nproject {plan['queues'][0]['name']} " in shown.out
 
 
 def test_plan_needs_something_to_plan(tmp_path: Path) -> None:

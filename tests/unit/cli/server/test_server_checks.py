@@ -9,16 +9,22 @@ import pytest
 
 from fairlead.cli.command import CommandEnvironment, Invocation
 from fairlead.cli.flags import Parsed
+from fairlead.cli.server.doctor import Checks, run_doctor
 from fairlead.cli.server.server_checks import check_server, judge_backup, judge_version
+from fairlead.engines.local.machine_checks import judge_gpus
 from fairlead.model.finding import Finding
 
 
-def findings(folder: Path, flags: list[str]) -> dict[str, Finding]:
+def invocation_in(folder: Path, flags: list[str]) -> Invocation:
     """For a folder whose server does not run and was started with these flags last."""
     (folder / "settings.json").write_text(json.dumps({"personal": True, "flags": flags}))
     environ = {"HOME": str(folder), "FAIRLEAD_DATA_DIR": str(folder)}
     environment = CommandEnvironment(environ, str(folder), io.StringIO(), io.StringIO(), io.StringIO())
-    return {each.what: each for each in check_server(Invocation(Parsed({}, [], None), environment))}
+    return Invocation(Parsed({}, [], None), environment)
+
+
+def findings(folder: Path, flags: list[str]) -> dict[str, Finding]:
+    return {each.what: each for each in check_server(invocation_in(folder, flags))}
 
 
 @pytest.mark.parametrize("form", ["{} {}", "{}={}"], ids=["two words", "one word"])
@@ -68,3 +74,10 @@ def test_backups_are_judged_by_their_age(age: float | None, every: float, want_s
 def test_the_advice_for_backups_keeps_the_flags_of_the_server(tmp_path: Path) -> None:
     advice = findings(tmp_path, ["--node", "lab:cpu=8,gpus=2", "--port", "8000"])["Backup"].advice
     assert " -- --node lab:cpu=8,gpus=2 --port 8000 --backup-every 6h --keep 14" in advice
+
+
+def test_the_advice_to_declare_gpus_keeps_the_flags_of_the_server(tmp_path: Path) -> None:
+    invocation = invocation_in(tmp_path, ["--port", "8000"])
+    run_doctor(invocation, Checks(machine=lambda folder, is_personal: [judge_gpus((), 0)]))
+    said = invocation.environment.stdout.getvalue()  # type: ignore[attr-defined] # it is a StringIO
+    assert "fairlead server restart -- --port 8000 --node lab:cpu=8,memory=16G,gpus=2" in said

@@ -4,6 +4,8 @@ import json
 import stat
 from pathlib import Path
 
+import pytest
+
 from fairlead.cli.exit_codes import OK, USAGE
 from tests.unit.cli.calling import call
 
@@ -14,6 +16,21 @@ def test_values_are_kept(tmp_path: Path) -> None:
     assert json.loads(call("config", "list", "--json", home=tmp_path).out)[1]["value"] == "team-a"
     call("config", "unset", "project", home=tmp_path)
     assert call("config", "get", "project", home=tmp_path).out == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "want"),
+    [
+        ("url", "not-a-url", "url must be an address such as https://"),
+        ("url", "ftp://lab", "it must start with http:// or https://"),
+        ("url", "http://:80", "'http://:80' is not a server address"),
+        ("output", "jsn", "Did you mean json?"),
+    ],
+)
+def test_a_value_that_cannot_be_used_is_refused(key: str, value: str, want: str, tmp_path: Path) -> None:
+    called = call("config", "set", key, value, home=tmp_path)
+    assert (called.code != OK, want in called.err) == (True, True), called
+    assert call("config", "get", key, home=tmp_path).out == ""
 
 
 def test_only_the_owner_reads_it(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ from fairlead.client import Issue, ServerError
             ("name", "a workload named a already exists; choose another name"),
             id="advice for requests",
         ),
+        pytest.param("training", {"name"}, ("name", "is 'A_b'"), ("--name", "is 'A_b'"), id="the flag of the name"),
+        pytest.param("training", {"name-prefix"}, ("name", "is ''"), ("--name-prefix", "is ''"), id="of its prefix"),
         pytest.param(
             "training",
             {"new-pvc"},

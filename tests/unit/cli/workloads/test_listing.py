@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from fairlead.cli.command import CommandEnvironment, Invocation
-from fairlead.cli.flags import Parsed
+from fairlead.cli.flags import Parsed, parse
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.workloads.listing import workload_listing
+from fairlead.cli.workloads.workload import LIST_FLAGS
 
 
 def cells(**members: Any) -> dict[str, str]:
@@ -56,3 +57,8 @@ def gpus(held: float, requested: float) -> dict[str, Any]:
 def test_what_it_has_and_what_it_requests(members: dict[str, Any], want_pods: str, want_gpu: str) -> None:
     shown = cells(**members)
     assert (shown["PODS"], shown["GPU"]) == (want_pods, want_gpu)
+
+
+def test_the_flag_for_all_projects_has_the_name_that_people_try() -> None:
+    for word in ("--all-projects", "--all", "-A"):
+        assert parse([word], LIST_FLAGS).values == {"all": True}
