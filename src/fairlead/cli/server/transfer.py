@@ -17,6 +17,7 @@ from fairlead.client.transfer.bundle import Bundle, load, save
 from fairlead.client.transfer.reading import PHASES, Reader
 from fairlead.client.transfer.report import LOST, UNCHANGED, Report
 from fairlead.client.transfer.transfer import write_bundle
+from fairlead.client.transfer.workloads import find_unrunnable
 from fairlead.client.transfer.writer import Writer
 
 _WORKLOADS = Flag(
@@ -161,6 +162,8 @@ def _write(session: ServerSession, target: Client, bundle: Bundle, source: Clien
     path = invocation.get("secrets")
     secrets = read_json_file(invocation, path) if path else {}
     writer = Writer(target, bundle, is_dry=bool(invocation.get("dry-run")), updates=bool(invocation.get("update")))
+    for line in find_unrunnable(bundle.workloads, str(writer.scopes.cluster.get("engine"))):
+        session.console.complain(f"Not carried over: {line}.")
     with Progress(session.console, f"Writing to {target.url}") as progress:
         writer.on_step = progress.show
         report = write_bundle(writer, bundle, secrets, source)

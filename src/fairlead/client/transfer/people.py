@@ -45,6 +45,9 @@ def _write_user(writer: Writer, user: Json, there: dict[str, Json]) -> None:
         created = writer.create("user", name, "/api/v1/users", {"email": name})
         if created and created.get("tempPassword"):
             writer.report.secrets.append(("password of user", name, str(created["tempPassword"])))
+        if created and user.get("machineUser"):
+            reason = f"was {user['machineUser']} of the source's machine; bind it again with `fairlead user bind`"
+            writer.report.lose("account of user", name, reason)
         if created and user.get("groups"):
             writer.report.lose("groups of user", name, f"add them again: {', '.join(user['groups'])}")
 
