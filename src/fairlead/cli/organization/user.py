@@ -24,8 +24,8 @@ _TITLES = {"user": "user", "service-account": "service account"}
 _ROLES = {"administrator": 1, "researcher": 2}
 _ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
 _MACHINE_USER = Flag("machine-user", "Account on the server's machine that jobs run as", placeholder="NAME")
-#: Members of a request, and the flags that set them.
-_MEMBERS = {"machineUser": f"--{_MACHINE_USER.name}"}
+#: The member of a request that the flag sets.
+_MEMBER, _FLAG = "machineUser", f"--{_MACHINE_USER.name}"
 _BIND = "Bind a user to an account on the server's machine; without --machine-user, unbind"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
@@ -92,8 +92,9 @@ def _flag_in_errors() -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        named = (issue._replace(field=_MEMBERS.get(issue.field, issue.field)) for issue in error.issues)
-        raise ServerError(error.status, error.message, error.details, tuple(named)) from error
+        message, details = (text.replace(_MEMBER, _FLAG) for text in (error.message, error.details))
+        issues = tuple(issue._replace(field=issue.field.replace(_MEMBER, _FLAG)) for issue in error.issues)
+        raise ServerError(error.status, message, details, issues) from error
 
 
 def _create(invocation: Invocation, noun: str) -> int:
@@ -101,7 +102,7 @@ def _create(invocation: Invocation, noun: str) -> int:
     name = invocation.names[0]
     body = {"email": name} if noun == "user" else {"name": name}
     if invocation.get("machine-user"):
-        body["machineUser"] = invocation.get("machine-user")
+        body[_MEMBER] = invocation.get("machine-user")
     with _flag_in_errors():
         created = session.client.request("POST", _PATHS[noun], body)
     form = chosen_format(invocation, session.settings)
@@ -113,7 +114,7 @@ def _create(invocation: Invocation, noun: str) -> int:
         session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
         session.console.say(f"Grant it access with `{grant}`.")
-        _warn_of_account(session, body.get("machineUser", ""))
+        _warn_of_account(session, body.get(_MEMBER, ""))
         if noun == "user" and session.is_personal:
             restart = next_command(invocation, "server restart")
             session.console.complain(
@@ -181,7 +182,7 @@ def _bind(invocation: Invocation, noun: str) -> int:
     account = _find(session, noun, invocation.names[0])
     wanted = invocation.get("machine-user") or ""
     with _flag_in_errors():
-        session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"machineUser": wanted})
+        session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {_MEMBER: wanted})
     how = (
         f"run as the account {wanted} of the server's machine"
         if wanted
