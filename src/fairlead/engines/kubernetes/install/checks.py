@@ -17,8 +17,9 @@ from fairlead.engines.kubernetes.client.resources import (
     XGBOOST,
     Manifest,
 )
+from fairlead.engines.kubernetes.install.gpu_checks import count_gpus, judge_gpus
 from fairlead.engines.kubernetes.observe.unacknowledged import BINDER, PATIENCE, POD_GROUPER, SCHEDULER_PART
-from fairlead.engines.kubernetes.render.labels import GPU, SCHEDULER
+from fairlead.engines.kubernetes.render.labels import SCHEDULER
 from fairlead.model.finding import Finding
 from fairlead.model.records.organization import NAMESPACE_PREFIX
 
@@ -167,17 +168,8 @@ def _knative(disabled: Collection[str] | None) -> Finding:
 def judge_nodes(nodes: Sequence[objects.Node]) -> list[Finding]:
     if not nodes:
         return [Finding("Nodes", "missing", "the cluster has none", "Add a node")]
-    with_gpus = [node for node in nodes if int(node.status.allocatable.get(GPU, 0)) > 0]
-    gpus = sum(int(node.status.allocatable[GPU]) for node in with_gpus)
-    findings = [Finding("Nodes", "ok", f"{len(nodes)}; {len(with_gpus)} of them have {gpus} GPUs")]
-    if not with_gpus:
-        advice = "Install the NVIDIA GPU operator, or a device plugin, on the nodes that have GPUs"
-        return [*findings, Finding("GPUs", "note", f"no node offers {GPU}", advice)]
-    unlabelled = [node.metadata.name for node in with_gpus if "nvidia.com/gpu.memory" not in node.metadata.labels]
-    if unlabelled:
-        advice = "Install GPU feature discovery: requests for GPU memory need the label nvidia.com/gpu.memory"
-        findings.append(Finding("GPU labels", "note", f"missing on {', '.join(unlabelled[:5])}", advice))
-    return findings
+    with_gpus, gpus = count_gpus(nodes)
+    return [Finding("Nodes", "ok", f"{len(nodes)}; {with_gpus} of them have {gpus} GPUs"), *judge_gpus(nodes)]
 
 
 def judge_gpu_sharing(*, has_webhook: bool, has_runtime_class: bool) -> Finding:

@@ -1,4 +1,8 @@
-"""Nodes of the cluster as our records describe them. Pure."""
+"""Nodes of the cluster as our records describe them. Pure.
+
+The labels are those of NVIDIA's GPU operator. With MIG's strategy single, slices are offered and labelled as GPUs; with
+mixed they are extended resources. Of a GPU that pods share by time slicing or MPS, each replica counts as a GPU.
+"""
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.labels import GPU
@@ -11,12 +15,7 @@ _PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage", GPU})
 def render_node(node: objects.Node) -> Node:
     labels = node.metadata.labels
     has = {name: str(value) for name, value in node.status.allocatable.items()}
-    memory = labels.get("nvidia.com/gpu.memory", "")
-    device = GpuDevice(
-        index=0,
-        model=labels.get("nvidia.com/gpu.product", ""),
-        memory_mib=int(memory) if memory.isdecimal() else 0,
-    )
+    device = GpuDevice(index=0, model=labels.get("nvidia.com/gpu.product", ""), memory_mib=_memory_mib(labels))
     is_ready = objects.condition(node.status.conditions, "Ready") is not None
     return Node(
         id=node.metadata.uid,
@@ -42,6 +41,13 @@ def _since(node: objects.Node) -> int | None:
     """When its condition Ready changed last."""
     times = (one.last_transition_time for one in node.status.conditions if one.type == "Ready")
     return objects.millis(next(times, None))
+
+
+def _memory_mib(labels: dict[str, str]) -> int:
+    """Of one GPU. MPS gives each replica an equal part of the memory; with time slicing every pod sees all of it."""
+    memory, replicas = (labels.get(f"nvidia.com/gpu.{name}", "") for name in ("memory", "replicas"))
+    is_divided = labels.get("nvidia.com/gpu.sharing-strategy") == "mps" and replicas.isdecimal() and int(replicas)
+    return (int(memory) if memory.isdecimal() else 0) // (int(replicas) if is_divided else 1)
 
 
 def _numbered(device: GpuDevice, index: int) -> GpuDevice:
