@@ -43,7 +43,8 @@ def test_pytorch(server: Server, tmp_path: Path) -> None:
 @pytest.mark.debian("openmpi-bin", "python3-mpi4py")
 def test_mpi(server: Server, tmp_path: Path) -> None:
     shown = run(server, tmp_path, "mpi/run.sh")
-    assert re.fullmatch(r"pi is 3\.14159\d, by 4 processes on .+\n", shown), shown
+    # mpirun may add a warning of its own, about a race with the process that it starts.
+    assert re.search(r"^pi is 3\.14159\d, by 4 processes on .+$", shown, re.MULTILINE), shown
 
 
 @needs_networks

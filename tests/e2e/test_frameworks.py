@@ -102,7 +102,9 @@ def test_mpirun_starts_its_processes_on_the_workers(server: Server, tmp_path: Pa
     name = f"mpi-{policy.lower()[:4]}"
     workload_id = train(server, name, spec)
     server.until_phase(workload_id, "Completed", patience=120)
-    *hosts, told = outputs(server, workload_id)[f"{name}-launcher-0"].splitlines()
+    lines = outputs(server, workload_id)[f"{name}-launcher-0"].splitlines()
+    # mpirun may warn of a race with the process that it starts.
+    *hosts, told = [line for line in lines if "setpgid(" not in line]
     assert hosts == [f"{name}-worker-0 slots=2", f"{name}-worker-1 slots=2"]
     if HAS_NETWORKS:
         assert told == str([(rank, f"{name}-worker-{rank // 2}") for rank in range(4)])
