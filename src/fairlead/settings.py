@@ -201,6 +201,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
             scaling_window=given.scaling_window * 1000,
             adopts_unknown_pods=given.unknown_pods == "adopt",
             binds_equal_names=given.bind_users == "equal-names",
+            protects_ownership=given.workload_ownership_protection,
         ),
         flags=tuple(flags),
     )
@@ -290,6 +291,11 @@ def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
         choices=("explicitly", "equal-names"),
         default="explicitly",
         help="which users run pods as accounts on this machine: those bound to one, or also those with the same name",
+    )
+    add(
+        "--workload-ownership-protection",
+        action="store_true",
+        help="only the creator of a workload, and administrators, may change, stop or delete it",
     )
 
 

@@ -38,6 +38,7 @@ from fairlead.api.organization.topologies import NETWORK_TOPOLOGY_OPERATIONS
 from fairlead.api.people.access_rules import RULE_OPERATIONS
 from fairlead.api.people.accounts import PEOPLE_OPERATIONS
 from fairlead.api.people.auth import authenticate, token_operations
+from fairlead.api.people.roles import ROLE_OPERATIONS
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
 from fairlead.api.policies.policies import POLICY_OPERATIONS
 from fairlead.api.proxy.access import UrlGate
@@ -120,6 +121,7 @@ def make_application(
         *AUDIT_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *RULE_OPERATIONS,
+        *ROLE_OPERATIONS,
         *BATCH_OPERATIONS,
         *health_operations(metrics),
         *access_operations(gate),

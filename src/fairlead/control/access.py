@@ -1,69 +1,138 @@
-"""Access control: who may do what where. Every use case calls `check` before it reads or changes anything.
+"""Access control: who may do what where. Every use case calls a `check` before it reads or changes anything.
 
-A caller carries the permissions that its access rules give. Records outside a caller's scope do not exist for them
-(`NotFound`); an operation that they may not do on visible records, or a creation elsewhere, is `Forbidden`.
+A caller carries the permissions that its access rules give, per scope; they add up. Records in projects where a caller
+has no role do not exist for them (`NotFound`); an operation that no role allows there, or a creation elsewhere, is
+`Forbidden`. An operation is a resource and a verb, such as `projects:update`.
 """
 
-from fairlead.kinds import KINDS
+from functools import cache
+
+from fairlead.kinds.roles import EVERYBODY, TYPE_OF_KIND
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY as INSTALLATION
 from fairlead.model.records.organization import Caller
+from fairlead.model.records.workload import Workload
 
-#: The scope of records that belong to no project: the whole installation.
-EVERYWHERE = ""
-
-_ANY = frozenset({"read", "create", "update", "delete"})
-_READ = frozenset({"read"})
-#: What a researcher may do in the projects of their scope, and with records of no project: resource → verbs.
-_RESEARCHER: dict[str, frozenset[str]] = {
-    "workloads": frozenset({"read", "logs", "exec", "attach", "port-forward"}),
-    **{kind.rest: _ANY | {"suspend", "resume"} for kind in KINDS.values()},
-    **dict.fromkeys(
-        (
-            "secrets",
-            "config-maps",
-            "claims",
-            "data-volumes",
-            "user-credentials",
-            "assets",
-            "credentials",
-            "templates",
-            "access-keys",
-        ),
-        _ANY,
-    ),
-    **dict.fromkeys(
-        (
-            "clusters",
-            "departments",
-            "projects",
-            "node-pools",
-            "storage-classes",
-            "workload-types",
-            "workload-categories",
-            "workload-priorities",
-            "roles",
-            "policies",
-        ),
-        _READ,
-    ),
+#: Resources of operations that are called differently in roles, or that follow another resource.
+_TYPES = {
+    **TYPE_OF_KIND,
+    "departments": "department",
+    "projects": "project",
+    "clusters": "cluster",
+    "node-pools": "nodepools",
+    "service-accounts": "service-account",
+    "access-rules": "access_rules",
+    "data-volumes": "datavolumes",
+    "secrets": "credentials",
+    "config-maps": "cm-volume-assets",
+    "claims": "pvc-assets",
+    "storage-classes": "storage-class-configuration",
+    "audit": "events-history",
+    "scheduling": "cluster-config",
 }
+#: Verbs that follow an action.
+_ACTIONS = {"suspend": "update", "resume": "update", "logs": "read"}
 
 
-def check(caller: Caller, operation: str, project_id: str = EVERYWHERE) -> None:
-    """Return if `caller` may do `operation` (a resource and a verb: `workloads:read`) there; raise otherwise."""
+@cache
+def permission_of(operation: str) -> str:
+    """The permission of a role that an operation needs."""
+    resource, _, verb = operation.partition(":")
+    return f"{_TYPES.get(resource, resource)}:{_ACTIONS.get(verb, verb)}"
+
+
+def check(caller: Caller, operation: str, project_id: str = "") -> None:
+    """Return if `caller` may do `operation` in the project; raise otherwise.
+
+    Without a project: to read, a caller needs the permission in any scope, and lists show only what they may read. To
+    do anything else, they need it for the whole installation.
+    """
     if not caller.name:
         raise Unauthenticated(f"{operation} in {project_id or 'this installation'} needs an access token")
     if caller.is_administrator:
         return
-    resource, _, verb = operation.partition(":")
-    if project_id and project_id not in caller.projects:
+    permission = permission_of(operation)
+    if project_id:
+        _check_project(caller, operation, permission, project_id)
+    elif permission in EVERYBODY or (operation.endswith(":read") and permission in caller.anywhere):
+        return
+    elif permission not in caller.rights.get(INSTALLATION, ()):
+        raise _forbidden(caller, operation, "")
+
+
+def _check_project(caller: Caller, operation: str, permission: str, project_id: str) -> None:
+    rights = caller.rights.get(f"project/{project_id}")
+    if rights is None:
+        resource, _, verb = operation.partition(":")
         if verb == "create":
             raise Forbidden(f"No access rule allows {caller.name} to create {resource} in project {project_id[:60]}")
         raise NotFound(f"{caller.name} can see nothing with that id")
-    if verb not in _RESEARCHER.get(resource, frozenset()):
-        raise Forbidden(f"No access rule allows {caller.name} to do {operation}; an administrator can add one")
+    if permission not in rights:
+        raise _forbidden(caller, operation, f" in project {project_id[:60]}")
 
 
-def visible_projects(caller: Caller) -> frozenset[str] | None:
-    """The projects whose records a caller may see; None for all."""
-    return None if caller.is_administrator else caller.projects
+def can_read(caller: Caller, operation: str, project_id: str = "") -> bool:
+    """Whether `check` would let the caller read there."""
+    if project_id:
+        return is_allowed(caller, operation, f"project/{project_id}")
+    return caller.is_administrator or permission_of(operation) in caller.anywhere
+
+
+def check_at(caller: Caller, operation: str, scope_key: str) -> None:
+    """Raise unless the caller may do this to what belongs to the scope: a project, a department or the installation."""
+    kind, _, id = scope_key.partition("/")
+    if kind == "project":
+        check(caller, operation, id)
+    elif not is_allowed(caller, operation, scope_key):
+        where = f" in department {id[:60]}" if kind == "department" else " in the whole installation"
+        raise _forbidden(caller, operation, where)
+
+
+def check_anywhere(caller: Caller, operation: str) -> None:
+    """Raise unless the caller may do this in at least one scope."""
+    if not caller.is_administrator and permission_of(operation) not in caller.anywhere:
+        raise _forbidden(caller, operation, "")
+
+
+def check_owner(caller: Caller, workload: Workload, *, is_protected: bool) -> None:
+    """Raise Forbidden if workloads are protected and this one is somebody else's. Administrators may."""
+    if is_protected and caller.name != workload.created_by and not caller.is_administrator:
+        raise Forbidden(
+            f"{workload.name} belongs to {workload.created_by}; on this server only its owner can change, stop or "
+            "delete it, or open sessions in it"
+        )
+
+
+def _forbidden(caller: Caller, operation: str, where: str) -> Forbidden:
+    return Forbidden(f"No access rule allows {caller.name} to do {operation}{where}; an administrator can add one")
+
+
+def is_allowed(caller: Caller, operation: str, scope_key: str) -> bool:
+    """Whether the caller may do this in a scope: `project/ID`, `department/ID`, or anything else for everywhere."""
+    if caller.is_administrator:
+        return True
+    is_part = scope_key.startswith(("project/", "department/"))
+    rights = caller.rights.get(scope_key) if is_part else None
+    # A scope of which no rule speaks has the rights of the installation.
+    return permission_of(operation) in (caller.rights.get(INSTALLATION, ()) if rights is None else rights)
+
+
+def visible_projects(caller: Caller, operation: str = "workloads:read") -> frozenset[str] | None:
+    """The projects in which a caller may do this; None for all."""
+    return _scopes_with(caller, operation, "project/")
+
+
+def visible_departments(caller: Caller, operation: str) -> frozenset[str] | None:
+    """The departments in all of which a caller may do this; None for all."""
+    return _scopes_with(caller, operation, "department/")
+
+
+def _scopes_with(caller: Caller, operation: str, prefix: str) -> frozenset[str] | None:
+    permission = permission_of(operation)
+    if caller.is_administrator or permission in caller.rights.get(INSTALLATION, ()):
+        return None
+    return frozenset(
+        key.removeprefix(prefix)
+        for key, rights in caller.rights.items()
+        if key.startswith(prefix) and permission in rights
+    )

@@ -16,6 +16,7 @@ from fairlead.control.filters import FilterField, as_conditions, parse_filters
 from fairlead.control.lists import ListRequest
 from fairlead.model.clock import Millis
 from fairlead.model.errors import FairleadError
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.event import AuditLine
 from fairlead.model.records.organization import Caller
 from fairlead.store.base import Change, Comparison, Query, Where
@@ -142,7 +143,7 @@ async def find_audit(
     context: Context, caller: Caller, start: Millis, end: Millis, request: ListRequest
 ) -> tuple[list[AuditLine], int]:
     """A page of the lines of a period, newest last, and how many there are."""
-    access.check(caller, "audit:read")
+    access.check_at(caller, "audit:read", INSTALLATION_SCOPE_KEY)
     conditions = as_conditions(parse_filters(request.filter_by, AUDIT_FIELDS))
     if conditions is None:
         return [], 0

@@ -42,6 +42,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     adopts_unknown_pods: bool = True
     #: Whether users are bound to accounts of the machine that are called like them (`people/machine_accounts.py`).
     binds_equal_names: bool = False
+    #: Whether only its creator, besides administrators, may change, stop or delete a workload.
+    protects_ownership: bool = False
 
 
 @dataclass

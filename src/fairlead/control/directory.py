@@ -7,8 +7,9 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fairlead.kinds.roles import ROLES, resolve_role
 from fairlead.model.errors import Unavailable
-from fairlead.model.records.access import AccessRule
+from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.base import Collection, Query, Store, VersionedRecord
@@ -26,12 +27,25 @@ from fairlead.store.collections import (
 _COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES, POLICIES)
 
 
+#: By the type of an account or of a rule's subject, how it is called among the subjects; users are called `user`.
+_SUBJECTS = {"app": "service-account", "service-account": "service-account", "group": "group"}
+
+
+def _index_rules(rules: Iterable[AccessRule]) -> dict[tuple[str, str], list[AccessRule]]:
+    """By subject: there may be thousands of rules, and a caller has a few."""
+    index: dict[tuple[str, str], list[AccessRule]] = {}
+    for rule in rules:
+        index.setdefault((_SUBJECTS.get(rule.subject_type, "user"), rule.subject_id), []).append(rule)
+    return index
+
+
 class Directory:
     """All records of the organization by id. One per server."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _COLLECTIONS}
+        self._rules_by_subject: dict[tuple[str, str], list[AccessRule]] = {}
         #: Incremented with every reload, so that users of derived data know when it is stale.
         self.revision = 0
 
@@ -49,6 +63,8 @@ class Directory:
     async def _reload(self, collection: Collection[VersionedRecord]) -> None:
         records = await self._store.find(Query(collection=collection))
         self._records[collection.name] = {record.id: record for record in records}
+        if collection is ACCESS_RULES:
+            self._rules_by_subject = _index_rules(self.access_rules.values())
         self.revision += 1
 
     @property
@@ -90,6 +106,18 @@ class Directory:
     @property
     def access_rules(self) -> dict[str, AccessRule]:
         return self._records[ACCESS_RULES.name]
+
+    def rules_of(self, user: User) -> list[AccessRule]:
+        """The access rules of an account: by its id, by its name, and by its groups."""
+        subject = _SUBJECTS.get(user.type, "user")
+        keys = {(subject, user.id), (subject, user.name), *(("group", group) for group in user.groups)}
+        return [rule for key in keys for rule in self._rules_by_subject.get(key, ())]
+
+    @property
+    def roles(self) -> dict[int, Role]:
+        """All roles, predefined and custom."""
+        custom = [resolve_role(role) for role in self.cluster.roles] if self.cluster.roles else []
+        return {role.id: role for role in (*ROLES, *custom)}
 
     @property
     def policies(self) -> dict[str, PolicyRecord]:

@@ -77,7 +77,7 @@ def api(make_api: Callable[..., ApiServer]) -> ApiServer:
 def test_a_researcher_sees_and_touches_only_their_project(api: ApiServer) -> None:
     ada = Person(api, "ada@example.com")
     theirs = api.submit("theirs", projectId="2")
-    assert ada.get("/api/v1/workloads")["workloads"] == []
+    assert ada.call("GET", "/api/v1/workloads").status == 403
     assert ada.submit("early", "1").status == 403
     ada.may(RESEARCHER, "project", "1")
     mine = ada.submit("mine", "1")
@@ -156,7 +156,7 @@ def test_a_rule_ends_at_once(api: ApiServer) -> None:
     assert ada.submit("before", "1").status == 202
     assert api.call("DELETE", f"/api/v1/authorization/access-rules/{rule}").status == 204
     assert ada.submit("after", "1").status == 403
-    assert ada.get("/api/v1/workloads")["workloads"] == []
+    assert ada.call("GET", "/api/v1/workloads").status == 403
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_users_change_their_own_password(api: ApiServer) -> None:
     assert ada.log_in() == ""
     ada.password = "rivers climb slowly"
     ada.token = ada.log_in()
-    assert ada.get("/api/v1/workloads") == {"workloads": []}
+    assert ada.get("/api/v1/authorization/me/access-rules/count") == {"count": 0}
 
 
 def test_an_access_key_acts_as_its_user_and_ends_with_them(api: ApiServer) -> None:

@@ -1,4 +1,4 @@
-"""Routes and views of access rules and roles."""
+"""Routes and views of access rules."""
 
 from typing import Literal
 
@@ -14,46 +14,12 @@ from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.lists import ListRequest
 from fairlead.control.people import access_rules
 from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleInput
-from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
-from fairlead.model.records.access import ADMINISTRATOR_ROLE, RESEARCHER_ROLE, AccessRule, Role
+from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller
 from fairlead.model.spec.fields import Given, Int32, Spec
 
 SubjectType = Literal["user", "app", "service-account", "group"]
-Action = Literal["create", "read", "update", "delete", "sync"]
-
-_OWN_TYPES = tuple(f"{word}s" for word in MEANT_FOR)
-#: The permissions of the two roles: (resource type, group, name, what a researcher may do: all, read or nothing).
-RESOURCES = (
-    ("department", "organization", "Departments", "read"),
-    ("project", "organization", "Projects", "read"),
-    ("cluster", "physical-resource", "Clusters", "read"),
-    ("nodepools", "physical-resource", "Node pools", "read"),
-    ("nodes", "physical-resource", "Nodes", ""),
-    ("users", "iam", "Users", ""),
-    ("service-account", "iam", "Service accounts", ""),
-    ("access_rules", "iam", "Access rules", ""),
-    ("roles", "iam", "Roles", "read"),
-    ("access-keys", "iam", "Access keys", "all"),
-    ("workloads", "workload", "Workloads", "read"),
-    # Kinds without a resource type in the contract follow a similar kind.
-    *((kind.rest, "workload", f"{kind.title}s", "all") for kind in KINDS.values() if kind.rest in _OWN_TYPES),
-    ("environments", "workload-asset", "Environments", "all"),
-    ("compute-resources", "workload-asset", "Compute resources", "all"),
-    ("pvc-assets", "workload-asset", "Data sources: claims", "all"),
-    ("git-assets", "workload-asset", "Data sources: Git", "all"),
-    ("host-path-assets", "workload-asset", "Data sources: host paths", "all"),
-    ("nfs-assets", "workload-asset", "Data sources: NFS", "all"),
-    ("s3-assets", "workload-asset", "Data sources: S3", "all"),
-    ("cm-volume-assets", "workload-asset", "Data sources: config maps", "all"),
-    ("secret-volume-assets", "workload-asset", "Data sources: secrets", "all"),
-    ("datavolumes", "workload-asset", "Data volumes", "all"),
-    ("credentials", "workload-asset", "Credentials", "all"),
-    ("templates", "workload-asset", "Templates", "all"),
-)
-_ALL: tuple[Action, ...] = ("create", "read", "update", "delete")
 
 
 class RuleStatus(Shape):
@@ -87,26 +53,6 @@ class OwnRules(Shape):
     access_rules: RuleList
 
 
-class PermissionView(Shape):
-    resource_type: str
-    display_name: str
-    group_id: str
-    actions: tuple[Action, ...]
-
-
-class RoleView(Shape):
-    id: int
-    name: str
-    description: str
-    custom: bool
-    effective_enabled: bool
-    enabled: bool | None
-    permissions: tuple[PermissionView, ...]
-    created_at: Instant
-    created_by: str
-    updated_at: Instant
-
-
 class RuleCreation(Spec, frozen=True, kw_only=True):
     """A new access rule: a role for a user, group or service account in a scope and everything below it."""
 
@@ -125,7 +71,7 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
         subject_id=rule.subject_id,
         subject_type=rule.subject_type,  # type: ignore[arg-type]  # only values of the contract are stored
         role_id=rule.role_id,
-        role_name=access_rules.role_name(rule.role_id),
+        role_name=access_rules.role_name(call.context, rule.role_id),
         scope_id=rule.scope.id,
         scope_type=rule.scope.type,  # type: ignore[arg-type]  # only values of the contract are stored
         scope_name=access_rules.scope_name(call.context, rule.scope),
@@ -135,36 +81,6 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
         cluster_id=UNSET if rule.scope.type == "tenant" else cluster.id,
         tenant_id=cluster.tenant_id,
         status=RuleStatus(phase="Ready"),
-    )
-
-
-def _permissions(role: Role) -> tuple[PermissionView, ...]:
-    is_whole = role.id == ADMINISTRATOR_ROLE.id
-    return tuple(
-        PermissionView(
-            resource_type=type,
-            group_id=group,
-            display_name=name,
-            actions=_ALL if is_whole or what == "all" else ("read",),
-        )
-        for type, group, name, what in RESOURCES
-        if is_whole or what
-    )
-
-
-def render_role(call: Call, role: Role) -> RoleView:
-    made = iso(call.context.directory.cluster.created_at)
-    return RoleView(
-        id=role.id,
-        name=role.name,
-        description=role.description,
-        custom=False,
-        effective_enabled=True,
-        enabled=True,
-        permissions=_permissions(role),
-        created_at=made,
-        created_by="system",
-        updated_at=made,
     )
 
 
@@ -221,27 +137,8 @@ async def count_own_rules(call: Call) -> Response:
     return as_json(Count(access_rules.load_own_rules(call.context, call.caller, read_list_request(call)).total))
 
 
-async def get_roles(call: Call) -> Response:
-    roles = access_rules.load_roles(call.context, call.caller)
-    return as_json([render_role(call, role) for role in roles])
-
-
-async def get_role(call: Call) -> Response:
-    return as_json(render_role(call, access_rules.load_role(call.context, call.caller, call.path["roleIdPath"])))
-
-
-def permissions_of(caller: Caller) -> tuple[PermissionView, ...]:
-    """What the caller may do in the scopes of their access rules."""
-    return _permissions(ADMINISTRATOR_ROLE if caller.is_administrator else RESEARCHER_ROLE)
-
-
-async def get_permissions(call: Call) -> Response:
-    access_rules.load_roles(call.context, call.caller)
-    return as_json(permissions_of(call.caller))
-
-
 _DELETED = Parameter(name="includeDeleted", schema={"type": "boolean", "default": False})
-_NUMBER = {"type": "integer", "format": "int32", "minimum": 0}
+NUMBER = {"type": "integer", "format": "int32", "minimum": 0}
 _OLDER = (
     Parameter(name="subjectType", schema={"type": "string", "enum": list(SUBJECT_TYPES)}),
     Parameter(name="subjectIdFilter", schema={"type": "string"}),
@@ -253,7 +150,7 @@ _OLDER = (
 
 _RULES = RestResource(
     path="/api/v1/authorization/access-rules",
-    id=Parameter(name="accessRuleId", place="path", schema=_NUMBER),
+    id=Parameter(name="accessRuleId", place="path", schema=NUMBER),
     tag="Access rules",
     view=RuleView,
     render=render_rule,
@@ -302,7 +199,9 @@ _RULES = RestResource(
 )
 
 
-def _read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...], view: Schema) -> Operation:
+def read_operation(
+    path: str, id: str, summary: str, run: Handler, parameters: tuple[Parameter, ...], view: Schema
+) -> Operation:
     statuses = (400, 401, 403, 404, 500, 503) if "{" in path else (400, 401, 403, 500, 503)
     return Operation(
         method="GET",
@@ -318,7 +217,7 @@ def _read(path: str, id: str, summary: str, run: Handler, parameters: tuple[Para
 
 RULE_OPERATIONS: tuple[Operation, ...] = (
     *operations(_RULES),
-    _read(
+    read_operation(
         "/me/access-rules",
         "get_me_access_rules",
         "List the access rules that apply to the caller",
@@ -326,29 +225,12 @@ RULE_OPERATIONS: tuple[Operation, ...] = (
         (OFFSET, LIMIT, SEARCH),
         OwnRules,
     ),
-    _read(
+    read_operation(
         "/me/access-rules/count",
         "count_me_access_rules",
         "Count the access rules that apply to the caller",
         count_own_rules,
         (SEARCH,),
         Count,
-    ),
-    _read("/roles", "get_roles_v1", "List the roles; the answer is an array", get_roles, (), list[RoleView]),
-    _read(
-        "/roles/{roleIdPath}",
-        "get_role_v1",
-        "Get a role",
-        get_role,
-        (Parameter(name="roleIdPath", place="path", schema=_NUMBER),),
-        RoleView,
-    ),
-    _read(
-        "/permissions",
-        "get_permissions",
-        "List what the caller may do in at least one scope; the answer is an array",
-        get_permissions,
-        (),
-        list[PermissionView],
     ),
 )

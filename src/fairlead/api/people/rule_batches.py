@@ -12,15 +12,14 @@ from fairlead.api.http.errors import Error, status_of
 from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
 from fairlead.api.http.shapes import ScopeType, Shape, Uuid
 from fairlead.api.people.access_rules import (
-    RESOURCES,
     RuleCreation,
     RuleView,
     SubjectType,
-    permissions_of,
     render_rule,
 )
 from fairlead.control.people import access_rules
 from fairlead.control.people.access_rules import RuleInput
+from fairlead.kinds.roles import RESOURCE_TYPES
 from fairlead.model.errors import FairleadError, Forbidden, Invalid
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec
@@ -167,18 +166,16 @@ def _message(error: FairleadError) -> str:
 
 async def get_permitted_scopes(call: Call) -> Response:
     body = await receive_json(call, PermittedQuestion)
-    scopes = access_rules.load_own_scopes(call.context, call.caller)
-    allowed = {
-        action
-        for permission in permissions_of(call.caller)
-        if permission.resource_type == body.resource_type
-        for action in permission.actions
-    }
     asked = ("create", "read", "update", "delete") if body.action is UNSET else (body.action,)
     return as_json(
         PermittedActions(
             **{
-                action: _permitted(call, scopes if action in allowed and action in asked else [])
+                action: _permitted(
+                    call,
+                    access_rules.load_own_scopes(call.context, call.caller, f"{body.resource_type}:{action}")
+                    if action in asked
+                    else [],
+                )
                 for action in ("create", "read", "update", "delete")
             }
         )
@@ -206,7 +203,7 @@ _QUESTION = {
     "type": "object",
     "required": ["resourceType"],
     "properties": {
-        "resourceType": {"type": "string", "enum": [resource[0] for resource in RESOURCES]},
+        "resourceType": {"type": "string", "enum": [type.name for type in RESOURCE_TYPES]},
         "action": {"type": "string", "enum": ["create", "read", "update", "delete"], "nullable": True},
     },
 }

@@ -123,7 +123,7 @@ async def _is_credential(context: Context, caller: Caller, id: str) -> bool:
     asset: Asset | None = await context.store.get(ASSETS, id)
     if asset is None or not BY_KIND[asset.kind].is_credential:
         return False
-    seen = scopes.visible_scope_keys(context, caller)
+    seen = scopes.visible_scope_keys(context, caller, "credentials:read")
     return seen is None or asset.scope_key in seen
 
 
@@ -191,10 +191,9 @@ async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str,
     asset: Asset | None = await context.store.get(ASSETS, id)
     if asset is None or asset.kind != kind.kind or not _is_visible(asset, caller):
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
-    scopes.check_visible(context, caller, asset.scope_key, f"{kind.title} with the id {id[:60]!r}")
-    if verb == "read":
-        access.check(caller, f"{kind.resource}:read")
-    else:
+    what = f"{kind.title} with the id {id[:60]!r}"
+    scopes.check_visible(context, caller, f"{kind.resource}:read", asset.scope_key, what)
+    if verb != "read":
         scopes.check_write(context, caller, f"{kind.resource}:{verb}", asset.scope)
     return asset
 
@@ -205,11 +204,15 @@ def _is_visible(asset: Asset, caller: Caller) -> bool:
 
 async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> list[Asset]:
     """The assets that the caller may see, oldest first. Those of a project include what its workloads can use."""
-    access.check(caller, f"{BY_KIND[chosen.kinds[0]].resource}:read", chosen.project_id)
-    where = [Where("kind", Comparison.ONE_OF, chosen.kinds)]
-    seen = scopes.visible_scope_keys(context, caller)
-    if seen is not None:
-        where.append(Where("place", Comparison.ONE_OF, seen))
+    reading = {kind: f"{BY_KIND[kind].resource}:read" for kind in chosen.kinds}
+    kinds = [kind for kind in chosen.kinds if access.can_read(caller, reading[kind], chosen.project_id)]
+    if not kinds:
+        access.check(caller, reading[chosen.kinds[0]], chosen.project_id)
+    readable = {kind: scopes.visible_scope_keys(context, caller, reading[kind]) for kind in kinds}
+    where = [Where("kind", Comparison.ONE_OF, kinds)]
+    if None not in readable.values():
+        places = {key for seen in readable.values() for key in seen or ()}
+        where.append(Where("place", Comparison.ONE_OF, sorted(places)))
     if chosen.name:
         where.append(Where("name", Comparison.EQUAL, chosen.name))
     if chosen.project_id and not chosen.scope:
@@ -220,7 +223,13 @@ async def find_assets(context: Context, caller: Caller, chosen: AssetFilter) -> 
         where.append(Where("place", Comparison.EQUAL, f"department/{chosen.department_id}"))
     query = Query(collection=ASSETS, where=tuple(where), order=(("created_at", False),))
     assets: list[Asset] = await context.store.find(query)
-    return [asset for asset in assets if _is_visible(asset, caller) and _is_chosen(asset, chosen)]
+    return [
+        asset
+        for asset in assets
+        if _is_visible(asset, caller)
+        and ((seen := readable[asset.kind]) is None or asset.scope_key in seen)
+        and _is_chosen(asset, chosen)
+    ]
 
 
 def _is_chosen(asset: Asset, chosen: AssetFilter) -> bool:

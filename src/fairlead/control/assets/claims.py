@@ -119,13 +119,15 @@ async def load_claim(context: Context, caller: Caller, id: str, verb: str = "rea
     claim: Claim | None = await context.store.get(CLAIMS, id)
     if claim is None:
         raise NotFound(f"There is no claim with the id {id[:60]!r}")
-    access.check(caller, f"claims:{verb}", claim.project_id)
+    scopes.check_visible(context, caller, "claims:read", claim.scope_key, f"claim with the id {id[:60]!r}")
+    if verb != "read":
+        access.check_at(caller, f"claims:{verb}", claim.scope_key)
     return claim
 
 
 async def find_claims(context: Context, caller: Caller, request: ListRequest, project_id: str = "") -> Page[Claim]:
     access.check(caller, "claims:read", project_id)
-    seen = access.visible_projects(caller)
+    seen = access.visible_projects(caller, "claims:read")
     where: tuple[Where, ...] = ()
     if project_id:
         where = (Where("place", Comparison.EQUAL, project_scope_key(project_id)),)

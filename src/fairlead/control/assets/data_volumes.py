@@ -110,7 +110,7 @@ async def find_volumes(
     if project_id:
         volumes = list((await load_data_volumes(context, project_id)).values())
     else:
-        mine = access.visible_projects(caller)
+        mine = access.visible_projects(caller, "data-volumes:read")
         seen = (await _load_visible(context, caller)).values()
         volumes = [volume for volume in seen if mine is None or volume.project_id in mine]
     in_order = msgspec.structs.replace(request, sort_by=request.sort_by or "createdAt")
@@ -118,7 +118,8 @@ async def find_volumes(
 
 
 async def _load_visible(context: Context, caller: Caller) -> dict[str, DataVolume]:
-    projects: Iterable[str] = context.directory.projects if caller.is_administrator else caller.projects
+    allowed = access.visible_projects(caller, "data-volumes:read")
+    projects: Iterable[str] = context.directory.projects if allowed is None else allowed
     seen: dict[str, DataVolume] = {}
     for project_id in projects:
         seen |= await load_data_volumes(context, project_id)
@@ -127,7 +128,7 @@ async def _load_visible(context: Context, caller: Caller) -> dict[str, DataVolum
 
 async def load_volume(context: Context, caller: Caller, id: str, verb: str = "read") -> DataVolume:
     """A data volume that the caller may see; to change it, the caller needs access to its project."""
-    access.check(caller, f"data-volumes:{verb}")
+    access.check(caller, "data-volumes:read")
     volume = (await _load_visible(context, caller)).get(id)
     if volume is None:
         raise NotFound(f"There is no data volume with the id {id[:60]!r}")

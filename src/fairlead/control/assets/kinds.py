@@ -21,6 +21,20 @@ REGISTRY_KEY = ".dockerconfigjson"
 _NGC = re.compile(r"[-._A-Za-z0-9]+\Z")
 
 
+#: By kind, the type of resource in roles.
+_RESOURCES = {
+    "environment": "environments",
+    "compute": "compute-resources",
+    "git": "git-assets",
+    "hostPath": "host-path-assets",
+    "nfs": "nfs-assets",
+    "pvc": "pvc-assets",
+    "s3": "s3-assets",
+    "config-map": "cm-volume-assets",
+    "secret-volume": "secret-volume-assets",
+}
+
+
 class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
     #: Below `/api/v1/asset/`.
     path: str
@@ -49,8 +63,8 @@ class AssetKind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> str:
-        """Its resource in access rules."""
-        return "credentials" if self.is_credential else "assets"
+        """Its type of resource in roles."""
+        return "credentials" if self.is_credential else _RESOURCES[self.kind]
 
 
 def _given_texts(**members: object) -> dict[str, str]:

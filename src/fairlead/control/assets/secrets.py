@@ -160,13 +160,11 @@ async def load(context: Context, caller: Caller, kind: ObjectKind, id: str, verb
     record: NamedRecord | None = await context.store.get(kind.collection, id)
     if record is None or record.scope_key.startswith("user/") is not kind.is_own:
         raise NotFound(f"There is no {kind.title} with the id {id[:60]!r}")
-    access.check(caller, f"{kind.resource}:{verb}", _project_of(record.scope_key))
-    scopes.check_visible(context, caller, record.scope_key, f"{kind.title} with the id {id[:60]!r}")
+    reading = f"{kind.resource}:read"
+    scopes.check_visible(context, caller, reading, record.scope_key, f"{kind.title} with the id {id[:60]!r}")
+    if verb != "read" and not kind.is_own:
+        access.check_at(caller, f"{kind.resource}:{verb}", record.scope_key)
     return record
-
-
-def _project_of(scope_key: str) -> str:
-    return scope_key.removeprefix("project/") if scope_key.startswith("project/") else access.EVERYWHERE
 
 
 async def find(
@@ -178,7 +176,7 @@ async def find(
     elif project_id:
         scope = Where("place", Comparison.ONE_OF, scopes.scope_keys_of_project(context, project_id))
     else:
-        seen = scopes.visible_scope_keys(context, caller)
+        seen = scopes.visible_scope_keys(context, caller, f"{kind.resource}:read")
         if seen is None:
             scope = Where("place", Comparison.STARTS, "")
         else:

@@ -2,12 +2,13 @@
 
 import msgspec
 
+from fairlead.control import access
 from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of
 from fairlead.control.assets.kinds import BY_KIND, AssetKind
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.references.users import find_users
-from fairlead.model.records.assets import Asset, Reference
+from fairlead.model.records.assets import Asset, Reference, project_scope_key
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
@@ -30,7 +31,9 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUse
         workloads += await find_users(context, Reference.SECRET, secret)
     if claim is not None:
         workloads += await find_users(context, Reference.CLAIM, claim)
-    seen = [each for each in workloads if caller.is_administrator or each.project_id in caller.projects]
+    seen = [
+        each for each in workloads if access.is_allowed(caller, "workloads:read", project_scope_key(each.project_id))
+    ]
     others: list[Asset] = []
     if BY_KIND[asset.kind].is_credential:
         assets: list[Asset] = await context.store.find(Query(collection=ASSETS))

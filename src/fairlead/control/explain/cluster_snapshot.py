@@ -12,6 +12,7 @@ from fairlead.control.explain.gpu_numbers import number_devices
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.schedule import Scheduler
 from fairlead.model.clock import Millis
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling import decide
@@ -42,7 +43,7 @@ async def load_board(context: Context) -> Board:
 
 async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
     """The snapshot that a decision would be based on now."""
-    access.check(caller, "scheduling:read")
+    access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     return render_snapshot(context, await load_board(context), context.clock())
 
 

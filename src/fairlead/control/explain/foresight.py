@@ -23,6 +23,7 @@ from fairlead.foresight.why import Asker, WhyAnswer, explain_why
 from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
 
@@ -95,7 +96,7 @@ def _complete(answer: WhyAnswer, workload: Workload, revision: int, retry_at: Mi
 
 async def compare_changed(context: Context, caller: Caller, changes: Sequence[Change]) -> WhatIfAnswer:
     """What these changes would do to everybody; raises Invalid if they make no sense here."""
-    access.check(caller, "scheduling:read")
+    access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     revision = await load_revision(context)
     board = await load_board(context)
     snapshot = render_snapshot(context, board, context.clock())

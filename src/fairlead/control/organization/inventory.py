@@ -219,17 +219,27 @@ def visible_departments(context: Context, caller: Caller) -> dict[str, Departmen
 
 
 def _is_visible(context: Context, caller: Caller, owner: Department) -> bool:
-    seen = access.visible_projects(caller)
-    if seen is None or (isinstance(owner, Project) and owner.id in seen) or owner.id in caller.departments:
+    seen = access.visible_projects(caller, "projects:read")
+    if seen is None or (isinstance(owner, Project) and owner.id in seen):
+        return True
+    if access.is_allowed(caller, "departments:read", f"department/{owner.id}"):
         return True
     return any(
         context.directory.projects[id].department_id == owner.id for id in seen & context.directory.projects.keys()
     )
 
 
+def check_department(context: Context, caller: Caller, operation: str, id: str) -> None:
+    """Raise unless the caller may do this to the department; NotFound for one that they do not see."""
+    department = context.directory.departments.get(id)
+    if department is not None and not _is_visible(context, caller, department):
+        raise NotFound(f"There is no department with the id {id[:60]!r}")
+    access.check_at(caller, operation, f"department/{id}")
+
+
 def find_projects(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Project]:
     access.check(caller, "projects:read")
-    seen = access.visible_projects(caller)
+    seen = access.visible_projects(caller, "projects:read")
     projects = context.directory.projects
     mine = projects if seen is None else {id: project for id, project in projects.items() if id in seen}
     return page_of(mine.values(), request, project_fields(usage), lambda owner: owner.name)
@@ -250,7 +260,7 @@ def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[N
 
 def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
     """The record of that id; raises `NotFound`."""
-    access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else access.EVERYWHERE)
+    access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else "")
     record = records.get(id) or records.get(id.lower())
     if record is None or (isinstance(record, Department) and not _is_visible(context, caller, record)):
         raise NotFound(f"There is no {what} with the id {id[:60]!r}")

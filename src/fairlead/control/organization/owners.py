@@ -12,7 +12,7 @@ from fairlead.admission.project_rules import pool_issues, rule_issues
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.inputs import OwnerInput, apply_resource_inputs, owner_members
-from fairlead.control.organization.inventory import OwnerUsage, load_usage
+from fairlead.control.organization.inventory import OwnerUsage, check_department, load_usage
 from fairlead.control.records import (
     AuditedRequest,
     RecordChange,
@@ -81,12 +81,13 @@ async def create_department(context: Context, caller: Caller, input: OwnerInput,
 
 
 async def create_project(context: Context, caller: Caller, input: OwnerInput, request_id: str = "") -> Project:
-    access.check(caller, "projects:create")
+    access.check_anywhere(caller, "projects:create")
 
     async def attempt() -> Project:
         longest = _LONGEST if input.requested_namespace else _LONGEST - len(NAMESPACE_PREFIX)
         issues = name_issues(input.name, longest) + _cluster_issues(context, input)
         department = _parent(context, input, issues)
+        access.check_at(caller, "projects:create", f"department/{department.id}" if department else "")
         issues += _namespace_issues(context, input)
         settings = _resolve_settings(context, input, None, department, issues)
         refuse_malformed(issues)
@@ -117,7 +118,7 @@ async def update_department(
     context: Context, caller: Caller, id: str, input: OwnerInput, request_id: str = ""
 ) -> Department:
     """Change the given members; a quota below what non-preemptible workloads hold is refused."""
-    access.check(caller, "departments:update")
+    check_department(context, caller, "departments:update", id)
 
     async def attempt() -> Department:
         before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))

@@ -8,6 +8,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.organization.inventory import check_department
 from fairlead.control.records import AuditedRequest, RecordChange, check_id, record_steps, retry_on_conflict
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
@@ -42,7 +43,7 @@ async def delete_project(context: Context, caller: Caller, id: str, request_id: 
 
 async def delete_department(context: Context, caller: Caller, id: str, request_id: str = "") -> bool:
     """Delete a department with its projects and their workloads; returns whether it is already gone."""
-    access.check(caller, "departments:delete")
+    check_department(context, caller, "departments:delete", id)
 
     async def attempt() -> None:
         before: Department | None = await context.store.get(DEPARTMENTS, check_id(id, "department"))

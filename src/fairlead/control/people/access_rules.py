@@ -8,11 +8,12 @@ from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.people.accounts import refuse_without_administrator
-from fairlead.control.people.callers import is_subject
+from fairlead.control.people.callers import is_subject, rights_key
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
-from fairlead.model.records.access import ADMINISTRATOR_ROLE, ROLES, AccessRule, Role
+from fairlead.kinds.roles import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS
+from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound, refuse_malformed
+from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller, Cluster, Department, Project
 from fairlead.store.collections import ACCESS_RULES
@@ -28,7 +29,7 @@ def rule_fields(context: Context) -> dict[str, FilterField[AccessRule]]:
         "roleId": FilterField("number", read=lambda rule: rule.role_id),
         "scopeId": FilterField(read=lambda rule: rule.scope.id),
         "scopeType": FilterField(read=lambda rule: rule.scope.type),
-        "roleName": FilterField(read=lambda rule: role_name(rule.role_id)),
+        "roleName": FilterField(read=lambda rule: role_name(context, rule.role_id)),
         "scopeName": FilterField(read=lambda rule: scope_name(context, rule.scope)),
         "createdAt": FilterField("time", read=lambda rule: rule.created_at),
         "deletedAt": FilterField("time"),
@@ -52,8 +53,9 @@ RULE_FIELD_NAMES = (
 )
 
 
-def role_name(role_id: int) -> str:
-    return next((role.name for role in ROLES if role.id == role_id), "")
+def role_name(context: Context, role_id: int) -> str:
+    role = context.directory.roles.get(role_id)
+    return role.name if role else ""
 
 
 def scope_name(context: Context, scope: Scope) -> str:
@@ -67,44 +69,41 @@ def scope_name(context: Context, scope: Scope) -> str:
     return scope.type if record is None else str(record.name)
 
 
-def load_roles(context: Context, caller: Caller) -> tuple[Role, ...]:
-    access.check(caller, "roles:read")
-    return ROLES
-
-
-def load_role(context: Context, caller: Caller, id: str) -> Role:
-    for role in load_roles(context, caller):
-        if str(role.id) == id:
-            return role
-    raise NotFound(f"There is no role with the id {id[:20]!r}; known are {', '.join(str(role.id) for role in ROLES)}")
-
-
 def find_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
+    """The rules of the scopes in which the caller may read them."""
     access.check(caller, "access-rules:read")
-    rules = context.directory.access_rules.values()
-    return page_of(rules, request, rule_fields(context), lambda rule: f"{rule.subject_id} {role_name(rule.role_id)}")
+    every = context.directory.access_rules.values()
+    rules = [rule for rule in every if access.is_allowed(caller, "access-rules:read", rights_key(rule.scope))]
+    return page_of(rules, request, rule_fields(context), lambda rule: _words_of(context, rule))
+
+
+def _words_of(context: Context, rule: AccessRule) -> str:
+    return f"{rule.subject_id} {role_name(context, rule.role_id)}"
 
 
 def load_own_rules(context: Context, caller: Caller, request: ListRequest) -> Page[AccessRule]:
     """The rules of the caller. Everybody may see their own."""
-    user = context.directory.users.get(caller.id)
-    rules = context.directory.access_rules.values()
-    own = [] if user is None else [rule for rule in rules if is_subject(rule, user)]
-    return page_of(own, request, {}, lambda rule: f"{rule.subject_id} {role_name(rule.role_id)}")
+    return page_of(_own(context, caller), request, {}, lambda rule: _words_of(context, rule))
 
 
-def load_own_scopes(context: Context, caller: Caller) -> list[Scope]:
-    """The scopes in which the caller has a role."""
+def _own(context: Context, caller: Caller) -> list[AccessRule]:
     user = context.directory.users.get(caller.id)
-    rules = context.directory.access_rules.values()
-    return [] if user is None else [rule.scope for rule in rules if is_subject(rule, user)]
+    return [] if user is None else context.directory.rules_of(user)
+
+
+def load_own_scopes(context: Context, caller: Caller, permission: str) -> list[Scope]:
+    """The scopes in which a role of the caller has that permission."""
+    roles = context.directory.roles
+    rules = [rule for rule in _own(context, caller) if rule.role_id in roles]
+    return [rule.scope for rule in rules if permission in roles[rule.role_id].permissions]
 
 
 def load_rule(context: Context, caller: Caller, id: str, verb: str = "read") -> AccessRule:
-    access.check(caller, f"access-rules:{verb}")
+    access.check_anywhere(caller, f"access-rules:{verb}")
     rule = context.directory.access_rules.get(id)
-    if rule is None:
+    if rule is None or not access.is_allowed(caller, "access-rules:read", rights_key(rule.scope)):
         raise NotFound(f"There is no access rule with the id {id[:20]!r}")
+    access.check_at(caller, f"access-rules:{verb}", rights_key(rule.scope))
     return rule
 
 
@@ -116,8 +115,9 @@ class RuleInput(AccessRule, frozen=True, kw_only=True):
 
 
 async def create_rule(context: Context, caller: Caller, input: RuleInput, request_id: str = "") -> AccessRule:
-    access.check(caller, "access-rules:create")
+    access.check_anywhere(caller, "access-rules:create")
     scope = _resolve_scope(context, input)
+    _check_grant(context, caller, input.role_id, scope)
     members: dict[str, Any] = {
         "subject_id": input.subject_id,
         "subject_type": input.subject_type,
@@ -132,7 +132,7 @@ async def create_rule(context: Context, caller: Caller, input: RuleInput, reques
         id, numbers = await allocate_id(context, ACCESS_RULES, context.directory.access_rules)
         rule = AccessRule(id=id, version=1, created_at=context.clock(), created_by=caller.name, **members)
         where = f"{scope.type} {scope_name(context, scope)}"
-        message = f"{caller.name} made {input.subject_id} {role_name(input.role_id)} of {where}"
+        message = f"{caller.name} made {input.subject_id} {role_name(context, input.role_id)} of {where}"
         step = RecordChange(ACCESS_RULES, id, rule, "Created", message)
         await record_steps(context, AuditedRequest(caller, "create", request_id), [step], numbers)
         return rule
@@ -140,11 +140,31 @@ async def create_rule(context: Context, caller: Caller, input: RuleInput, reques
     return await retry_on_conflict(attempt)
 
 
+def _check_grant(context: Context, caller: Caller, role_id: int, scope: Scope) -> None:
+    """Raise Forbidden unless the caller may give this role there.
+
+    Nobody can give the right to change organization, nodes or rights if they do not have it there themselves.
+    """
+    key = rights_key(scope)
+    access.check_at(caller, "access-rules:create", key)
+    role = context.directory.roles[role_id]
+    lacking = [
+        permission
+        for permission in sorted(role.permissions & GIVEN_BY_HOLDERS)
+        if not access.is_allowed(caller, permission, key)
+    ]
+    if lacking:
+        raise Forbidden(
+            f"{caller.name} cannot give the role {role.name}: it allows {lacking[0]}, which they lack there"
+        )
+
+
 def _resolve_scope(context: Context, input: RuleInput) -> Scope:
     """The scope of the rule; raises Invalid with every issue of the rule."""
     issues = []
-    if input.role_id not in {role.id for role in ROLES}:
-        known = ", ".join(f"{role.id} ({role.name})" for role in ROLES)
+    roles = context.directory.roles
+    if input.role_id not in roles:
+        known = ", ".join(f"{role.id} ({role.name})" for role in roles.values())
         issues.append(ComplianceIssue("roleId", f"there is no role {input.role_id}; known are {known}"))
     if input.role_id == ADMINISTRATOR_ROLE.id and input.scope.type not in _INSTALLATION_WIDE:
         details = f"{ADMINISTRATOR_ROLE.name} is a role for the whole installation; give tenant or cluster"
@@ -175,6 +195,6 @@ def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
 
 async def delete_rule(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     rule = check_deletion(context, caller, id)
-    message = f"{caller.name} removed {role_name(rule.role_id)} from {rule.subject_id}"
+    message = f"{caller.name} removed {role_name(context, rule.role_id)} from {rule.subject_id}"
     step = RecordChange(ACCESS_RULES, id, None, "Deleted", message)
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

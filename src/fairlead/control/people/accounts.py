@@ -18,12 +18,12 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
 from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
-from fairlead.control.people.callers import build_caller, is_subject
+from fairlead.control.people.callers import has_administrator, is_subject, rights_key
 from fairlead.control.people.passwords import find_weakness
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
-from fairlead.model.records.assets import Secret, user_scope_key
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Secret, user_scope_key
 from fairlead.model.records.organization import Caller, User
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
@@ -55,19 +55,45 @@ class CreatedAccount(NamedTuple):
 
 
 def find_accounts(context: Context, caller: Caller, type: str, request: ListRequest) -> Page[User]:
-    access.check(caller, f"{RESOURCES[type]}:administer" if type == ACCESS_KEY else f"{RESOURCES[type]}:read")
-    accounts = [user for user in context.directory.users.values() if user.type == type]
+    operation = _operation(type, "administer" if type == ACCESS_KEY else "read")
+    access.check_anywhere(caller, operation)
+    accounts = [
+        user for user in _accounts(context) if user.type == type and _is_within(context, caller, operation, user)
+    ]
     return page_of(accounts, request, USER_FIELDS, lambda user: user.name)
 
 
 def load_account(context: Context, caller: Caller, type: str, id: str, verb: str = "read") -> User:
     """An account by its id; for an access key the caller must be its owner, or the verb `administer`."""
-    access.check(caller, f"{RESOURCES[type]}:{verb}")
+    operation = _operation(type, verb)
+    access.check_anywhere(caller, operation)
     user = context.directory.users.get(id)
-    is_others_key = type == ACCESS_KEY and verb != "administer" and user is not None and user.owner_id != caller.id
-    if user is None or user.type != type or is_others_key:
+    is_own = type == ACCESS_KEY and verb != "administer"
+    if user is None or user.type != type or (is_own and user.owner_id != caller.id):
         raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
+    if not is_own and not _is_within(context, caller, operation, user):
+        raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
     return user
+
+
+def _operation(type: str, verb: str) -> str:
+    """The access keys of others are administered by those who administer users."""
+    return "users:update" if verb == "administer" else f"{RESOURCES[type]}:{verb}"
+
+
+def _is_within(context: Context, caller: Caller, operation: str, user: User) -> bool:
+    """Whether a caller may do this to an account.
+
+    With the right for a department, to those who have rights there and nowhere else, and to new ones that they made
+    themselves: whoever could set the password of an administrator would be one.
+    """
+    if access.is_allowed(caller, operation, INSTALLATION_SCOPE_KEY):
+        return True
+    owner = context.directory.users.get(user.owner_id, user)
+    rules = context.directory.rules_of(owner)
+    if not rules:
+        return owner.created_by == caller.name
+    return all(access.is_allowed(caller, operation, rights_key(rule.scope)) for rule in rules)
 
 
 class UserInput(NamedTuple):
@@ -76,7 +102,9 @@ class UserInput(NamedTuple):
 
 
 async def create_user(context: Context, caller: Caller, input: UserInput, request_id: str = "") -> CreatedAccount:
-    access.check(caller, "users:create")
+    access.check_anywhere(caller, "users:create")
+    if input.machine_user:
+        access.check(caller, "users:create")
     mail = input.mail
     check_binding(context, input.machine_user)
     if len(mail) > _LONGEST or not _MAIL.match(mail):
@@ -86,7 +114,7 @@ async def create_user(context: Context, caller: Caller, input: UserInput, reques
 
 
 async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
-    access.check(caller, "service-accounts:create")
+    access.check_anywhere(caller, "service-accounts:create")
     _check_client_name(name)
     return await _create(context, caller, {"type": "app", "name": name}, secrets.token_urlsafe(32), request_id)
 
@@ -195,6 +223,9 @@ async def update_account(
     context: Context, caller: Caller, type: str, id: str, input: AccountInput, request_id: str = ""
 ) -> User:
     before = load_account(context, caller, type, id, "update")
+    if input.groups is not None or input.machine_user is not None:
+        # Both can give rights outside the scope of the caller.
+        access.check(caller, _operation(type, "update"))
     check_binding(context, input.machine_user or "", id)
     members = {name: value for name, value in msgspec.structs.asdict(input).items() if value is not None}
     after = msgspec.structs.replace(before, **members)
@@ -259,7 +290,5 @@ def refuse_without_administrator(
     context: Context, users: Iterable[User], rules: Iterable[AccessRule] | None = None
 ) -> None:
     """Raise Invalid if no enabled account would be administrator any more."""
-    kept = list(context.directory.access_rules.values() if rules is None else rules)
-    projects = context.directory.projects
-    if not any(user.enabled and build_caller(user, kept, projects).is_administrator for user in users):
+    if not has_administrator(users, context.directory.access_rules.values() if rules is None else rules):
         raise Invalid("This is the last administrator of the installation; make somebody else administrator first")

@@ -24,9 +24,10 @@ from fairlead.control.context import Context
 from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
 from fairlead.control.people.throttle import SignInThrottle
+from fairlead.kinds.roles import ADMINISTRATOR_ROLE
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
-from fairlead.model.records.access import ADMINISTRATOR_ROLE, AccessRule
+from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
@@ -250,7 +251,8 @@ class Authenticator:
             is_good = is_good and key is not None and key.generation == token.key_generation
         if user is None or not is_good:
             raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
-        return build_caller(user, self._directory.access_rules.values(), self._directory.projects)
+        directory = self._directory
+        return build_caller(user, directory.rules_of(user), directory.roles, directory.projects)
 
     async def issue(self, grant: Grant, address: str = "") -> Tokens:
         """Tokens for a grant from a client's address.

@@ -3,41 +3,69 @@
 Called by `authentication.py` for a new token, and again when accounts, rules or projects have changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
-from fairlead.model.records.access import ADMINISTRATOR_ROLE, AccessRule
-from fairlead.model.records.assets import Scope
+from fairlead.kinds.roles import ADMINISTRATOR_ROLE, EVERYBODY
+from fairlead.model.records.access import AccessRule, Role
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Scope
 from fairlead.model.records.organization import Caller, Project, User
 
 _WIDE = frozenset({"system", "tenant", "cluster"})
 _MACHINES = frozenset({"app", "service-account"})
+_NONE: frozenset[str] = frozenset()
 
 
-def build_caller(user: User, rules: Iterable[AccessRule], projects: Mapping[str, Project]) -> Caller:
-    """The account as a caller: whether it is administrator, and in which projects and departments it has a role."""
-    scopes: list[Scope] = []
-    is_administrator = False
+def build_caller(
+    user: User, rules: Sequence[AccessRule], roles: Mapping[int, Role], projects: Mapping[str, Project]
+) -> Caller:
+    """The account as a caller, with what its rules allow in every scope."""
+    own: dict[str, frozenset[str]] = {}
     for rule in rules:
-        if is_subject(rule, user):
-            scopes.append(rule.scope)
-            is_administrator |= rule.role_id == ADMINISTRATOR_ROLE.id and rule.scope.type in _WIDE
-    is_everywhere = any(scope.type in _WIDE for scope in scopes)
-    departments = frozenset(scope.id for scope in scopes if scope.type == "department")
-    if is_everywhere:
-        departments |= {project.department_id for project in projects.values()}
-    named = {scope.id for scope in scopes if scope.type == "project"}
-    covered = {
-        id for id, project in projects.items() if is_everywhere or id in named or project.department_id in departments
-    }
+        role = roles.get(rule.role_id)
+        if role is not None and role.permissions:
+            key = rights_key(rule.scope)
+            own[key] = _joined(own.get(key, _NONE), role.permissions)
+    anywhere = EVERYBODY
+    for permissions in own.values():
+        anywhere = _joined(anywhere, permissions)
     return Caller(
         name=user.name,
         id=user.id,
         type=user.type,
         groups=user.groups,
-        is_administrator=is_administrator,
-        projects=frozenset(covered),
-        departments=departments,
+        is_administrator=any(map(makes_administrator, rules)),
+        rights=_inherit(own, projects),
+        anywhere=anywhere,
     )
+
+
+def rights_key(scope: Scope) -> str:
+    """The scope's key in a caller's rights."""
+    return INSTALLATION_SCOPE_KEY if scope.type in _WIDE else scope.scope_key
+
+
+def _inherit(own: dict[str, frozenset[str]], projects: Mapping[str, Project]) -> dict[str, frozenset[str]]:
+    """What each scope's own rules allow, with what those of the scopes above it allow."""
+    wide = own.get(INSTALLATION_SCOPE_KEY, _NONE)
+    rights = {key: _joined(wide, allowed) for key, allowed in own.items()}
+    for project in projects.values():
+        department = rights.get(f"department/{project.department_id}", wide)
+        allowed = _joined(department, own.get(f"project/{project.id}", _NONE))
+        if allowed:
+            rights[f"project/{project.id}"] = allowed
+    return rights
+
+
+@lru_cache(maxsize=1024)
+def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """The union. There are few combinations of roles, so equal ones are the same object."""
+    return one | other if one and other else one or other
+
+
+def makes_administrator(rule: AccessRule) -> bool:
+    """Whether the rule makes its subject administrator of the whole installation."""
+    return rule.role_id == ADMINISTRATOR_ROLE.id and rule.scope.type in _WIDE
 
 
 def is_subject(rule: AccessRule, user: User) -> bool:
@@ -46,3 +74,9 @@ def is_subject(rule: AccessRule, user: User) -> bool:
         return rule.subject_id in user.groups
     is_machine = user.type in _MACHINES
     return (rule.subject_type in _MACHINES) is is_machine and rule.subject_id in (user.id, user.name)
+
+
+def has_administrator(users: Iterable[User], rules: Iterable[AccessRule]) -> bool:
+    """Whether an enabled account would be administrator."""
+    making = [rule for rule in rules if makes_administrator(rule)]
+    return any(user.enabled and any(is_subject(rule, user) for rule in making) for user in users)

@@ -154,7 +154,7 @@ def load_policy(context: Context, caller: Caller, type: PolicyType, scope: Scope
     resolved = scopes.resolve_scope(context, scope, "scope")
     id = resolved.id if resolved.type in ("project", "department") else ""
     what = f"policy for {type.rest} in the scope {resolved.type} {id}".rstrip()
-    scopes.check_visible(context, caller, resolved.scope_key, what)
+    scopes.check_visible(context, caller, "policies:read", resolved.scope_key, what)
     record = _find(context, type, resolved)
     if record is None:
         raise NotFound(f"There is no {what}")
@@ -173,7 +173,7 @@ def find_policies(
 ) -> list[PolicyRecord]:
     """The policies that the caller may see, by type and scope."""
     access.check(caller, "policies:read")
-    seen = scopes.visible_scope_keys(context, caller)
+    seen = scopes.visible_scope_keys(context, caller, "policies:read")
     return sorted(
         (
             record

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.records.assets import (
     INSTALLATION_SCOPE_KEY,
     SCOPES,
@@ -53,18 +53,21 @@ def nearest(scope_keys: tuple[str, ...], records: Iterable[K]) -> dict[str, K]:
     return {record.name: record for record in ranked}
 
 
-def visible_scope_keys(context: Context, caller: Caller) -> tuple[str, ...] | None:
-    """The scope keys whose records a caller may read; None for all but those of other users."""
-    if caller.is_administrator:
+def visible_scope_keys(context: Context, caller: Caller, operation: str) -> tuple[str, ...] | None:
+    """The scope keys whose records a caller may read by this operation; None for all but those of other users.
+
+    Whoever may read in a project may read what its workloads can use: records of its department and wider ones too.
+    """
+    projects = access.visible_projects(caller, operation)
+    if projects is None:
         return None
-    departments = {
-        project.department_id for id, project in context.directory.projects.items() if id in caller.projects
-    } | caller.departments
+    around = {project.department_id for id, project in context.directory.projects.items() if id in projects}
+    departments = around | (access.visible_departments(caller, operation) or frozenset())
+    wide = (INSTALLATION_SCOPE_KEY, f"cluster/{context.directory.cluster.id}") if projects or departments else ()
     return (
-        INSTALLATION_SCOPE_KEY,
-        f"cluster/{context.directory.cluster.id}",
+        *wide,
         *(f"department/{id}" for id in sorted(departments)),
-        *(project_scope_key(id) for id in sorted(caller.projects)),
+        *(project_scope_key(id) for id in sorted(projects)),
         user_scope_key(caller.name),
     )
 
@@ -92,22 +95,13 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
 
 
 def check_write(context: Context, caller: Caller, operation: str, scope: Scope) -> None:
-    """Raise unless the caller may create, change or delete objects of that scope.
-
-    Researchers of a project may change its objects, and those with a role for a whole department the department's.
-    Only administrators may change objects of wider scopes.
-    """
-    if scope.type == "project":
-        access.check(caller, operation, scope.id)
-    elif not caller.is_administrator:
-        access.check(caller, operation)
-        if scope.type != "department" or scope.id not in caller.departments:
-            raise Forbidden(f"No access rule allows {caller.name} to do {operation} in the scope {scope.type}")
+    """Raise unless the caller may create, change or delete objects of that scope."""
+    access.check_at(caller, operation, scope.scope_key)
 
 
-def check_visible(context: Context, caller: Caller, scope_key: str, what: str) -> None:
-    """Raise NotFound for a record in a scope that the caller may not see."""
-    scope_keys = visible_scope_keys(context, caller)
+def check_visible(context: Context, caller: Caller, operation: str, scope_key: str, what: str) -> None:
+    """Raise NotFound for a record in a scope that the caller may not see by this operation."""
+    scope_keys = visible_scope_keys(context, caller, operation)
     is_others_own = scope_key.startswith("user/") and scope_key != user_scope_key(caller.name)
     if is_others_own or (scope_keys is not None and scope_key not in scope_keys):
         raise NotFound(f"There is no {what}")
@@ -126,5 +120,5 @@ def load_project(context: Context, caller: Caller, operation: str, project_id: s
 
 
 def visible_projects(context: Context, caller: Caller) -> list[Project]:
-    scope = access.visible_projects(caller)
+    scope = access.visible_projects(caller, "projects:read")
     return [one for id, one in context.directory.projects.items() if scope is None or id in scope]

@@ -69,7 +69,7 @@ async def count_owners(context: Context, caller: Caller, question: OwnerQuestion
 def _owners(context: Context, caller: Caller, *, of_projects: bool) -> Iterable[Department]:
     if not of_projects:
         return visible_departments(context, caller).values()
-    seen = access.visible_projects(caller)
+    seen = access.visible_projects(caller, "projects:read")
     return [one for id, one in context.directory.projects.items() if seen is None or id in seen]
 
 

@@ -70,6 +70,7 @@ async def load_for_change(context: Context, caller: Caller, kind: str, workload_
     if workload is None or workload.kind != kind or workload.deleted_at is not None:
         raise NotFound(f"There is no workload of this kind with the id {workload_id}")
     access.check(caller, f"{KINDS[kind].rest}:{verb}", workload.project_id)
+    access.check_owner(caller, workload, is_protected=context.settings.protects_ownership)
     return workload
 
 

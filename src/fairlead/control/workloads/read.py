@@ -86,7 +86,7 @@ async def load_workload(context: Context, caller: Caller, workload_id: str, kind
     workload: Workload | None = await context.store.get(WORKLOADS, normal_id(workload_id, "workload"))
     if workload is None or (kind and workload.kind != kind):
         raise NotFound(f"There is no {KINDS[kind].title if kind else 'workload'} with the id {workload_id}")
-    access.check(caller, "workloads:read", workload.project_id)
+    access.check(caller, f"{KINDS[kind].rest}:read" if kind else "workloads:read", workload.project_id)
     return workload
 
 

@@ -7,6 +7,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page, normal_id
 from fairlead.control.workloads.read import load_workload
+from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
@@ -37,7 +38,7 @@ async def load_revision(context: Context, caller: Caller, kind: str, revision_id
         workload = await context.store.get(WORKLOADS, revision.workload_id)
     if revision is None or workload is None or workload.kind != kind:
         raise NotFound(f"There is no revision with the id {revision_id}")
-    access.check(caller, "workloads:read", workload.project_id)
+    access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id)
     return workload, revision
 
 

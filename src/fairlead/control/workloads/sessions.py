@@ -17,6 +17,7 @@ from fairlead.engines.base import ExecRequest as ExecRequest
 from fairlead.engines.base import LogRequest as LogRequest
 from fairlead.engines.base import Session as Session
 from fairlead.engines.base import Sessions
+from fairlead.kinds import KINDS
 from fairlead.model.errors import Elsewhere, NotFound, Refused, Unavailable
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.organization import Caller
@@ -49,7 +50,11 @@ async def load_session_workload(context: Context, caller: Caller, verb: str, wor
     workload = await context.store.get(WORKLOADS, workload_id)
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
-    access.check(caller, f"workloads:{verb}", workload.project_id)
+    if verb in ("read", "logs"):
+        access.check(caller, f"workloads:{verb}", workload.project_id)
+    else:
+        access.check(caller, f"{KINDS[workload.kind].rest}:update", workload.project_id)
+        access.check_owner(caller, workload, is_protected=context.settings.protects_ownership)
     if verb != "logs":
         check_same_account(caller, workload)
     return workload

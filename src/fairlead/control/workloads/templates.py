@@ -150,7 +150,7 @@ async def load_template(
     what = f"template with the id {id[:60]!r}"
     if template is None or (kind is not None and template.kind != kind.key):
         raise NotFound(f"There is no {what}")
-    scopes.check_visible(context, caller, template.scope_key, what)
+    scopes.check_visible(context, caller, "templates:read", template.scope_key, what)
     if verb == "read":
         access.check(caller, "templates:read")
     else:
@@ -173,7 +173,9 @@ async def count_templates(context: Context, caller: Caller, request: ListRequest
 def _visible(context: Context, caller: Caller, kind: Kind | None = None, project_id: str = "") -> tuple[Where, ...]:
     access.check(caller, "templates:read", project_id)
     seen = (
-        scopes.scope_keys_of_project(context, project_id) if project_id else scopes.visible_scope_keys(context, caller)
+        scopes.scope_keys_of_project(context, project_id)
+        if project_id
+        else scopes.visible_scope_keys(context, caller, "templates:read")
     )
     where: tuple[Where, ...] = () if seen is None else (Where("place", Comparison.ONE_OF, seen),)
     return where if kind is None else (*where, Where("kind", Comparison.EQUAL, kind.key))

@@ -10,19 +10,29 @@ class Role(msgspec.Struct, frozen=True, kw_only=True):
     id: int
     name: str
     description: str
+    #: What it allows: a type of resource and an action, such as `project:update`.
+    permissions: frozenset[str]
+    #: For a role that an administrator made: what it is made of, whether it has an effect, when and by whom.
+    permission_sets: tuple[str, ...] = ()
+    enabled: bool = True
+    is_custom: bool = False
+    created_at: Millis = 0
+    created_by: str = ""
+    updated_at: Millis = 0
 
 
-ADMINISTRATOR_ROLE = Role(
-    id=1,
-    name="System administrator",
-    description="Reads and changes everything in its scope; installation-wide also accounts and organization.",
-)
-RESEARCHER_ROLE = Role(
-    id=2,
-    name="L1 researcher",
-    description="Submits workloads and manages secrets, assets and templates in the projects of its scope.",
-)
-ROLES = (ADMINISTRATOR_ROLE, RESEARCHER_ROLE)
+class CustomRole(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A role that an administrator made of permission sets. The cluster's record holds it."""
+
+    id: int
+    name: str
+    description: str
+    #: Ids of permission sets.
+    permission_sets: tuple[str, ...]
+    enabled: bool = True
+    created_at: Millis = 0
+    created_by: str = ""
+    updated_at: Millis = 0
 
 
 class AccessRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.records.access import CustomRole
 
 #: The pool of all nodes that no other pool selects by its label.
 DEFAULT_NODE_POOL = "default"
@@ -52,6 +53,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The last number that was assigned as an id, per collection; numbers are never reused.
     numbers: dict[str, int] = {}
     network_topologies: tuple[NetworkTopology, ...] = ()
+    roles: tuple[CustomRole, ...] = ()
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -217,6 +219,8 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: tuple[str, ...] = ()
     #: Whether an access rule makes them administrator of the whole installation.
     is_administrator: bool = False
-    #: The projects in which an access rule gives them a role, and the departments in which one covers all projects.
-    projects: frozenset[str] = frozenset()
-    departments: frozenset[str] = frozenset()
+    #: By scope (`project/ID`, `department/ID`, `tenant`), what access rules allow there, rights of the scopes above
+    #: included. A project in which they have no role is not in it.
+    rights: dict[str, frozenset[str]] = {}
+    #: What they may do in at least one scope.
+    anywhere: frozenset[str] = frozenset()
