@@ -21,7 +21,18 @@ from bench.table import Measurement, Options, render_table
 #: In the order in which they run; each has `measure(options) -> Iterator[Measurement]`.
 WHOLE = ("start", "commands", "jobs", "isolation", "groups", "waking", "submissions", "network", "kubernetes", "peers")
 #: Programs that print a table of their own.
-PARTS = ("store", "formats", "yaml", "engine", "volumes", "output", "containers", "scheduling", "foresight")
+PARTS = (
+    "store",
+    "formats",
+    "yaml",
+    "engine",
+    "volumes",
+    "output",
+    "containers",
+    "scheduling",
+    "foresight",
+    "permissions",
+)
 BENCHES = (*WHOLE, *PARTS)
 #: A load average above which the machine is not ours alone.
 BUSY = 0.5

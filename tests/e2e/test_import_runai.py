@@ -92,8 +92,6 @@ def test_everything_is_taken_over(runai: str, make_server: Callable[..., Server]
         "namespace of project nlp",
         "single sign-on of user bob@corp.example",
         "groups of user bob@corp.example",
-        "access rule ML engineer of project vision for bob@corp.example",
-        "role of access rule L2 researcher of department research for ci",
         "password asset git-bot",
         "git asset code",
     ]

@@ -67,6 +67,8 @@ NOUNS: dict[str, Noun] = {
     "audit": Noun("organization.audit", "Show who did what, from where, with which result", _ORGANIZATION),
     "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
     "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
+    "group": Noun("organization.user", "Grant roles to groups, which sign-on brings along", _ORGANIZATION),
+    "role": Noun("organization.roles", "List roles and what they allow, and make your own", _ORGANIZATION),
     "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),
     "node": Noun("organization.owners", "List and describe nodes", _ORGANIZATION),
     "cluster": Noun("organization.lists", "List clusters", _ORGANIZATION),

@@ -72,7 +72,7 @@ class Scene:
         if place == "other":
             self._made("POST", "/api/v1/org-unit/departments", {"name": word, "clusterId": cluster, "resources": []})
         if place != "own":
-            body = {"name": word, "clusterId": cluster, "resources": [], "parentId": department}
+            body: dict[str, Any] = {"name": word, "clusterId": cluster, "resources": [], "parentId": department}
             self._made("POST", "/api/v1/org-unit/projects", body)
         member = Person(self.api, f"member@{word}.example.com")
         rule = member.may(2, "project", project)

@@ -64,7 +64,10 @@ def give_role(
 @pytest.fixture
 def api(make_api: Callable[..., ApiServer]) -> ApiServer:
     """Two departments: `default` with the projects 1 and 2, `other` with project 3."""
-    api = make_api()
+    return add_projects(make_api())
+
+
+def add_projects(api: ApiServer) -> ApiServer:
     cluster = api.cluster_id
     made = api.call("POST", "/api/v1/org-unit/departments", {"name": "other", "clusterId": cluster, "resources": []})
     assert made.status == 201, made

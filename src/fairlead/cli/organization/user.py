@@ -1,4 +1,4 @@
-"""The nouns `user` and `service-account`: list, create, describe, delete, reset secrets, and grant or revoke roles."""
+"""The nouns `user`, `service-account` and `group`: list, create, describe, delete, reset secrets, and grant roles."""
 
 import pwd
 import time
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
+from fairlead.cli.organization.roles import find_role
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.output import Listing, chosen_format, render
@@ -20,9 +21,8 @@ from fairlead.client.json_object import Json
 _PATHS = {"user": "/api/v1/users", "service-account": "/api/v1/service-accounts"}
 _RULES = "/api/v1/authorization/access-rules"
 _NAMES = {"user": "username", "service-account": "name"}
-_TITLES = {"user": "user", "service-account": "service account"}
-_ROLES = {"administrator": 1, "researcher": 2}
-_ROLE = Flag("role", "Role", choices=tuple(_ROLES), default="researcher")
+_TITLES = {"user": "user", "service-account": "service account", "group": "group"}
+_ROLE = Flag("role", "Role, as `fairlead role list` names it", default="researcher", placeholder="NAME")
 _MACHINE_USER = Flag("machine-user", "Account on the server's machine that jobs run as", placeholder="NAME")
 #: The member of a request that the flag sets.
 _MEMBER, _FLAG = "machineUser", f"--{_MACHINE_USER.name}"
@@ -40,6 +40,12 @@ def commands(noun: str) -> tuple[Command, ...]:
     def command(verb: str, summary: str, run: Callable[[Invocation, str], int], *flags: Flag) -> Command:
         return Command(verb, summary, lambda call: run(call, noun), flags, usage, 1, 1)
 
+    rights = (
+        command("grant", f"Grant a role to a {word}; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
+        command("revoke", f"Revoke a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
+    )
+    if noun == "group":
+        return rights
     return (
         Command("list", f"List {word}s", lambda call: _list(call, noun), OUTPUT, aliases=("ls",)),
         command("create", f"Create a {word}; its secret is shown once", _create, *_of_people(noun), *OUTPUT),
@@ -47,8 +53,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         command("renew", f"Replace the secret of a {word}; the new one is shown once", _renew, *OUTPUT),
         command("enable", f"Allow a {word} to log in", _enable),
         command("disable", f"Stop a {word} from logging in", _disable),
-        command("grant", f"Grant a role to a {word}; without a scope, everywhere", _grant, _ROLE, *_SCOPE),
-        command("revoke", f"Revoke a role from a {word}; without a scope, the one everywhere", _revoke, _ROLE, *_SCOPE),
+        *rights,
         *((command("bind", _BIND, _bind, _MACHINE_USER),) if noun == "user" else ()),
         command("delete", f"Delete a {word} with its keys, access rules and credentials", _delete),
     )
@@ -141,8 +146,20 @@ def _describe(invocation: Invocation, noun: str) -> int:
 
 def _rules(session: ServerSession, noun: str, account: Json) -> list[Json]:
     rules = session.client.request("GET", _RULES, limit=500)["accessRules"]
-    names = (account["id"], account[_NAMES[noun]])
-    return [rule for rule in rules if rule["subjectId"] in names and rule["subjectType"] != "group"]
+    names = (account.get("id"), _name(noun, account))
+    return [
+        rule for rule in rules if rule["subjectId"] in names and (rule["subjectType"] == "group") is (noun == "group")
+    ]
+
+
+def _name(noun: str, account: Json) -> str:
+    return str(account[_NAMES.get(noun, "name")])
+
+
+def _subject(session: ServerSession, noun: str) -> Json:
+    """Who gets or loses a role. Groups are not kept here: any name may be one that sign-on brings along."""
+    name = session.invocation.names[0]
+    return {"name": name} if noun == "group" else _find(session, noun, name)
 
 
 def _renew(invocation: Invocation, noun: str) -> int:
@@ -220,37 +237,37 @@ def _scope(session: ServerSession) -> tuple[str, str, str]:
 
 def _grant(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    account = _find(session, noun, invocation.names[0])
+    account = _subject(session, noun)
     type, id, name = _scope(session)
-    role = invocation.get("role") or "researcher"
+    role = find_role(session, invocation.get("role") or "researcher")
     rule = {
-        "subjectId": account[_NAMES[noun]],
+        "subjectId": _name(noun, account),
         "subjectType": noun,
-        "roleId": _ROLES[role],
+        "roleId": role["id"],
         "scopeType": type,
         "scopeId": id,
     }
     session.client.request("POST", _RULES, rule)
-    session.console.say(f"{account[_NAMES[noun]]} is {role} of {type} {name}.")
+    session.console.say(f"{_name(noun, account)} is {role['name']} of {type} {name}.")
     session.close()
     return OK
 
 
 def _revoke(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    account = _find(session, noun, invocation.names[0])
+    account = _subject(session, noun)
     type, id, name = _scope(session)
-    role = invocation.get("role") or "researcher"
+    role = find_role(session, invocation.get("role") or "researcher")
     taken = [
         rule
         for rule in _rules(session, noun, account)
-        if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (_ROLES[role], type, id)
+        if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (role["id"], type, id)
     ]
     if not taken:
-        raise NameNotFound(f"{account[_NAMES[noun]]} is not {role} of {type} {name}.")
+        raise NameNotFound(f"{_name(noun, account)} is not {role['name']} of {type} {name}.")
     for rule in taken:
         session.client.request("DELETE", f"{_RULES}/{rule['id']}")
-    session.console.say(f"{account[_NAMES[noun]]} is no longer {role} of {type} {name}.")
+    session.console.say(f"{_name(noun, account)} is no longer {role['name']} of {type} {name}.")
     session.close()
     return OK
 

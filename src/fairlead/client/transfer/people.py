@@ -11,9 +11,7 @@ _RULES = "/api/v1/authorization/access-rules"
 _OWN = "bootstrap"
 #: Roles of Run:ai that mean the same within their scope as a role here. Narrower ones are reported, never widened.
 _ROLES = {
-    "L2 researcher": "L1 researcher",
     "Researcher": "L1 researcher",
-    "Research manager": "L1 researcher",
 }
 _APPLICATIONS = ("app", "service-account")
 
