@@ -6,7 +6,6 @@ from fairlead.cli.pods.exec import POD_FLAGS, find_with_pod, open_in_pod
 from fairlead.cli.pods.terminal_session import DETACH_KEYS, SessionEnd, redraw, run_session
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.json_object import Json
-from fairlead.client.kinds import load_kinds
 
 _RUNNING = "Running"
 
@@ -42,7 +41,7 @@ def _attach(invocation: Invocation) -> int:
 
 def attach_to(session: ServerSession, workload: Json, *, from_start: bool = False) -> SessionEnd:
     """Say what this attaches to and how to leave, and pass bytes until the process ends or the user leaves."""
-    streams = _streams(session, workload)
+    streams = session.main_spec(workload)
     takes_input = bool(streams.get("stdin"))
     pod = _pod_name(session, workload)
     is_typed = session.invocation.environment.stdin.isatty()
@@ -70,16 +69,6 @@ def attach_to(session: ServerSession, workload: Json, *, from_start: bool = Fals
         duplex.close()
     _tell_end(session, workload, ended)
     return ended
-
-
-def _streams(session: ServerSession, workload: Json) -> Json:
-    """The part of the spec that says whether the main process has an input and a terminal."""
-    kind = next((key for key, entry in load_kinds().items() if entry.title == workload["type"]), None)
-    if kind is None:
-        return {}
-    client = session.client.kind(kind)
-    spec = client.get(workload["id"]).get("spec") or {}
-    return (spec.get(client.entry.command_member) or {}) if client.entry.command_member else spec
 
 
 def _pod_name(session: ServerSession, workload: Json) -> str:

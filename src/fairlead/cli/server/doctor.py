@@ -12,7 +12,7 @@ from fairlead.cli.session.settings import data_folder
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import ClientError
-from fairlead.client.access.local import is_personal_folder, load_local
+from fairlead.client.access.local import is_personal_folder, load_flags, load_local, read_flag
 from fairlead.engines.kubernetes.install.doctor import examine as examine_cluster
 from fairlead.engines.local.doctor import examine as examine_machine
 from fairlead.model.finding import RESTART, Finding
@@ -71,7 +71,9 @@ def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
 
 
 def _with_recorded_flags(finding: Finding, invocation: Invocation) -> Finding:
-    """Advice that adds a flag to the server keeps the others."""
+    """Advice that adds a flag to the server keeps the others; a server with declared nodes needs no more of them."""
+    if RESTART in finding.advice and read_flag(load_flags(data_folder(invocation)), "--node"):
+        return Finding(finding.what, finding.state, f"{finding.found}; the server has declared nodes (--node)")
     advice = finding.advice.replace(RESTART, restart_with_flags(invocation))
     return Finding(finding.what, finding.state, finding.found, advice)
 

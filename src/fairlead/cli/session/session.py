@@ -13,6 +13,7 @@ from fairlead.client.access.discovery import find_server, token_path
 from fairlead.client.access.local import load_local
 from fairlead.client.access.machine import sign_in
 from fairlead.client.json_object import Json
+from fairlead.client.kinds import load_kinds
 from fairlead.client.suggest import suggest
 
 #: Seconds to wait for a server that went away, and seconds between two attempts.
@@ -131,6 +132,15 @@ class ServerSession:
     def workload(self, name: str, title: str | None = None) -> Json:
         """The workload with that name or id in the project, and with the type if one is given."""
         return self.client.find_workload(name, title=title)
+
+    def main_spec(self, workload: Json) -> Json:
+        """The part of a workload's spec with its main process; empty if this version does not know its type."""
+        kind = next((key for key, entry in load_kinds().items() if entry.title == workload["type"]), None)
+        if kind is None:
+            return {}
+        client = self.client.kind(kind)
+        spec = client.get(workload["id"]).get("spec") or {}
+        return (spec.get(client.entry.command_member) or {}) if client.entry.command_member else spec
 
     def was_deleted(self, name: str) -> bool:
         """Whether a workload with that name was in the project and is deleted."""

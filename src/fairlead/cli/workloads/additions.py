@@ -3,9 +3,10 @@
 A request carries them as annotations, which every dialect passes on. Used by `run`, `submit` and `convert`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fairlead.cli.flags import Flag, UsageError, read_duration
+from fairlead.cli.terminal.times import span
 from fairlead.client.json_object import Json
 from fairlead.model import after, array, time_limit
 
@@ -33,6 +34,17 @@ def apply_additions(values: Mapping[str, object], spec: Json) -> None:
         _annotate(spec, time_limit.ANNOTATION, str(read_time_limit(str(values["time"]))))
     if values.get("after"):
         _apply_after(values["after"], spec)
+
+
+def describe_additions(annotations: Sequence[Json]) -> list[tuple[str, str]]:
+    """What these flags asked for, as titles and texts."""
+    given = {str(each.get("name")): str(each.get("value") or "") for each in annotations}
+    limit = given.get(time_limit.ANNOTATION, "")
+    return [
+        ("Time limit", span(int(limit)) if limit.isdecimal() else limit),
+        ("After", given.get(after.ANNOTATION, "")),
+        ("Array", given.get(array.ANNOTATION, "")),
+    ]
 
 
 def _apply_after(names: object, spec: Json) -> None:

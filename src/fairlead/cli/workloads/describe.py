@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
+from fairlead.cli.workloads.additions import describe_additions
 from fairlead.client.json_object import Json
 
 
@@ -12,7 +13,7 @@ def describe(session: ServerSession, workload: Json) -> None:
     """Print the requested parts of the page."""
     get = session.invocation.get
     if get("general", True):
-        _facts(session, "", _general(workload))
+        _facts(session, "", _general(workload) + describe_additions(_annotations(session, workload)))
         for message in workload.get("pendingSchedulingMessages") or ():
             session.console.data(f"  {message['nodePool']}: {message.get('userMessage') or message['reason']}")
         _conditions(session, workload.get("conditions") or ())
@@ -51,6 +52,11 @@ def _general(workload: Json) -> list[tuple[str, str]]:
         ("Waited", span(workload.get("totalPendingTimeSeconds"))),
         ("Ran", span(workload.get("totalRunningTimeSeconds"))),
     ]
+
+
+def _annotations(session: ServerSession, workload: Json) -> list[Json]:
+    """The annotations of its spec, which lists do not have."""
+    return [] if workload.get("deletedAt") else session.main_spec(workload).get("annotations") or []
 
 
 def _evictions(session: ServerSession, workload: Json) -> None:

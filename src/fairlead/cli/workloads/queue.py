@@ -12,9 +12,11 @@ from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import age
 from fairlead.cli.workloads.listing import workload_listing
+from fairlead.client import Client, ServerError
 from fairlead.client.json_object import Json
 
 _GIB = float(1 << 30)
+_HIDDEN = "Nodes are shown to administrators only. Your workloads that run:"
 _QUEUE_FLAGS = (Flag("project", "Show only this project", short="p", placeholder="NAME"), *OUTPUT)
 _TOP_FLAGS = (
     Flag("watch", "Refresh until Ctrl-C", "boolean", "w"),
@@ -71,12 +73,12 @@ def _top(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     form = chosen_format(invocation, session.settings)
     while True:
-        nodes = load_nodes(session.client)
+        nodes = load_visible_nodes(session.client)
         running = sorted(session.client.all_workloads(filterBy=["phase==Running"]), key=_size)
         if form in ("json", "yaml"):
             session.console.data(render(session.console, form, {"nodes": nodes, "workloads": running}))
         else:
-            lines = list(_page(session, nodes))
+            lines = list(_page(session, nodes)) if nodes else [_HIDDEN]
             if invocation.get("watch"):
                 session.console.data("\x1b[H\x1b[2J" + lines[0])
                 lines = lines[1:]
@@ -89,6 +91,16 @@ def _top(invocation: Invocation) -> int:
         time.sleep(invocation.get("interval", 2.0))
     session.close()
     return OK
+
+
+def load_visible_nodes(client: Client) -> list[Json]:
+    """The nodes; none if the user's roles do not show them."""
+    try:
+        return load_nodes(client)
+    except ServerError as error:
+        if error.status != 403:
+            raise
+        return []
 
 
 def _size(row: Json) -> tuple[float, float, str]:

@@ -76,8 +76,18 @@ def test_the_advice_for_backups_keeps_the_flags_of_the_server(tmp_path: Path) ->
     assert " -- --node lab:cpu=8,gpus=2 --port 8000 --backup-every 6h --keep 14" in advice
 
 
-def test_the_advice_to_declare_gpus_keeps_the_flags_of_the_server(tmp_path: Path) -> None:
-    invocation = invocation_in(tmp_path, ["--port", "8000"])
+def said_about_gpus(folder: Path, flags: list[str]) -> str:
+    invocation = invocation_in(folder, flags)
     run_doctor(invocation, Checks(machine=lambda folder, is_personal: [judge_gpus((), 0)]))
-    said = invocation.environment.stdout.getvalue()  # type: ignore[attr-defined] # it is a StringIO
+    said: str = invocation.environment.stdout.getvalue()  # type: ignore[attr-defined] # it is a StringIO
+    return said.partition("GPUs")[2]
+
+
+def test_the_advice_to_declare_gpus_keeps_the_flags_of_the_server(tmp_path: Path) -> None:
+    said = said_about_gpus(tmp_path, ["--port", "8000"])
     assert "fairlead server restart -- --port 8000 --node lab:cpu=8,memory=16G,gpus=2" in said
+
+
+def test_a_server_with_declared_nodes_needs_no_advice_to_declare_some(tmp_path: Path) -> None:
+    said = said_about_gpus(tmp_path, ["--node", "lab:cpu=8,gpus=2"])
+    assert said.strip() == "this machine has none; the server has declared nodes (--node)"

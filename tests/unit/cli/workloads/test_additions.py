@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairlead.cli.flags import UsageError
-from fairlead.cli.workloads.additions import apply_additions, read_time_limit
+from fairlead.cli.workloads.additions import apply_additions, describe_additions, read_time_limit
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,13 @@ def test_dependencies_are_one_annotation() -> None:
     assert spec == {"annotations": [{"name": "fairlead/after", "value": "prep,any:fetch"}]}
     with pytest.raises(UsageError, match="--after: 'Prep' must be the name of a workload"):
         apply_additions({"after": ["Prep"]}, {})
+
+
+def test_what_was_asked_for_is_described() -> None:
+    spec: dict[str, Any] = {}
+    apply_additions({"array": "0-3%2", "time": "30:00", "after": ["prep"]}, spec)
+    assert describe_additions(spec["annotations"]) == [("Time limit", "30m"), ("After", "prep"), ("Array", "0-3")]
+    assert describe_additions([]) == [("Time limit", ""), ("After", ""), ("Array", "")]
 
 
 def test_an_array_sets_completions_and_how_many_run_at_once() -> None:

@@ -1,10 +1,12 @@
 """The order of those who wait, and values that completion knows without a server."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from fairlead.cli.workloads.queue import sort_by_turn
+from fairlead.cli.workloads.queue import load_visible_nodes, sort_by_turn
+from fairlead.client import Client, ServerError
 from fairlead.client.json_object import Json
 from tests.unit.cli.calling import call
 
@@ -22,6 +24,22 @@ def test_priority_comes_first_then_age() -> None:
         (3, "young"),
         (4, "plain"),
     ]
+
+
+class RefusingClient:
+    """A client whose server does not show the nodes."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+
+    def nodes(self) -> list[Json]:
+        raise ServerError(self._status, "No access rule allows it")
+
+
+def test_a_user_who_may_not_see_nodes_sees_the_rest() -> None:
+    assert load_visible_nodes(cast(Client, RefusingClient(403))) == []
+    with pytest.raises(ServerError, match="No access rule"):
+        load_visible_nodes(cast(Client, RefusingClient(500)))
 
 
 @pytest.mark.parametrize(
