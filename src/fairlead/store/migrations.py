@@ -37,10 +37,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AddColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """New columns of an existing table, filled from its records."""
+    """New columns of an existing table, filled from its records; or only indexes of columns that it has."""
 
     table: str
-    columns: str
+    columns: str = ""
     indexed: tuple[str, ...] = ()
     sparse: tuple[str, ...] = ()
 
@@ -166,6 +166,10 @@ MIGRATIONS: tuple[Migration, ...] = (
         ),
     ),
     Migration(8, (AddColumns(table="workloads", columns="is_listed:integer", indexed=("is_listed",)),)),
+    # A page of the list: of all workloads by age, and of those of a few projects.
+    Migration(
+        9, (AddColumns(table="workloads", indexed=("is_listed created_at", "is_listed project_id created_at")),)
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.
@@ -222,7 +226,8 @@ def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> Non
         return
     for name, type in _columns(step.columns):
         connection.execute(f"ALTER TABLE {step.table} ADD COLUMN {name} {dialect.types[type]}")
-    _fill(connection, dialect, step)
+    if step.columns:
+        _fill(connection, dialect, step)
     for indexed in step.indexed:
         connection.execute(_render_index(step.table, indexed, dialect))
     for column in step.sparse:

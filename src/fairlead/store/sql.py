@@ -17,6 +17,8 @@ from fairlead.store.collections import COLLECTIONS
 
 _GREATEST = 2**63 - 1
 _SIZES = (64, 16, 4, 1)
+#: A list of values up to this length is narrow.
+_FEW = 16
 
 T = TypeVar("T")
 #: What a statement is given: a column's value, a record's data, or a list of values for PostgreSQL.
@@ -38,7 +40,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     #: What follows a column to sort by, ascending and descending.
     nulls: tuple[str, str]
     #: Written before the key if another index should find the rows: SQLite has no statistics and would otherwise scan
-    #: the whole table in key order instead of sorting a few rows.
+    #: the whole table in order instead of sorting a few rows.
     steer: str
     #: Counts the tables of a name.
     has_table: str
@@ -96,7 +98,10 @@ def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Param
     """The statement, with its values, that reads key and data of the matching records in order."""
     condition, values = _render_condition(query, dialect)
     key = query.collection.key
-    order = [_column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order]
+    steer = dialect.steer if _is_narrow(query) else ""
+    order = [
+        steer + _column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order
+    ]
     if all(name != key for name, _ in query.order):
         order.append(dialect.steer + key if _has_better_index(query) else key)
     text = f"SELECT {key}, data FROM {query.collection.name}{condition} ORDER BY {', '.join(order)}"
@@ -104,6 +109,12 @@ def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Param
         text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
         values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
     return text, values
+
+
+def _is_narrow(query: Query[object]) -> bool:
+    """Whether a condition leaves so few rows that finding and sorting them is faster than walking all in order."""
+    lists = (where.value for where in query.where if where.comparison is Comparison.ONE_OF)
+    return any(isinstance(values, Sequence) and len(values) <= _FEW for values in lists)
 
 
 def _has_better_index(query: Query[object]) -> bool:
