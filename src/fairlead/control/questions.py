@@ -4,7 +4,7 @@ Only pure functions on frozen data run here, in a thread. Nothing is computed th
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,9 +24,15 @@ class QuestionKey(NamedTuple):
 class Questions:
     def __init__(self) -> None:
         self._turns: dict[str, asyncio.Lock] = {}
+        #: Questions of a caller that are not answered yet, the one under way included.
+        self._open: Counter[str] = Counter()
         self._answers: OrderedDict[QuestionKey, Any] = OrderedDict()
         #: By caller and id.
         self._plans: OrderedDict[tuple[str, str], Any] = OrderedDict()
+
+    def count_open(self, caller: str) -> int:
+        """How many questions of this caller are being answered or wait for that."""
+        return self._open[caller]
 
     def known(self, key: QuestionKey) -> Any | None:
         return self._answers.get(key)
@@ -34,6 +40,7 @@ class Questions:
     async def ask(self, caller: str, key: QuestionKey, compute: Callable[[], Answer]) -> Answer:
         """The answer; further questions of the same caller wait for their turn."""
         turn = self._turns.setdefault(caller, asyncio.Lock())
+        self._open[caller] += 1
         try:
             async with turn:
                 if key in self._answers:
@@ -41,8 +48,10 @@ class Questions:
                     return answered
                 answer = await asyncio.to_thread(compute)
         finally:
-            if not turn.locked():
-                self._turns.pop(caller, None)
+            self._open[caller] -= 1
+            if not self._open[caller]:
+                del self._open[caller]
+                del self._turns[caller]
         self._answers[key] = answer
         while len(self._answers) > _KEPT:
             self._answers.popitem(last=False)

@@ -7,6 +7,7 @@ for when, so that a later submission can be held against it.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from msgspec.structs import replace
 from fairlead.foresight.effects import Effects, compare
 from fairlead.foresight.messages import enumerate_names, format_concerned, plural
 from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
+from fairlead.foresight.runtimes import RunningTime
+from fairlead.foresight.timing import PlanTiming, estimate_timing
 from fairlead.foresight.why import ANYBODY, Asker, Status, redact
 from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads, key_of
 from fairlead.scheduling.messages import NEVER, format_reason
@@ -69,6 +72,8 @@ class PlanAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     #: Of pods that the caller may see.
     evictions: tuple[PlannedEviction, ...] = ()
     queues: tuple[QueueAfter, ...] = ()
+    #: When it starts, and whom it delays by how much; None if that was not asked.
+    timing: PlanTiming | None = None
     #: What the rules of its project change in it, or what has no effect here.
     remarks: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ASSUMPTIONS
@@ -76,8 +81,13 @@ class PlanAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     revision: int | None = None
 
 
-def make_plan(snapshot: Snapshot, workload: str, asker: Asker = ANYBODY) -> PlanAnswer:
-    """The plan of a workload that waits in the snapshot, as if it were submitted at this moment."""
+def make_plan(
+    snapshot: Snapshot, workload: str, asker: Asker = ANYBODY, runtimes: Mapping[str, RunningTime] | None = None
+) -> PlanAnswer:
+    """The plan of a workload that waits in the snapshot, as if it were submitted at this moment.
+
+    `runtimes`: what is known of the others, by key; with them the plan tells times too.
+    """
     workloads = SnapshotWorkloads(snapshot, asker.visible)
     key = workloads.find(workload)
     waiting = workloads.waiting_jobs(key)
@@ -100,7 +110,12 @@ def make_plan(snapshot: Snapshot, workload: str, asker: Asker = ANYBODY) -> Plan
         queues=_queues(snapshot, workloads, key, (before, after)),
         now=snapshot.now,
     )
-    planned: PlanAnswer = replace(plan, message=_message(plan), id=_identify(plan, before, after))
+    timing = None
+    if runtimes is not None and waiting and plan.status != "never":
+        timing = estimate_timing(snapshot, key, runtimes, asker)
+    planned: PlanAnswer = replace(
+        plan, message=_message(plan, timing), id=_identify(plan, before, after), timing=timing
+    )
     return planned
 
 
@@ -166,12 +181,12 @@ def _queues(
     return tuple(rows)
 
 
-def _message(plan: PlanAnswer) -> str:
+def _message(plan: PlanAnswer, timing: PlanTiming | None) -> str:
     if plan.status != "starts":
         message = format_reason(plan.reason) if plan.reason is not None else NOTHING_WAITS
         if plan.status == "never" and not message.startswith(NEVER):
             message = f"{NEVER} as it is, even if all other workloads end. {message}"
-        return message
+        return f"{message} {timing.message}" if timing is not None else message
     nodes = sorted({pod.node for pod in plan.pods})
     where = enumerate_names([*nodes[:3], *([f"{len(nodes) - 3} more nodes"] if len(nodes) > 3 else [])])
     message = f"Starts {plural(len(plan.pods), 'pod')} on {where}"

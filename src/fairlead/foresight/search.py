@@ -46,16 +46,17 @@ class Solution(NamedTuple):
 class ChangeSearch:
     """Asks whether the target starts after some changes; the same question is answered once."""
 
-    def __init__(self, snapshot: Snapshot, target: frozenset[str]) -> None:
+    def __init__(self, snapshot: Snapshot, target: frozenset[str], budget: int | None = None) -> None:
         self.snapshot = snapshot
         self.target = target
         self.calls = 0
         self.is_large = len(snapshot.jobs) > FEW_JOBS
+        self.budget = BUDGET[self.is_large] if budget is None else budget
         self._known: dict[Changes, Outlook | None] = {}
 
     @property
     def is_spent(self) -> bool:
-        return self.calls >= BUDGET[self.is_large]
+        return self.calls >= self.budget
 
     def try_out(self, changes: Changes) -> Outlook | None:
         """What happens then, if the target starts; else None."""

@@ -90,9 +90,12 @@ class Asker(NamedTuple):
 ANYBODY = Asker()
 
 
-def explain_why(snapshot: Snapshot, workload: str, asker: Asker = ANYBODY) -> WhyAnswer:
-    """Why this workload waits and what would start it; raises UnknownName."""
-    return _Explanation(snapshot, workload, asker).answer()
+def explain_why(snapshot: Snapshot, workload: str, asker: Asker = ANYBODY, *, budget: int | None = None) -> WhyAnswer:
+    """Why this workload waits and what would start it; raises UnknownName.
+
+    `budget`: calls of `decide` after which no further family is begun; None allows what an answer may take.
+    """
+    return _Explanation(snapshot, workload, asker, budget).answer()
 
 
 def redact(reason: Reason, workloads: SnapshotWorkloads) -> Reason:
@@ -106,13 +109,13 @@ def redact(reason: Reason, workloads: SnapshotWorkloads) -> Reason:
 
 
 class _Explanation:
-    def __init__(self, snapshot: Snapshot, workload: str, asker: Asker) -> None:
+    def __init__(self, snapshot: Snapshot, workload: str, asker: Asker, budget: int | None) -> None:
         self.snapshot = snapshot
         self.workloads = SnapshotWorkloads(snapshot, asker.visible)
         self.key = self.workloads.find(workload)
         self.waiting = self.workloads.waiting_jobs(self.key)
         self.asker = asker
-        self.search = ChangeSearch(snapshot, self.waiting)
+        self.search = ChangeSearch(snapshot, self.waiting, budget)
         self.not_searched: list[str] = []
 
     def answer(self) -> WhyAnswer:

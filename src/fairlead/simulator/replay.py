@@ -19,8 +19,7 @@ from fairlead.scheduling.model.decisions import Bind, Decisions
 from fairlead.scheduling.model.snapshot import ForeignUsage, Job, Snapshot, Task
 from fairlead.simulator.history import Arrival
 
-#: Cycles at one moment.
-_MOST_CYCLES = 8
+_Places = frozenset[tuple[float | None, float | None, str, str, tuple[int, ...]]]
 
 
 class ReplayedWorkload(NamedTuple):
@@ -41,6 +40,8 @@ class ReplayResult(NamedTuple):
     #: Calls of `decide` on the whole cluster, and on newcomers alone.
     decisions: int
     quick_decisions: int
+    #: Moments at which evicted workloads evicted each other in turn.
+    repeats: int
 
 
 def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_plain: bool = False) -> ReplayResult:
@@ -73,7 +74,7 @@ class _Replay:
             for queue in cluster.queues
             for share in (queue.resources.gpu, queue.resources.cpu, queue.resources.memory)
         )
-        self.decisions = self.quick_decisions = 0
+        self.decisions = self.quick_decisions = self.repeats = 0
         self.used = 0.0
 
     def run(self) -> ReplayResult:
@@ -130,14 +131,31 @@ class _Replay:
         return True
 
     def _cycle(self, now: float) -> None:
-        """Cycles at this moment until nothing changes. What still swaps places then goes on at the next moment."""
-        for _ in range(_MOST_CYCLES):
+        """Cycles at this moment until nothing changes, or until workloads that swap places are where they were."""
+        seen: set[_Places] = set()
+        while True:
             snapshot: Snapshot = replace(self.cluster, jobs=tuple(self.jobs.values()), now=now)
             decisions = decide(snapshot)
             self.decisions += 1
             if not decisions.binds and not decisions.evictions:
                 return
             self._carry_out(snapshot, decisions, now)
+            # Without an eviction there is less to place each time, so only evictions can lead back.
+            if decisions.evictions:
+                places = self._places()
+                if places in seen:
+                    self.repeats += 1
+                    return
+                seen.add(places)
+
+    def _places(self) -> _Places:
+        """All of the state that a cycle changes."""
+        return frozenset(
+            (job.last_start, job.last_eviction, task.id, task.node, task.devices)
+            for job in self.jobs.values()
+            for task in job.tasks
+            if task.node is not None
+        )
 
     def _carry_out(self, snapshot: Snapshot, decisions: Decisions, now: float) -> None:
         lost = {eviction.job for eviction in decisions.evictions if not eviction.never_started}
@@ -187,6 +205,7 @@ class _Replay:
             gpu_seconds=gpus * (finished - began),
             decisions=self.decisions,
             quick_decisions=self.quick_decisions,
+            repeats=self.repeats,
         )
 
 

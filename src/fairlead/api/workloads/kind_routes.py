@@ -59,6 +59,13 @@ CALLER_ENVIRONMENT = Parameter(
     description="An addition of Fairlead: the id of a stored caller's environment, for workloads on one machine.",
     is_addition=True,
 )
+TIMES = Parameter(
+    name="times",
+    schema={"type": "boolean", "default": True},
+    description="An addition of Fairlead: whether a plan (`dryRun=plan`) estimates when it starts and whom it delays "
+    "by how much; false is quicker.",
+    is_addition=True,
+)
 PLAN_ID = Parameter(
     name="planId",
     schema={"type": "string"},
@@ -97,7 +104,7 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create {with_article(noun)}",
             run=_creator(kind),
-            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT, PLAN_ID),
+            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT, TIMES, PLAN_ID),
             body=RequestBody(schema=request_schema(kind)),
             answers={
                 200: AnyOf(kind.title, PlanAnswer),
@@ -149,7 +156,9 @@ async def _create_as_asked(call: Call, kind: Kind, submission: Submission) -> Re
     """Create it, plan it or try it out, as the query says."""
     arguments = (call.context, call.caller, submission, call.request_id)
     if query_text(call, DRY_RUN.name) == "plan":
-        return as_json(await plan_submission(*arguments))
+        return as_json(
+            await plan_submission(*arguments, with_times=query_boolean(call, TIMES.name, default=True) is True)
+        )
     if query_boolean(call, DRY_RUN.name):
         return JsonAnswer(render_workload(kind, await submit(*arguments, is_dry_run=True)), 200)
     plan_id = query_text(call, PLAN_ID.name)

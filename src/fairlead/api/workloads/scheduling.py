@@ -6,19 +6,22 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import read_body
+from fairlead.api.http.body import query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import Error
-from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.api.workloads.views import instant
 from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.foresight import compare_changed
+from fairlead.control.explain.suggestions import suggest_to_caller
 from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
 from fairlead.foresight.changes import Change
 from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.workload import EvictionNote
+
+_MOST_SUGGESTIONS = 50
 
 
 class Amounts(Shape):
@@ -191,6 +194,37 @@ async def ask_server_what_if(call: Call) -> Response:
     return as_json(await compare_changed(call.context, call.caller, given.changes))
 
 
+class Suggestion(Shape):
+    """The best change that would start a waiting workload, in a few words."""
+
+    workload_id: Uuid
+    message: str
+
+
+class SuggestionList(Shape):
+    suggestions: tuple[Suggestion, ...]
+
+
+class OpenQuestions(Shape):
+    """Questions of the caller that are not answered yet. One is answered at a time, the others wait for it."""
+
+    count: int
+
+
+async def list_suggestions(call: Call) -> Response:
+    ids = [id for id in query_text(call, "workloadIds").split(",") if id]
+    if len(ids) > _MOST_SUGGESTIONS:
+        raise wrong_parameter("workloadIds", f"must have at most {_MOST_SUGGESTIONS} ids")
+    found = await suggest_to_caller(call.context, call.caller, tuple(dict.fromkeys(ids)))
+    return as_json(
+        SuggestionList(suggestions=tuple(Suggestion(workload_id=id, message=text) for id, text in found.items()))
+    )
+
+
+async def count_questions(call: Call) -> Response:
+    return as_json(OpenQuestions(count=call.context.questions.count_open(call.caller.name)))
+
+
 SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
     Operation(
         method="GET",
@@ -212,6 +246,33 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         run=ask_server_what_if,
         body=RequestBody(schema=WhatIfRequest),
         answers={200: WhatIfAnswer, 400: Error, 401: Error, 403: Error, 503: Error},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/scheduling/suggestions",
+        id="list_suggestions",
+        tag="Scheduling",
+        summary="Suggest the best change for waiting workloads, as many as can be found quickly",
+        run=list_suggestions,
+        parameters=(
+            Parameter(
+                name="workloadIds",
+                schema={"type": "string"},
+                description=f"Ids joined by commas, at most {_MOST_SUGGESTIONS}.",
+            ),
+        ),
+        answers={200: SuggestionList, 400: Error, 401: Error, 403: Error, 503: Error},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/scheduling/questions",
+        id="count_open_questions",
+        tag="Scheduling",
+        summary="Count the caller's questions to the scheduler that are not answered yet",
+        run=count_questions,
+        answers={200: OpenQuestions, 401: Error, 403: Error, 503: Error},
         is_addition=True,
     ),
 )

@@ -1,5 +1,6 @@
 """Waits until a workload has a pod, and shows meanwhile what it waits for. Used by every command that needs a pod."""
 
+from fairlead.cli.scheduling.questions import load_suggestions
 from fairlead.cli.session.session import ServerSession
 from fairlead.client import NameNotFound, Unreachable
 from fairlead.client.json_object import Json
@@ -57,6 +58,9 @@ def progress_line(session: ServerSession, workload: Json) -> str:
     if message.startswith(_WAITING):
         waiting = session.client.explanation(workload["id"]).get("waiting") or {}
         message = str(waiting.get("headline") or message).rstrip(".")
+        suggestion = load_suggestions(session.client.suggestions, (workload["id"],)).get(workload["id"])
+        if suggestion:
+            message = f"{message} · To start it: {suggestion}"
     return f"{message} · {workload['name']} is {_position(session, workload)}"
 
 

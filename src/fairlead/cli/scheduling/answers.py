@@ -7,11 +7,13 @@ from fairlead.cli.flags import Flag
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.tables import TableColumn, render_table
+from fairlead.cli.terminal.times import span
 from fairlead.client.json_object import Json
 
 SNAPSHOT = Flag(
     "snapshot", "Ask about this snapshot instead of a server; - is standard input", short="f", placeholder="FILE"
 )
+RUNTIMES = Flag("runtimes", "With --snapshot: JSON with declared times or similar runs by workload", placeholder="FILE")
 #: The module that answers on a file; it imports the scheduler, so it is loaded only then.
 OFFLINE = "scheduling.offline"
 #: Changes that are shown without -o json.
@@ -87,6 +89,8 @@ def show_plan(console: Console, plan: Json) -> None:
             console.data(f"- {eviction['workload']} ({eviction['project']}) on {eviction['node']}: {target}")
             if console.is_verbose:
                 console.data("  " + eviction["message"].replace("\n", "\n  "))
+    if plan["timing"]:
+        _show_delays(console, plan["timing"])
     if plan["queues"]:
         _show_queues(console, plan["queues"])
     for remark in plan["remarks"]:
@@ -94,6 +98,22 @@ def show_plan(console: Console, plan: Json) -> None:
     show_basis(console, plan)
     if plan.get("revision") is not None:
         console.say(f"Plan {plan['id']}. `--plan-id {plan['id']}` submits only while it holds.")
+
+
+def _show_delays(console: Console, timing: Json) -> None:
+    delays: list[Json] = timing["delays"]
+    if not delays and not timing["hiddenDelays"]:
+        return
+    console.title("Workloads that it would delay")
+    for delay in delays[:_SHOWN]:
+        later = "later than could be computed" if delay["seconds"] is None else f"about {span(delay['seconds'])} later"
+        verb = "starts again" if delay["isEvicted"] else "starts"
+        console.data(f"- {delay['workload']} ({delay['project']}) {verb} {later}")
+    more = len(delays) - len(delays[:_SHOWN])
+    if more:
+        console.data(f"… and {more} more; `-o json` has all.")
+    if timing["hiddenDelays"]:
+        console.data(f"- {timing['hiddenDelays']} of other projects")
 
 
 def _show_queues(console: Console, queues: Sequence[Json]) -> None:

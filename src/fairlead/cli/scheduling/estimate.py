@@ -2,20 +2,17 @@
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import OUTPUT, PROJECT, Flag
+from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_estimate
+from fairlead.cli.scheduling.answers import OFFLINE, RUNTIMES, SNAPSHOT, show_estimate
+from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.session import ServerSession
-
-_RUNTIMES = Flag(
-    "runtimes", "With --snapshot: JSON with declared times or similar runs by workload", placeholder="FILE"
-)
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
     summary = "Estimate when a pending workload starts"
     return (
-        Command("", summary, _estimate, (PROJECT, SNAPSHOT, _RUNTIMES, *OUTPUT), "NAME", 1, 1, completes="workload"),
+        Command("", summary, _estimate, (PROJECT, SNAPSHOT, RUNTIMES, *OUTPUT), "NAME", 1, 1, completes="workload"),
     )
 
 
@@ -25,6 +22,7 @@ def _estimate(invocation: Invocation) -> int:
         return code
     session = ServerSession(invocation)
     workload = session.workload(invocation.names[0])
+    announce_turn(session)
     answer = session.client.estimate(workload["id"])
     if not session.show(answer, workload["name"]):
         show_estimate(session.console, answer)

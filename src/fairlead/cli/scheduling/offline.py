@@ -22,7 +22,7 @@ from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.what_if import ask_what_if
 from fairlead.foresight.why import explain_why
 from fairlead.foresight.workloads import SnapshotWorkloads, UnknownName
-from fairlead.scheduling import SnapshotError, read_snapshot
+from fairlead.scheduling import Snapshot, SnapshotError, read_snapshot
 
 
 def why(invocation: Invocation) -> int:
@@ -43,7 +43,8 @@ def plan(invocation: Invocation) -> int:
     """Answer `plan NAME --snapshot FILE`."""
     try:
         snapshot = read_snapshot(load_file(invocation, "snapshot"))
-        answer = make_plan(snapshot, invocation.names[0])
+        runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
+        answer = make_plan(snapshot, invocation.names[0], runtimes=runtimes)
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     except UnknownName as error:
@@ -57,20 +58,24 @@ def estimate(invocation: Invocation) -> int:
     """Answer `estimate NAME --snapshot FILE --runtimes FILE`."""
     try:
         snapshot = read_snapshot(load_file(invocation, "snapshot"))
-        text = load_file(invocation, "runtimes") if invocation.get("runtimes") else "{}"
-        given = msgspec.json.decode(text, type=dict[str, RunningTime])
-        workloads = SnapshotWorkloads(snapshot)
-        runtimes = {workloads.find(name): runtime for name, runtime in given.items()}
-        answer = estimate_start(snapshot, invocation.names[0], runtimes)
+        answer = estimate_start(snapshot, invocation.names[0], _read_runtimes(invocation, snapshot))
     except SnapshotError as error:
         return refuse(invocation, error.problems)
-    except msgspec.DecodeError as error:
-        raise UsageError(f"{invocation.get('runtimes')} has no running times by workload: {error}.") from None
     except UnknownName as error:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
         show_estimate(Console(invocation), json.loads(msgspec.json.encode(answer)))
     return OK
+
+
+def _read_runtimes(invocation: Invocation, snapshot: Snapshot) -> dict[str, RunningTime]:
+    text = load_file(invocation, "runtimes") if invocation.get("runtimes") else "{}"
+    try:
+        given = msgspec.json.decode(text, type=dict[str, RunningTime])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{invocation.get('runtimes')} has no running times by workload: {error}.") from None
+    workloads = SnapshotWorkloads(snapshot)
+    return {workloads.find(name): runtime for name, runtime in given.items()}
 
 
 def what_if(invocation: Invocation, changes: list[Json]) -> int:

@@ -7,22 +7,22 @@ submit, with `--plan`. What is left here is a workload that waits in a snapshot 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import OFFLINE
+from fairlead.cli.scheduling.answers import OFFLINE, RUNTIMES
 
 _DETAILS = """\
 Takes everything that `submit`, `run` and `apply -f` take:
   fairlead plan training bert -i pytorch -g 4 -- python train.py
   fairlead plan run --gpu 1 -- python train.py
   fairlead plan -f bert.yaml
-It prints where the pods would start or what they wait for, whom that evicts,
-moves or delays, and the quotas afterwards.
+It prints where the pods would start, or what they wait for and until when;
+whom that evicts, moves or delays and by how much; and the quotas afterwards.
 With --snapshot, NAME is a workload that waits in a snapshot file."""
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
     snapshot = Flag("snapshot", "Plan a workload that waits in this snapshot; - is standard input", placeholder="FILE")
     summary = "Show what a submission would do, without submitting"
-    return (Command("", summary, _plan, (snapshot, *OUTPUT), "KIND|run|NAME", 1, 1, details=_DETAILS),)
+    return (Command("", summary, _plan, (snapshot, RUNTIMES, *OUTPUT), "KIND|run|NAME", 1, 1, details=_DETAILS),)
 
 
 def _plan(invocation: Invocation) -> int:

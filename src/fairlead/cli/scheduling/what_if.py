@@ -11,6 +11,7 @@ from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.nouns import load_module
 from fairlead.cli.scheduling.answers import OFFLINE, show_what_if
 from fairlead.cli.scheduling.change_flags import CHANGE_FLAGS, read_changes
+from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.json_object import Json
@@ -93,6 +94,7 @@ def _run(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     if invocation.get("apply"):
         _refuse_inapplicable(changes)
+    announce_turn(session)
     answer = session.client.what_if(changes)
     if not session.show(answer, ""):
         show_what_if(session.console, answer)

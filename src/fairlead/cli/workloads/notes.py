@@ -5,6 +5,7 @@ Used by `run`, `submit` and `apply`.
 
 from fairlead.cli.flags import Flag
 from fairlead.cli.scheduling.answers import show_plan, shown_workloads
+from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.session import ServerSession
 from fairlead.client import ClientError, ServerError, TimedOut
 from fairlead.client.commands import HOST_IMAGE
@@ -39,6 +40,7 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
 
 def show_plan_of(session: ServerSession, kind: str, body: Json) -> None:
     """Print what would happen if this were submitted now."""
+    announce_turn(session)
     plan = session.client.kind(kind).plan(body)
     if not session.show(plan, plan["id"]):
         show_plan(session.console, plan)
@@ -47,7 +49,7 @@ def show_plan_of(session: ServerSession, kind: str, body: Json) -> None:
 def _announce_evictions(session: ServerSession, kind: str, body: Json) -> None:
     """One line if others' work has to stop for it. Errors of the request are reported when it is submitted."""
     try:
-        evicted = session.client.kind(kind).plan(body)["effects"]["evicted"]
+        evicted = session.client.kind(kind).plan(body, times=False)["effects"]["evicted"]
     except ClientError:
         return
     if evicted.get("workloads") or evicted.get("hidden"):

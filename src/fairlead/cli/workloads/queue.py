@@ -7,6 +7,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.organization.node_usage import load_nodes, used_of_whole
+from fairlead.cli.scheduling.questions import add_suggestions
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -44,6 +45,8 @@ def _queue(invocation: Invocation) -> int:
         filters.append(f"projectId=={session.project()['id']}")
     rows = sort_by_turn(list(session.client.all_workloads(filterBy=filters)))
     form = chosen_format(invocation, session.settings)
+    if form in ("table", "wide"):
+        rows = add_suggestions(session.client.suggestions, rows)
     _queue_listing().show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()
     return OK

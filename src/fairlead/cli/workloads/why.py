@@ -7,6 +7,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT
 from fairlead.cli.nouns import load_module
 from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_changes
+from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -29,6 +30,7 @@ def show_why(invocation: Invocation) -> int:
     workload = session.workload(invocation.names[0])
     explanation = session.client.explanation(workload["id"])
     if explanation.get("waiting"):
+        announce_turn(session)
         explanation["why"] = session.client.why(workload["id"])
     if not session.show({name: value for name, value in explanation.items() if name != "values"}, workload["name"]):
         _show(session, workload, explanation)

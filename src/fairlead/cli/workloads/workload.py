@@ -8,6 +8,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.scheduling.questions import add_suggestions
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.phases import read_phase
@@ -129,6 +130,8 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
     }
     rows = _load_rows(session, narrowed)
     form = chosen_format(invocation, session.settings)
+    if form in ("table", "wide"):
+        rows = add_suggestions(session.client.suggestions, rows)
     workload_listing().show(session.console, form, rows, not invocation.get("no-headers"))
     session.close()
     return OK

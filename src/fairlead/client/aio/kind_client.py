@@ -50,9 +50,13 @@ class AsyncKindClient:
         workload: Json = await self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return workload
 
-    async def plan(self, body: Mapping[str, Any]) -> Json:
-        """What would happen if this were submitted now: where it starts or what it waits for, and whom it evicts."""
-        plan: Json = await self._client.send("POST", f"{self._path}?dryRun=plan", json.dumps(body).encode())
+    async def plan(self, body: Mapping[str, Any], times: bool = True) -> Json:
+        """What would happen if this were submitted now: where it starts or what it waits for, and whom it evicts.
+
+        With `times`, also when it starts and whom it delays by how much; that takes longer.
+        """
+        query = f"dryRun=plan&times={'true' if times else 'false'}"
+        plan: Json = await self._client.send("POST", f"{self._path}?{query}", json.dumps(body).encode())
         return plan
 
     async def get(self, workload_id: str) -> Json:

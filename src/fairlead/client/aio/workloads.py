@@ -109,6 +109,16 @@ class AsyncWorkloads(AsyncRequests):
         answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/estimate")
         return answer
 
+    async def suggestions(self, workload_ids: Sequence[str]) -> dict[str, str]:
+        """The best change for waiting workloads by id, in a few words; what is not found quickly is left out."""
+        answer: Json = await self.request("GET", "/api/v1/scheduling/suggestions", workloadIds=",".join(workload_ids))
+        return {each["workloadId"]: each["message"] for each in answer["suggestions"]}
+
+    async def open_questions(self) -> int:
+        """How many of your questions to the scheduler are not answered yet; one is answered at a time."""
+        answer: Json = await self.request("GET", "/api/v1/scheduling/questions")
+        return int(answer["count"])
+
     async def what_if(self, changes: Sequence[Json]) -> Json:
         """What these changes would do to everybody; nothing is changed."""
         answer: Json = await self.request("POST", "/api/v1/scheduling/what-if", {"changes": list(changes)})

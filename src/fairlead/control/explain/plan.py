@@ -12,6 +12,7 @@ from fairlead.control.context import Context
 from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
 from fairlead.control.explain.foresight import key_in_snapshot, make_asker
 from fairlead.control.explain.new_nodes import correct_for_cluster
+from fairlead.control.explain.runtimes import load_runtimes
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
@@ -25,8 +26,13 @@ from fairlead.model.submission import Submission
 _SUSPENDED = "It is submitted suspended, so nothing starts."
 
 
-async def plan_submission(context: Context, caller: Caller, submission: Submission, request_id: str) -> PlanAnswer:
-    """What would happen if this were submitted now. Raises what `submit` raises."""
+async def plan_submission(
+    context: Context, caller: Caller, submission: Submission, request_id: str, *, with_times: bool = False
+) -> PlanAnswer:
+    """What would happen if this were submitted now. Raises what `submit` raises.
+
+    `with_times` also estimates when it starts and whom it delays by how much, which takes longer.
+    """
     preview = await submit(context, caller, submission, request_id, is_dry_run=True)
     revision = await load_revision(context)
     remarks = tuple(f"{each.reason}: {each.message}" for each in preview.conditions)
@@ -35,7 +41,8 @@ async def plan_submission(context: Context, caller: Caller, submission: Submissi
     board = await load_board(context)
     board.put(msgspec.structs.replace(preview, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())
-    compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board))
+    runtimes = await load_runtimes(context, board) if with_times else None
+    compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board), runtimes)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("plan", preview.id))
     plan = correct_for_cluster(context, await context.questions.ask(caller.name, key, compute))
     completed: PlanAnswer = msgspec.structs.replace(plan, revision=revision, remarks=remarks)

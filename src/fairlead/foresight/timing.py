@@ -1,0 +1,126 @@
+"""When a planned workload starts, and how much later others start because of it.
+
+The cluster is played forward without and with the workload, with the same running times. A difference is therefore
+caused by the workload. The budget is small, because someone waits for the plan: what lies too far ahead is not told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from fairlead.foresight.forward import PlayedSample, SampleTurn, explain_missing_start, format_start, play_forward
+from fairlead.foresight.outlook import look_ahead
+from fairlead.foresight.runtimes import RunningTime, quantile
+from fairlead.foresight.why import ANYBODY, Asker
+from fairlead.foresight.workloads import SnapshotWorkloads, is_waiting, key_of
+from fairlead.scheduling.model.snapshot import Plain, Snapshot
+
+_SAMPLES = 5
+#: Jobs looked at over all calls of `decide`, and calls of one sample at least.
+_WORK, _LEAST_JOBS, _LEAST_CALLS = 100_000, 50, 8
+#: A smaller delay is one of scheduling cycles, not of workloads.
+_NOTICED = 5.0
+INFINITE = float("inf")
+
+
+class Delay(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    workload: str
+    project: str
+    #: Seconds by which it starts later, in the middle of the samples; None if it does not start in the time looked at.
+    seconds: float | None
+    #: It runs now and has to start again.
+    is_evicted: bool = False
+
+
+class PlanTiming(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    #: When it starts, in the snapshot's time; None if that cannot be told.
+    p50: float | None
+    p90: float | None
+    message: str
+    #: Who starts later, the longest delay first.
+    delays: tuple[Delay, ...] = ()
+    #: How many more there are that the caller may not see.
+    hidden_delays: int = 0
+    samples: int = _SAMPLES
+
+
+def estimate_timing(
+    snapshot: Snapshot, workload: str, runtimes: Mapping[str, RunningTime], asker: Asker = ANYBODY
+) -> PlanTiming:
+    """Of a workload that waits in the snapshot, as if it were submitted at this moment."""
+    workloads = SnapshotWorkloads(snapshot, asker.visible)
+    key = workloads.find(workload)
+    without: Snapshot = replace(snapshot, jobs=tuple(each for each in snapshot.jobs if key_of(each) != key))
+    others = _waiting(without)
+    evicted = _evicted(snapshot, without, key)
+    calls = _WORK // max(len(snapshot.jobs), _LEAST_JOBS) // (2 * _SAMPLES)
+    samples = [SampleTurn(number, _SAMPLES, max(calls, _LEAST_CALLS)) for number in range(_SAMPLES)]
+    targets = {key: workloads.waiting_jobs(key), **others, **evicted}
+    after = [play_forward(snapshot, targets, runtimes, sample) for sample in samples]
+    before = [play_forward(without, others, runtimes, sample) for sample in samples] if others else []
+    found = _find_delays(before, after, {**others, **dict.fromkeys(evicted)}, snapshot.now)
+    delays = tuple(
+        Delay(
+            workload=workloads.name(each),
+            project=workloads.project_of(each),
+            seconds=seconds,
+            is_evicted=each in evicted,
+        )
+        for each, seconds in found
+        if workloads.is_visible(each)
+    )
+    timing: PlanTiming = replace(
+        _own(workloads, runtimes, key, after), delays=delays, hidden_delays=len(found) - len(delays)
+    )
+    return timing
+
+
+def _waiting(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    waiting: dict[str, set[str]] = {}
+    for job in snapshot.jobs:
+        if is_waiting(job):
+            waiting.setdefault(key_of(job), set()).add(job.id)
+    return {key: frozenset(jobs) for key, jobs in waiting.items()}
+
+
+def _evicted(snapshot: Snapshot, without: Snapshot, key: str) -> dict[str, frozenset[str]]:
+    """Jobs of other workloads that lose their place for it in the next cycles."""
+    lost: dict[str, set[str]] = {}
+    keys = {job.id: key_of(job) for job in snapshot.jobs}
+    anyway = look_ahead(without).evictions
+    for task, eviction in look_ahead(snapshot).evictions.items():
+        if task not in anyway and keys[eviction.job] != key:
+            lost.setdefault(keys[eviction.job], set()).add(eviction.job)
+    return {each: frozenset(jobs) for each, jobs in lost.items()}
+
+
+def _own(
+    workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], key: str, after: list[PlayedSample]
+) -> PlanTiming:
+    untold = [each for each in after if key not in each.starts]
+    if untold:
+        return PlanTiming(p50=None, p90=None, message=explain_missing_start(workloads, runtimes, untold))
+    starts = [each.starts[key] for each in after]
+    median, late = quantile(starts, 0.5), quantile(starts, 0.9)
+    now = workloads.snapshot.now
+    message = f"{format_start(median, late)}." if median > now else "Starts in the next scheduling cycle."
+    return PlanTiming(p50=median, p90=late, message=message)
+
+
+def _find_delays(
+    before: list[PlayedSample], after: list[PlayedSample], others: Mapping[str, frozenset[str] | None], now: float
+) -> list[tuple[str, float | None]]:
+    """Keys and seconds, the longest first. What has no jobs in `others` runs now: its delay counts from now on."""
+    found = []
+    for key, jobs in others.items():
+        was = [now if jobs is None else each.starts.get(key) for each in (before or after)]
+        waits = [
+            each.starts.get(key, INFINITE) - left for left, each in zip(was, after, strict=True) if left is not None
+        ]
+        # Fewer pairs would say more about the samples than about the workload.
+        if 2 * len(waits) > len(after) and (median := quantile(waits, 0.5)) > _NOTICED:
+            found.append((key, median))
+    found.sort(key=lambda pair: (-pair[1], pair[0]))
+    return [(key, None if seconds == INFINITE else seconds) for key, seconds in found]
