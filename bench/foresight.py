@@ -65,7 +65,7 @@ def bench_philly(path: Path, first: int | None) -> None:
     report = summarize(played)
     sys.stdout.write(
         f"\nPhilly, {len(history)} jobs on 80 x 8 GPUs: {took:.1f} s (goal for all 82,247: 60 s), "
-        f"{played.decisions} decisions on the cluster, {played.quick_decisions} on newcomers alone, "
+        f"{played.decisions} cycles, {played.repeats} moments of swapping, "
         f"wait p90 {report.wait_p90:.0f} s, {100 * report.allocation:.1f} % of the GPU time in use\n"
     )
 

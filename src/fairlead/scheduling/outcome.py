@@ -33,7 +33,7 @@ _WITHOUT_PLACE = frozenset((st.PENDING, st.GATED, st.PIPELINED, st.RELEASING))
 def write_down(
     snapshot: Snapshot, sessions: dict[str, SchedulingSession], record: Record, notices: list[Notice]
 ) -> Decisions:
-    changed = {pool: _changed(sessions[pool]) for pool in sorted(sessions)}
+    changed = {pool: changed_tasks(sessions[pool]) for pool in sorted(sessions)}
     live: dict[str, LiveJob] = {}
     for session in sessions.values():
         live.update(session.jobs)
@@ -46,9 +46,9 @@ def write_down(
         for task in tasks
     ]
     return Decisions(
-        binds=tuple(bind for pool, tasks in changed.items() for bind in _binds(sessions[pool], tasks, record)),
+        binds=tuple(bind for pool, tasks in changed.items() for bind in render_binds(sessions[pool], tasks, record)),
         evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
-        pipelined=tuple(kept for pool, tasks in changed.items() for kept in _pipelined(pool, tasks, record)),
+        pipelined=tuple(kept for pool, tasks in changed.items() for kept in render_promises(pool, tasks, record)),
         pending=tuple(_pending(snapshot, live, record)),
         states=tuple(sorted(states, key=lambda state: state.task)),
         fair_shares=tuple(fair_shares(sessions)),
@@ -60,7 +60,7 @@ def write_down(
     )
 
 
-def _changed(session: SchedulingSession) -> list[LiveTask]:
+def changed_tasks(session: SchedulingSession) -> list[LiveTask]:
     """Tasks that do not stand where they stood, by job and in the order of the snapshot."""
     return [
         task
@@ -71,9 +71,11 @@ def _changed(session: SchedulingSession) -> list[LiveTask]:
     ]
 
 
-def _binds(session: SchedulingSession, tasks: list[LiveTask], record: Record) -> list[Bind]:
+def render_binds(
+    session: SchedulingSession, tasks: list[LiveTask], record: Record, with_devices: bool = True
+) -> list[Bind]:
     fresh = [task for task in tasks if _is_fresh(task) and not _is_broken(task)]
-    devices = Devices(session) if any(task.wants_gpu for task in fresh) else None
+    devices = Devices(session) if with_devices and any(task.wants_gpu for task in fresh) else None
     binds = []
     for task in fresh:
         groups, indices = devices.take(task) if devices is not None else ((), ())
@@ -91,7 +93,7 @@ def _binds(session: SchedulingSession, tasks: list[LiveTask], record: Record) ->
     return binds
 
 
-def _pipelined(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelined]:
+def render_promises(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelined]:
     waits: dict[int, tuple[str, ...]] = {}
     promises = []
     for task in tasks:

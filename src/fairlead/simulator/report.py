@@ -103,7 +103,7 @@ def summarize(played: ReplayResult) -> HistoryReport:
         wait_p90=quantile(waits, 0.9),
         allocation=round(played.gpu_seconds_used / played.gpu_seconds, 6) if played.gpu_seconds else 0,
         evictions=sum(workload.evictions for workload in played.workloads),
-        decisions=played.decisions + played.quick_decisions,
+        decisions=played.decisions,
     )
 
 

@@ -51,6 +51,13 @@ class JobIndex:
             insort(entries, (new, job), key=_key)
             self.keys[job.id] = new
 
+    def drop(self, job: LiveJob) -> None:
+        """Forget a job that has gone."""
+        old = self.keys.pop(job.id, None)
+        if old is not None:
+            entries = self.leaves[job.queue.name]
+            del entries[bisect_left(entries, old, key=_key)]
+
 
 def _key(entry: Entry) -> JobKey:
     return entry[0]

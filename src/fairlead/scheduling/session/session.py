@@ -191,8 +191,40 @@ class SchedulingSession:
                     for resource in (0, 1, 2):
                         queue.requested[resource] -= task.request[resource]
 
+    def take_out(self, job: LiveJob) -> None:
+        """Take out a job with everything that it holds; `divide_fair_shares` passes that on upwards."""
+        del self.jobs[job.id]
+        arrived = self._arrived.setdefault(job.queue.name, [0] * 9)
+        for task in job.tasks:
+            if st.USED[task.status] and task.node is not None:
+                self._unbook(task, (task.node, task.groups), _HOW.get(task.status, BOOK_USED))
+            if task.leaving is not None:
+                self._unbook(task, task.leaving, BOOK_RELEASING)
+            charge = task.charge or task.request
+            if task.first_status == st.PENDING:
+                _add(arrived, 0, _negative(task.request))
+            elif st.HELD[task.first_status]:
+                _add(arrived, 0, _negative(charge))
+            if st.ACTIVE[task.status]:
+                _add(arrived, 3, _negative(charge))
+                if not job.preemptible:
+                    _add(arrived, 6, _negative(charge))
+        for index in (self._pending, self._victims):
+            if index is not None:
+                index.drop(job)
+
+    def _unbook(self, task: LiveTask, place: tuple[LiveNode, tuple[str, ...]], how: int) -> None:
+        node, groups = place
+        node.book(task, groups, how, -1)
+        self.touched.append(node.index)
+
     def divide_fair_shares(self) -> None:
         """Count in what has arrived, and divide the pool again."""
+        self.count_arrivals()
+        self.forget()
+
+    def count_arrivals(self) -> None:
+        """Without dropping what was derived: whoever keeps a session keeps its indexes up to date."""
         for name, arrived in self._arrived.items():
             for queue in self.queues[name].path:
                 for amounts, first in ((queue.requested, 0), (queue.allocated, 3), (queue.non_preemptible, 6)):
@@ -203,7 +235,6 @@ class SchedulingSession:
         tops = [queue for queue in self.queues.values() if queue.parent is None]
         set_fair_shares(tops, self.total, self.settings.k_value)
         rank_siblings(tops)
-        self.forget()
 
     # Moves
 
@@ -420,6 +451,10 @@ def pool_settings(settings: plain.Settings, pool: str) -> plain.Settings:
                 if getattr(own, field) is not None:
                     changes[field] = getattr(own, field)
     return msgspec.structs.replace(settings, **changes)
+
+
+def _negative(amounts: Amounts) -> Amounts:
+    return (-amounts[0], -amounts[1], -amounts[2])
 
 
 def _add(totals: list[float], first: int, amounts: Amounts) -> None:
