@@ -3,9 +3,11 @@
 import random
 
 import pytest
+from msgspec.structs import replace
 
 from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare
 from fairlead.foresight.workloads import UnknownName
+from fairlead.scheduling.model.snapshot import Placement, Share, Snapshot
 from fairlead.simulator.history import Arrival, HistoryError, read_history
 from fairlead.simulator.picture import format_wait, render_svg
 from fairlead.simulator.replay import ReplayResult, replay
@@ -46,19 +48,64 @@ def test_what_is_reclaimed_begins_again() -> None:
     assert (reclaimed.winners, reclaimed.losers) == (("a",), ())
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_spared_decisions_change_nothing(seed: int) -> None:
+def random_load(seed: int) -> tuple[Snapshot, list[Arrival]]:
+    """A small cluster and submissions: gangs, limits, priorities, protected running times, few jobs per cycle."""
     dice = random.Random(seed)
+    projects, priorities = "abcd"[: dice.randint(1, 4)], dice.choice(((50,), (50, 75)))
     history = [
-        arrival(f"j{n:02d}", dice.randint(0, 300), dice.randint(20, 200), dice.choice((1, 1, 2, 4)), dice.choice("ab"))
-        for n in range(40)
+        Arrival(
+            id=f"j{number:02d}",
+            at=float(dice.randint(0, 200)),
+            duration=float(dice.randint(5, 200)),
+            gpus=dice.choice((1, 1, 1, 2, 3, 4, 8)),
+            pods=dice.choice((1, 1, 1, 1, 2, 3)),
+            project=dice.choice(projects),
+            priority=dice.choice(priorities),
+            preemptible=dice.random() < 0.85,
+        )
+        for number in range(30)
     ]
     history.sort(key=lambda each: (each.at, each.id))
-    cluster = make_cluster(history, 3, 4)
-    quick = replay(cluster, history)
-    plain = replay(cluster, history, is_plain=True)
-    assert quick.workloads == plain.workloads
-    assert quick.decisions < plain.decisions
+    cluster = make_cluster(history, dice.choice((1, 2, 4)), dice.choice((4, 8)))
+    queues = []
+    for queue in cluster.queues:
+        gpu = Share(limit=dice.choice((-1, -1, 6)), quota=dice.choice((0, 2, 4)), over_quota_weight=dice.choice((0, 1)))
+        runtimes = {"reclaim_min_runtime": dice.choice((None, 20.0)), "preempt_min_runtime": dice.choice((None, 30.0))}
+        queues.append(replace(queue, resources=replace(queue.resources, gpu=gpu), **runtimes))
+    settings = cluster.settings
+    if dice.random() < 0.2:
+        settings = replace(settings, queue_depth={"allocate": 2, "reclaim": 1})
+    if dice.random() < 0.2:
+        settings = replace(settings, placement=Placement(gpu="spread", cpu="spread"))
+    return replace(cluster, queues=tuple(queues), settings=settings), history
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 10, 61])
+def test_a_kept_model_decides_as_a_new_one_does(seed: int) -> None:
+    cluster, history = random_load(seed)
+    kept, plain = replay(cluster, history), replay(cluster, history, is_plain=True)
+    assert kept.workloads == plain.workloads
+    assert kept.repeats == plain.repeats
+    assert kept.decisions <= plain.decisions
+
+
+def test_what_is_like_others_that_wait_needs_no_cycle() -> None:
+    history = [arrival("holds", 0, 100, 4), *(arrival(f"w{number}", number, 10, 1) for number in range(1, 10))]
+    played = replay(make_cluster(history, 1, 4), history)
+    assert starts(played) == {"holds": 0, **{f"w{n}": (100 if n < 5 else 110 if n < 9 else 120) for n in range(1, 10)}}
+    # `holds`, the first that waits, and after each of three ends.
+    assert played.decisions == 5
+
+
+def test_portions_of_gpus_are_replayed_the_plain_way() -> None:
+    history = [arrival("half", 0, 100, 0.5), arrival("other", 1, 100, 0.5), arrival("third", 2, 10, 0.6)]
+    assert starts(replay(make_cluster(history, 1, 1), history)) == {"half": 0, "other": 1, "third": 101}
+
+
+def test_workloads_that_swap_places_end_a_moment() -> None:
+    """In one cycle `allocate` gives a gang its place and `consolidation` moves it away, again and again."""
+    cluster, history = random_load(10)
+    assert replay(cluster, history).repeats > 0
 
 
 def test_the_fewest_nodes_that_reach_a_target() -> None:
