@@ -6,6 +6,8 @@ limits are the ones that Run:ai's users and scripts know.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fairlead.scheduling.model.decisions import NodeCause, Reason
 
 #: What is the matter with nodes that refuse a task: of one node, of several.
@@ -95,24 +97,24 @@ def _format_over_limit(reason: Reason) -> str:
 def _format_no_node(reason: Reason) -> str:
     if not reason.causes:
         return f"Waiting for a node for pod {reason.task}: there is none."
-    first = reason.causes[0]
-    is_one_lack = is_lack_of_one_resource(reason)
+    lack = find_lack(reason)
+    others = format_others(reason)
     if _is_gang_too_large(reason):
         return f"{NEVER}: its gang has {reason.required} pods, at most {_fit(reason)} when all nodes are empty."
     if reason.code == "NeverFits":
-        return f"{NEVER}: {_format_never(first) if is_one_lack else _format_causes(reason)}."
+        return f"{NEVER}: {_format_never(lack) if lack is not None else _format_causes(reason.causes)}."
     if reason.code == "GangIncomplete":
         fitting = f"{reason.placed} of its {reason.required} pods fit now"
-        rest = format_lack(first) if is_one_lack else _format_causes(reason)
+        rest = f"{format_lack(lack)}{others}" if lack is not None else _format_causes(reason.causes)
         return f"Waiting for room for all pods of the gang: {fitting}; pod {reason.task} does not: {rest}."
-    if reason.code == "Fragmented" and is_one_lack:
+    if reason.code == "Fragmented" and lack is not None:
         return (
-            f"Waiting for {_quantity(first.asked, first.cause)} on one node: enough are free, but spread over several "
-            f"nodes, at most {format_amount(first.free, first.cause)} on {first.best_node}."
+            f"Waiting for {_quantity(lack.asked, lack.cause)} on one node: enough are free, but spread over several "
+            f"nodes, at most {format_amount(lack.free, lack.cause)} on {lack.best_node}{others}."
         )
-    if is_one_lack:
-        return f"Waiting for {_quantity(first.asked, first.cause)}: {format_lack(first)}."
-    return f"Waiting for a node for pod {reason.task}: {_format_causes(reason)}."
+    if lack is not None:
+        return f"Waiting for {_quantity(lack.asked, lack.cause)}: {format_lack(lack)}{others}."
+    return f"Waiting for a node for pod {reason.task}: {_format_causes(reason.causes)}."
 
 
 def _format_never(cause: NodeCause) -> str:
@@ -121,9 +123,16 @@ def _format_never(cause: NodeCause) -> str:
     return f"it asks for {_quantity(cause.asked, cause.cause)}, {where} ({cause.largest_node}) has {largest}"
 
 
-def is_lack_of_one_resource(reason: Reason) -> bool:
-    """Whether all nodes refuse it for the same resource."""
-    return len(reason.causes) == 1 and reason.causes[0].cause not in _CAUSES
+def find_lack(reason: Reason) -> NodeCause | None:
+    """The resource for which all nodes refuse it that could take it at all; None if there are other causes."""
+    causes = reason.causes if reason.code == "NeverFits" else [cause for cause in reason.causes if not cause.never]
+    return causes[0] if len(causes) == 1 and causes[0].cause not in _CAUSES else None
+
+
+def format_others(reason: Reason) -> str:
+    """Why the nodes do not count that could never take it, after a lack of the others; empty if there are none."""
+    others = [cause for cause in reason.causes if cause.never]
+    return f"; {_format_causes(others)}" if others else ""
 
 
 def _is_gang_too_large(reason: Reason) -> bool:
@@ -169,8 +178,8 @@ def whole_of(cause: NodeCause) -> str:
     return f"both {unit} of {cause.best_node}" if cause.largest == 2 else f"all {amount} {unit} of {cause.best_node}"
 
 
-def _format_causes(reason: Reason) -> str:
-    return "; ".join(_format_cause(cause) for cause in reason.causes)
+def _format_causes(causes: Iterable[NodeCause]) -> str:
+    return "; ".join(_format_cause(cause) for cause in causes)
 
 
 def _format_cause(cause: NodeCause) -> str:

@@ -76,7 +76,7 @@ TOO_SMALL = NodeCause(cause="notReady", nodes=1, never=True, best_node="n4")
         ),
         pytest.param(
             Reason(code="NoNodeFits", task="a-0", causes=(ONE_GPU, TOO_SMALL)),
-            "Waiting for a node for pod a-0: 1 node has less than 1 GPU free (at most 0, on n1); 1 node is not ready.",
+            "Waiting for 1 GPU: both GPUs of n1 are in use; 1 node is not ready.",
             id="a node that is not ready and too small",
         ),
         pytest.param(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairlead.model.clock import DAY, SECOND, Millis
 from fairlead.scheduling import Reason, format_reason
-from fairlead.scheduling.messages import format_lack, is_lack_of_one_resource, whole_of
+from fairlead.scheduling.messages import find_lack, format_lack, format_others, whole_of
 
 _NAMED = 2
 _MINUTE, _HOUR = 60 * SECOND, 3600 * SECOND
@@ -24,14 +24,17 @@ class HeadlineHolder(NamedTuple):
 
 def format_headline(reason: Reason, holders: Sequence[HeadlineHolder], now: Millis) -> str:
     """The sentence of the reason, with the holders if it waits for one resource on nodes that are large enough."""
-    if reason.code != "NoNodeFits" or not is_lack_of_one_resource(reason) or not holders:
+    cause = find_lack(reason)
+    if reason.code != "NoNodeFits" or cause is None or not holders:
         return format_reason(reason)
-    [cause] = reason.causes
+    others = format_others(reason)
     waiting = format_reason(reason).partition(":")[0]
     held_by = f"held by {_format_holders(holders, now)}"
     if cause.free:
-        return f"{waiting}: {format_lack(cause)}, the rest is {held_by}."
-    return f"{waiting}: {whole_of(cause)} {'is' if cause.largest == 1 and cause.nodes == 1 else 'are'} {held_by}."
+        return f"{waiting}: {format_lack(cause)}, the rest is {held_by}{others}."
+    return (
+        f"{waiting}: {whole_of(cause)} {'is' if cause.largest == 1 and cause.nodes == 1 else 'are'} {held_by}{others}."
+    )
 
 
 def _format_holders(holders: Sequence[HeadlineHolder], now: Millis) -> str:

@@ -1,5 +1,6 @@
 """The line on why a workload waits: the point first, then who holds what it waits for."""
 
+import msgspec
 import pytest
 
 from fairlead.control.explain.headline import HeadlineHolder, format_headline, format_span
@@ -49,6 +50,13 @@ LONG = held("long", "you", 12)
             [held("another project's workload", "", 3)],
             "Waiting for 1 GPU: both GPUs of lab are held by another project's workload (3 min).",
             id="a holder that the reader may not see",
+        ),
+        pytest.param(
+            msgspec.structs.replace(waits(), causes=(*waits().causes, NodeCause(cause="taint", nodes=2, never=True))),
+            [LONG],
+            "Waiting for 1 GPU: both GPUs of lab are held by long (you, 12 min); "
+            "2 nodes have a taint that it does not tolerate.",
+            id="nodes that could never take it",
         ),
         pytest.param(waits(), [], "Waiting for 1 GPU: both GPUs of lab are in use.", id="nobody is known"),
         pytest.param(
