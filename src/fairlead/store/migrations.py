@@ -167,9 +167,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     ),
     Migration(8, (AddColumns(table="workloads", columns="is_listed:integer", indexed=("is_listed",)),)),
     # A page of the list: of all workloads by age, and of those of a few projects.
-    Migration(
-        9, (AddColumns(table="workloads", indexed=("is_listed created_at", "is_listed project_id created_at")),)
-    ),
+    Migration(9, (AddColumns(table="workloads", indexed=("is_listed created_at", "is_listed project_id created_at")),)),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number.
