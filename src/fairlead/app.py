@@ -351,9 +351,14 @@ def _make_engine_host(
     context.review = cluster.review
     context.find_namespace_problem = cluster.find_namespace_problem
     context.may_nodes_be_added = cluster.may_nodes_be_added
-    objects = cluster.custom_resources
+    context.measures_gpus = bool(settings.prometheus_url)
     return EngineHost(
-        **shared, driver=ClusterDriver(context, cluster), sessions=cluster, objects=objects, can_stand_by=True
+        **shared,
+        driver=ClusterDriver(context, cluster),
+        sessions=cluster,
+        objects=cluster.custom_resources,
+        observe_usage=cluster.observe_usage,
+        can_stand_by=True,
     )
 
 

@@ -71,6 +71,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     ingress_tls: bool = False
     #: Whether an autoscaler adds nodes there: `on`, `off`, or `auto` to find out.
     node_autoscaler: str = "auto"
+    #: Where Prometheus answers, which knows how much pods use there; empty for nowhere.
+    prometheus_url: str = ""
     #: Seconds between scheduled backups (0: none), how many are kept, and where (empty: in the data folder).
     backup_every: int = 0
     backup_keep: int = 14
@@ -191,6 +193,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_server=given.ingress_server,
         ingress_tls=given.ingress_tls,
         node_autoscaler=given.node_autoscaler,
+        prometheus_url=given.prometheus_url,
         backup_every=given.backup_every,
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
@@ -337,4 +340,5 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
         default="auto",
         help="whether an autoscaler adds nodes to that cluster; default auto: find out",
     )
+    add("--prometheus-url", default="", metavar="URL", help="Prometheus that measures pods and GPUs of that cluster")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")

@@ -48,6 +48,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     framework: str
     #: The total run time that the workload asks for or its project allows; None for no limit.
     time_limit: Millis | None = None
+    #: How long the project lets its GPUs be idle; None for no limit, or if that is not measured.
+    idle_limit: Millis | None = None
     #: The spec with the defaults of the policy.
     spec: Spec = Spec()
     conditions: tuple[Condition, ...] = ()

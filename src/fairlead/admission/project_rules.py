@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead.admission.admit import Admitted
 from fairlead.kinds.kind import Kind, outside_spec_names
-from fairlead.model.clock import SECOND
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.workload import Condition
@@ -46,6 +46,8 @@ LIMITS = {
         "interactiveJobPreemptIdleDurationSeconds",
     ),
 }
+#: A whole GPU, in thousandths.
+_WHOLE = 1000
 RULE_NAMES = tuple(dict.fromkeys(name for names in LIMITS.values() for name in names))
 
 Rules = Mapping[str, int | None]
@@ -134,21 +136,25 @@ def has_project_rules(project: Project, department: Department | None) -> bool:
 
 
 def apply_project_rules(
-    project: Project, department: Department | None, kind: Kind, spec: Spec, admitted: Admitted
+    project: Project,
+    department: Department | None,
+    kind: Kind,
+    spec: Spec,
+    admitted: Admitted,
+    *,
+    measures_gpus: bool = False,
 ) -> Admitted:
-    """What follows from the spec together with the project's rules; raises Invalid for a forbidden node type."""
+    """What follows from the spec together with the project's rules; raises Invalid for a forbidden node type.
+
+    `measures_gpus`: whether it will be known how busy its GPUs are.
+    """
     node_types = allowed_node_types(project, department, kind.category)
     issues = _node_type_issues(node_types, project, kind, spec)
     if issues:
         raise Invalid(issues=issues)
     rules = effective_rules(project, department)
     seconds = time_limit(rules, kind.category)
-    conditions: tuple[Condition, ...] = ()
-    idle = idle_limit(rules, kind.category, preemptible=admitted.preemptible)
-    if idle is not None and any(podset.request.gpu_devices for podset in kind.podsets(spec)):
-        name, limit = idle
-        message = f"The limit of {limit} s on idle GPUs is not enforced, because GPU utilization is not measured"
-        conditions = (Condition(type="NotEnforced", status="True", reason=name, message=message),)
+    idle, conditions = _idle_rule(rules, kind, spec, admitted, measures_gpus=measures_gpus)
     return msgspec.structs.replace(
         admitted,
         node_pools=admitted.node_pools or effective_node_pools(project, department),
@@ -156,8 +162,27 @@ def apply_project_rules(
         time_limit=min(
             (limit for limit in (admitted.time_limit, seconds and seconds * SECOND) if limit is not None), default=None
         ),
+        idle_limit=idle,
         conditions=conditions,
     )
+
+
+def _idle_rule(
+    rules: Rules, kind: Kind, spec: Spec, admitted: Admitted, *, measures_gpus: bool
+) -> tuple[Millis | None, tuple[Condition, ...]]:
+    """How long GPUs may be idle; or the condition that this is not enforced."""
+    idle = idle_limit(rules, kind.category, preemptible=admitted.preemptible)
+    if idle is None:
+        return None, ()
+    name, limit = idle
+    requests = [podset.request for podset in kind.podsets(spec) if podset.request.gpu_devices]
+    if not requests:
+        return None, ()
+    if measures_gpus and all(request.gpu_portion == _WHOLE and not request.gpu_memory_bytes for request in requests):
+        return limit * SECOND, ()
+    what = "of parts of GPUs " if measures_gpus else ""
+    message = f"The limit of {limit} s on idle GPUs is not enforced, because GPU utilization {what}is not measured"
+    return None, (Condition(type="NotEnforced", status="True", reason=name, message=message),)
 
 
 def _node_type_issues(allowed: tuple[str, ...], project: Project, kind: Kind, spec: Spec) -> list[ComplianceIssue]:

@@ -76,6 +76,8 @@ class Context:
     url_registry: UrlRegistry = field(default_factory=UrlRegistry)
     #: Usage over time; None on a server without the loop.
     telemetry: Telemetry | None = None
+    #: Whether the engine measures how busy GPUs are, so that limits on idle GPUs are enforced.
+    measures_gpus: bool = False
     #: Questions about the future that callers ask.
     questions: Questions = field(default_factory=Questions)
     #: Whether names may refer to objects that only the cluster has; the cluster then checks them.

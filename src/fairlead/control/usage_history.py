@@ -9,6 +9,7 @@ import logging
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from math import isnan, nan
 
 from fairlead.control.serving.traffic import Traffic
 from fairlead.model.clock import Clock, Millis
@@ -25,23 +26,29 @@ _APART: Millis = 1000
 _KEPT_MOMENTS = 360
 #: The maximum number of series; the one with the oldest last sample is dropped first.
 _KEPT_THINGS = 2000
-#: A sample: CPU seconds, bytes of memory, requests, responses, seconds that the responses took.
-Moment = tuple[float, float, float, float, float]
-_CPU, _MEMORY, _REQUESTS, _ANSWERS, _LATENCY = range(5)
+#: A sample: CPU seconds, bytes of memory, requests, responses, seconds that the responses took; percent of GPUs and
+#: bytes of GPU memory, which are not a number if they are not measured.
+Moment = tuple[float, float, float, float, float, float, float]
+_CPU, _MEMORY, _REQUESTS, _ANSWERS, _LATENCY, _GPU, _GPU_MEMORY = range(7)
+#: Samples that are older say nothing about now.
+_FRESH: Millis = 60_000
 
 
 class Series:
     """The samples of one pod, node or service in order: one column for their times, one per figure."""
 
-    __slots__ = ("_figures", "_times")
+    __slots__ = ("_figures", "_idle_since", "_times")
 
     def __init__(self) -> None:
         self._times = array("q")
-        self._figures = tuple(array("d") for _ in range(5))
+        self._figures = tuple(array("d") for _ in range(7))
+        #: Since when all samples show idle GPUs; kept apart, because samples are dropped.
+        self._idle_since: Millis | None = None
 
     def add(self, at: Millis, moment: Moment) -> None:
         if self._times and at <= self._times[-1]:
             return
+        self._idle_since = (at if self._idle_since is None else self._idle_since) if moment[_GPU] == 0 else None
         self._times.append(at)
         for column, figure in zip(self._figures, moment, strict=True):
             column.append(figure)
@@ -61,16 +68,32 @@ class Series:
         return seconds, self._moment(after - 1), self._moment(after)
 
     def _moment(self, number: int) -> Moment:
-        cpu, memory, requests, answers, latency = (column[number] for column in self._figures)
-        return cpu, memory, requests, answers, latency
+        cpu, memory, requests, answers, latency, gpu, gpu_memory = (column[number] for column in self._figures)
+        return cpu, memory, requests, answers, latency, gpu, gpu_memory
 
     def cores(self, at: Millis) -> float | None:
         samples = self._neighbours(at)
-        return None if samples is None else max(0.0, samples[2][_CPU] - samples[1][_CPU]) / samples[0]
+        seconds = nan if samples is None else samples[2][_CPU] - samples[1][_CPU]
+        return None if samples is None or isnan(seconds) else max(0.0, seconds) / samples[0]
 
     def memory(self, at: Millis) -> float | None:
+        return self._measured(at, _MEMORY)
+
+    def gpu_percent(self, at: Millis) -> float | None:
+        return self._measured(at, _GPU)
+
+    def gpu_memory(self, at: Millis) -> float | None:
+        return self._measured(at, _GPU_MEMORY)
+
+    def _measured(self, at: Millis, figure: int) -> float | None:
         samples = self._neighbours(at)
-        return None if samples is None else samples[2][_MEMORY]
+        return None if samples is None or isnan(samples[2][figure]) else samples[2][figure]
+
+    def idle_time(self, now: Millis) -> Millis:
+        """How long its GPUs have been idle without a break, as far as is measured; 0 if that is not known."""
+        if self._idle_since is None or now - self._times[-1] > _FRESH:
+            return 0
+        return self._times[-1] - self._idle_since
 
     def throughput(self, at: Millis) -> float | None:
         """Requests per second."""
@@ -88,6 +111,12 @@ class Series:
 _NOTHING = Series()
 
 
+def _gpu_figures(usage: MeasuredUsage | None) -> tuple[float, float]:
+    figures = (usage.gpu_percent, usage.gpu_memory_bytes) if usage else (None, None)
+    percent, memory = (nan if figure is None else float(figure) for figure in figures)
+    return percent, memory
+
+
 class Telemetry:
     def __init__(
         self, store: Store, clock: Clock, traffic: Traffic, observe: Callable[[], Sequence[MeasuredUsage]] = tuple
@@ -98,13 +127,20 @@ class Telemetry:
         self._observe = observe
         self._things: dict[str, Series] = {}
         self._sampled_at: Millis | None = None
-        self._is_active = False
+        self._is_active = self._is_failing = False
         self._sampling = asyncio.Lock()
+        #: Whether the use of GPUs has been measured.
+        self.measures_gpus = False
         self._changed = asyncio.Event()
 
     def of(self, id: str) -> Series:
         """The samples of a workload, a pod or a node (`node/` and its name)."""
         return self._things.get(id, _NOTHING)
+
+    def idle_time(self, ids: Sequence[str]) -> Millis:
+        """How long the GPUs of all these pods have been idle at the same time."""
+        now = self._clock()
+        return min((self.of(id).idle_time(now) for id in ids), default=0)
 
     async def run(self) -> None:
         """Take samples while a pod runs. A commit to the store means that one may have started."""
@@ -128,16 +164,20 @@ class Telemetry:
             try:
                 used = await asyncio.to_thread(self._observe)
             except OSError as error:
-                log.warning("cannot read the resource usage of pods: %s", error)
-                return False
+                if not self._is_failing:
+                    log.warning("cannot read the resource usage of pods: %s", error)
+                self._is_failing = True
+                return self._is_active
+            self._is_failing = False
             now = self._clock()
             usages = {usage.id: usage for usage in used}
             totals = self._traffic.totals()
             for id in usages.keys() | totals.keys():
                 usage = usages.get(id)
                 requests = totals.get(id, (0, 0, 0.0))
-                cpu, memory = (usage.cpu_seconds, float(usage.memory_bytes)) if usage else (0.0, 0.0)
-                self._keep(id, now, (cpu, memory, *requests))
+                cpu, memory = (usage.cpu_seconds, usage.memory_bytes) if usage else (0.0, 0.0)
+                self._keep(id, now, (cpu, memory, *requests, *_gpu_figures(usage)))
+            self.measures_gpus |= any(usage.gpu_percent is not None for usage in used)
             self._sampled_at = now
             self._is_active = any("/" not in id for id in usages)
             return self._is_active
@@ -149,7 +189,7 @@ class Telemetry:
             if moment[_REQUESTS]:
                 # Counting began at zero, so all of these requests came since the last sample.
                 before = now - int(PERIOD * 1000) if self._sampled_at is None else self._sampled_at
-                series.add(before, (moment[_CPU], moment[_MEMORY], 0.0, 0.0, 0.0))
+                series.add(before, (moment[_CPU], moment[_MEMORY], 0.0, 0.0, 0.0, nan, nan))
         series.add(now, moment)
         self._things[id] = series
         if len(self._things) > _KEPT_THINGS:

@@ -111,6 +111,32 @@ def spec(**members: Any) -> Any:
     return read_stored_spec(KIND, msgspec.json.encode({"image": "python:3"} | members))
 
 
+@pytest.mark.parametrize(
+    ("compute", "measures_gpus", "want_limit", "want_words"),
+    [
+        pytest.param({"gpuDevicesRequest": 2}, True, 5000, [], id="whole GPUs"),
+        pytest.param({"gpuDevicesRequest": 2}, False, None, ["utilization is not"], id="not measured"),
+        pytest.param(
+            {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": 0.5},
+            True,
+            None,
+            ["utilization of parts of GPUs is not"],
+            id="a part of a GPU",
+        ),
+        pytest.param({}, True, None, [], id="no GPU"),
+    ],
+)
+def test_limits_on_idle_gpus(
+    compute: dict[str, Any], measures_gpus: bool, want_limit: int | None, want_words: list[str]
+) -> None:
+    team = project(scheduling_rules={IDLE: 5})
+    found = apply_project_rules(team, None, KIND, spec(compute=compute), ADMITTED, measures_gpus=measures_gpus)
+    assert found.idle_limit == want_limit
+    messages = [condition.message for condition in found.conditions]
+    assert len(messages) == len(want_words)
+    assert all(words in message for words, message in zip(want_words, messages, strict=True))
+
+
 def test_terms_of_a_project() -> None:
     team = project(default_node_pools=("gold",), scheduling_rules={TIME: 60, IDLE: 5})
     admitted = ADMITTED
@@ -118,6 +144,7 @@ def test_terms_of_a_project() -> None:
     assert (gpus.node_pools, gpus.time_limit) == (("gold",), 60_000)
     assert [condition.reason for condition in gpus.conditions] == [IDLE]
     assert not apply_project_rules(team, None, KIND, spec(), admitted).conditions, "idle GPUs need GPUs"
+    assert gpus.idle_limit is None
     in_default = msgspec.structs.replace(admitted, node_pools=("default",))
     assert apply_project_rules(team, None, KIND, spec(), in_default).node_pools == ("default",)
     assert has_project_rules(team, None)

@@ -173,3 +173,32 @@ def test_used_up_time_is_not_resumed() -> None:
 def test_the_share_of_a_device(request_members: dict[str, Any], want: int) -> None:
     node = Node(id="n", name="n", cpu_milli=1, memory_bytes=1, gpus=(GpuDevice(0, memory_mib=46 * 1024),))
     assert share_of(builders.podset(request=Request(**request_members)), node) == want
+
+
+@pytest.mark.parametrize(
+    ("idle", "want", "wake"),
+    [
+        pytest.param(0, DesiredPhase.RUNNING, 60_000, id="busy"),
+        pytest.param(50_000, DesiredPhase.RUNNING, 10_000, id="idle for a while"),
+        pytest.param(59_900, DesiredPhase.RUNNING, 1000, id="samples are late"),
+        pytest.param(60_000, DesiredPhase.STOPPED, None, id="idle for too long"),
+    ],
+)
+def test_a_limit_on_idle_gpus(idle: int, want: DesiredPhase, wake: int | None) -> None:
+    holder = msgspec.structs.replace(HOLDER, gpu_devices=(0,))
+    rules = builders.rules(idle_time=lambda ids: idle if ids == [holder.id] else 1 << 40)
+    running = builders.workload(phase=Phase.RUNNING, idle_limit=60_000)
+    draft = decide_pods(entry(running, holder), (), NOW, rules)
+    assert draft.workload.desired_phase is want
+    assert [event.reason for event in draft.events if event.reason == "IdleLimit"] == (
+        ["IdleLimit"] if want is DesiredPhase.STOPPED else []
+    )
+    if wake is not None:
+        assert draft.wake_at == NOW + wake
+
+
+def test_pods_without_gpus_are_never_idle() -> None:
+    rules = builders.rules(idle_time=lambda ids: 0 if not ids else 60_000)
+    holder = msgspec.structs.replace(HOLDER, gpu_devices=())
+    draft = decide_pods(entry(builders.workload(phase=Phase.RUNNING, idle_limit=1000), holder), (), NOW, rules)
+    assert draft.workload.desired_phase is DesiredPhase.RUNNING

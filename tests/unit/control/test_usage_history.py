@@ -1,16 +1,28 @@
 """Moments of things that live long: they get fewer, and what lies between them stays right."""
 
+import asyncio
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+
 import pytest
 
-from fairlead.control.usage_history import Series
+from fairlead.control.serving.traffic import Traffic
+from fairlead.control.telemetry.metrics import measure_used, measure_workload
+from fairlead.control.usage_history import Series, Telemetry
+from fairlead.model.resource_usage import MeasuredUsage
+from fairlead.store.sqlite import open_sqlite
+from tests import builders
 
 SECOND = 1000
+NO_GPU = (nan, nan)
+GPU_METRICS = ("GPU_UTILIZATION", "GPU_MEMORY_USAGE_BYTES", "CPU_USAGE_CORES", "CPU_MEMORY_USAGE_BYTES")
 
 
 def test_history_gets_coarser_and_never_larger() -> None:
     series = Series()
     for number in range(5000):
-        series.add(number * 10 * SECOND, (number * 5.0, 100.0, number * 20.0, number * 20.0, number * 4.0))
+        series.add(number * 10 * SECOND, (number * 5.0, 100.0, number * 20.0, number * 20.0, number * 4.0, *NO_GPU))
     assert len(series._times) <= 360
     for at in (1000 * SECOND, 20_005 * SECOND, 49_985 * SECOND, 49_990 * SECOND):
         assert series.cores(at) == pytest.approx(0.5)
@@ -22,9 +34,9 @@ def test_history_gets_coarser_and_never_larger() -> None:
 def test_times_outside_have_no_figures() -> None:
     series = Series()
     assert series.cores(0) is None
-    series.add(10 * SECOND, (1.0, 7.0, 0.0, 0.0, 0.0))
+    series.add(10 * SECOND, (1.0, 7.0, 0.0, 0.0, 0.0, *NO_GPU))
     assert series.memory(10 * SECOND) is None
-    series.add(20 * SECOND, (2.0, 8.0, 0.0, 0.0, 0.0))
+    series.add(20 * SECOND, (2.0, 8.0, 0.0, 0.0, 0.0, *NO_GPU))
     assert series.cores(5 * SECOND) is None
     assert series.cores(15 * SECOND) == pytest.approx(0.1)
     assert series.memory(29 * SECOND) == 8.0
@@ -35,6 +47,97 @@ def test_times_outside_have_no_figures() -> None:
 def test_a_moment_twice_is_kept_once() -> None:
     series = Series()
     for cpu in (1.0, 9.0):
-        series.add(10 * SECOND, (cpu, 0.0, 0.0, 0.0, 0.0))
-    series.add(20 * SECOND, (3.0, 0.0, 0.0, 0.0, 0.0))
+        series.add(10 * SECOND, (cpu, 0.0, 0.0, 0.0, 0.0, *NO_GPU))
+    series.add(20 * SECOND, (3.0, 0.0, 0.0, 0.0, 0.0, *NO_GPU))
     assert series.cores(15 * SECOND) == pytest.approx(0.2)
+
+
+def gpu_series(*percents: float, every: int = 10) -> Series:
+    series = Series()
+    for number, percent in enumerate(percents):
+        series.add(number * every * SECOND, (0.0, 0.0, 0.0, 0.0, 0.0, percent, nan))
+    return series
+
+
+@pytest.mark.parametrize(
+    ("percents", "seconds", "want"),
+    [
+        pytest.param([], 0, 0, id="nothing measured"),
+        pytest.param([0, 0, 0, 0], 30, 30, id="always idle"),
+        pytest.param([0, 0, 5, 0, 0], 40, 10, id="busy in between"),
+        pytest.param([0, 0, 0, 1], 30, 0, id="busy now"),
+        pytest.param([0, nan, 0], 20, 0, id="unknown in between"),
+        pytest.param([0, 0, 0], 70, 20, id="the last sample is old enough to count"),
+        pytest.param([0, 0, 0], 90, 0, id="not measured any more"),
+    ],
+)
+def test_how_long_gpus_are_idle(percents: list[float], seconds: int, want: int) -> None:
+    assert gpu_series(*percents).idle_time(seconds * SECOND) == want * SECOND
+
+
+def test_a_busy_moment_long_ago_is_not_forgotten_when_samples_are_dropped() -> None:
+    busy_at = 101
+    series = gpu_series(*(50.0 if number == busy_at else 0.0 for number in range(1000)))
+    assert series.idle_time(9990 * SECOND) == (999 - busy_at - 1) * 10 * SECOND
+
+
+def collect(folder: Path, *rounds: Sequence[MeasuredUsage] | OSError) -> tuple[Telemetry, list[bool]]:
+    """Samples ten seconds apart, and whether each said that a pod runs."""
+
+    async def run() -> tuple[Telemetry, list[bool]]:
+        store = await open_sqlite(folder / "fairlead.db")
+        time, left = [0], list(rounds)
+
+        def look() -> Sequence[MeasuredUsage]:
+            found = left.pop(0)
+            if isinstance(found, OSError):
+                raise found
+            return found
+
+        telemetry = Telemetry(store, lambda: time[0], Traffic(lambda: time[0], lambda: 0.0), look)
+        told = []
+        try:
+            for _ in rounds:
+                told.append(await telemetry.sample())
+                time[0] += 10 * SECOND
+        finally:
+            await store.close()
+        return telemetry, told
+
+    return asyncio.run(run())
+
+
+def test_gpus_of_a_workload(tmp_path: Path) -> None:
+    samples = [
+        [MeasuredUsage("p", number * 5.0, 100.0, 40.0, 1000), MeasuredUsage("q", nan, nan, 80.0, 500)]
+        for number in range(3)
+    ]
+    telemetry, _ = collect(tmp_path, *samples)
+    pods = [builders.pod("p", id="p", created_at=0), builders.pod("q", id="q", created_at=0)]
+    found = measure_workload(builders.workload(), pods, GPU_METRICS, [15 * SECOND], telemetry)
+    assert [one.values for one in found] == [
+        ((15 * SECOND, 60.0),),
+        ((15 * SECOND, 1500.0),),
+        ((15 * SECOND, 0.5),),
+        ((15 * SECOND, 100.0),),
+    ]
+    [alone, unknown] = measure_used("q", ("GPU_UTILIZATION", "CPU_USAGE_CORES"), [15 * SECOND], telemetry)
+    assert (alone.values, unknown.values) == (((15 * SECOND, 80.0),), ())
+
+
+def test_gpus_that_nobody_measures_are_unknown(tmp_path: Path) -> None:
+    telemetry, _ = collect(tmp_path, [MeasuredUsage("p", 0.0, 0.0)], [MeasuredUsage("p", 1.0, 0.0)])
+    assert [one.is_known for one in measure_used("p", GPU_METRICS, [0], telemetry)] == [False, False, True, True]
+
+
+def test_sampling_goes_on_while_figures_are_missing(tmp_path: Path) -> None:
+    """What measures pods learns of them later, or is away for a while."""
+    _, told = collect(tmp_path, [], [MeasuredUsage("p", nan, nan)], OSError("away"), [MeasuredUsage("p", 1.0, 1.0)], [])
+    assert told == [False, True, True, True, False]
+
+
+def test_several_pods_are_idle_if_all_are(tmp_path: Path) -> None:
+    rounds = [[MeasuredUsage("p", 0.0, 0.0, 0.0, 0), MeasuredUsage("q", 0.0, 0.0, busy, 0)] for busy in (9.0, 0.0, 0.0)]
+    telemetry, _ = collect(tmp_path, *rounds)
+    idle = [telemetry.idle_time(ids) // SECOND for ids in (["p"], ["q"], ["p", "q"], ["p", "unknown"], [])]
+    assert idle == [20, 10, 10, 0, 0]

@@ -5,6 +5,7 @@ is not measured here has no values, and the response says so.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 
 import msgspec
 
@@ -23,6 +24,7 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS
 
 _MEBIBYTE = 1024 * 1024
+Combine = Callable[[Sequence[float]], float]
 #: The maximum number of pods that are read for one request.
 _MAX_PODS = 10_000
 
@@ -102,6 +104,11 @@ _USED: dict[str, Callable[[Series, Millis], float | None]] = {
     "CPU_USAGE_CORES": Series.cores,
     "CPU_MEMORY_USAGE_BYTES": Series.memory,
 }
+#: The use of GPUs at a time, of each pod, and what it amounts to for several.
+_GPUS: dict[str, tuple[Callable[[Series, Millis], float | None], Combine]] = {
+    "GPU_UTILIZATION": (Series.gpu_percent, fmean),
+    "GPU_MEMORY_USAGE_BYTES": (Series.gpu_memory, sum),
+}
 _ANSWERED: dict[str, Callable[[Series, Millis], float | None]] = {
     "THROUGHPUT": Series.throughput,
     "LATENCY": Series.latency,
@@ -126,10 +133,18 @@ def measure_workload(
             measurements.append(Measurement(type, tuple(sums)))
         elif used := _USED.get(type):
             series = [telemetry.of(pod.id) for pod in pods]
-            measurements.append(Measurement(type, _added(series, used, times)))
+            measurements.append(Measurement(type, _combined(series, used, times)))
         else:
-            measurements.append(Measurement(type, is_known=False))
+            measurements.append(_measure_gpus([pod.id for pod in pods], type, times, telemetry))
     return measurements
+
+
+def _measure_gpus(ids: Sequence[str], type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+    """The use of the GPUs of these pods; not known for other metrics, or where it is not measured."""
+    if type not in _GPUS or not telemetry.measures_gpus:
+        return Measurement(type, is_known=False)
+    take, combine = _GPUS[type]
+    return Measurement(type, _combined([telemetry.of(id) for id in ids], take, times, combine))
 
 
 def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry) -> list[Measurement]:
@@ -137,7 +152,9 @@ def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemet
     known = _USED | _ANSWERED
     series = [telemetry.of(id)]
     return [
-        Measurement(type, _added(series, known[type], times)) if type in known else Measurement(type, is_known=False)
+        Measurement(type, _combined(series, known[type], times))
+        if type in known
+        else _measure_gpus([id], type, times, telemetry)
         for type in types
     ]
 
@@ -146,16 +163,19 @@ def _runs(pod: Pod, at: Millis) -> bool:
     return pod.started_at is not None and pod.started_at <= at and pod.exists_at(at)
 
 
-def _added(
-    series: Sequence[Series], take: Callable[[Series, Millis], float | None], times: Sequence[Millis]
+def _combined(
+    series: Sequence[Series],
+    take: Callable[[Series, Millis], float | None],
+    times: Sequence[Millis],
+    combine: Combine = sum,
 ) -> tuple[tuple[Millis, float], ...]:
-    """The sum over all series with a value, for each time; times without a value are left out."""
-    sums = []
+    """The sum over all series with a value, or another figure, for each time; times without a value are left out."""
+    figures = []
     for at in times:
         values = [value for each in series if (value := take(each, at)) is not None]
         if values:
-            sums.append((at, sum(values)))
-    return tuple(sums)
+            figures.append((at, combine(values)))
+    return tuple(figures)
 
 
 def measure_node(
@@ -177,7 +197,7 @@ def measure_node(
         if plain not in _USED:
             measurements.append(Measurement(type, is_known=False))
             continue
-        values = _added(series, _USED[plain], times)
+        values = _combined(series, _USED[plain], times)
         share = 100.0 / whole if type in sizes and whole else 1.0
         measurements.append(Measurement(type, tuple((at, value * share) for at, value in values)))
     return measurements

@@ -60,7 +60,9 @@ async def submit(
     submission = msgspec.structs.replace(submission, spec=admitted.spec)
     department = context.directory.departments.get(project.department_id)
     if has_project_rules(project, department):
-        admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
+        admitted = apply_project_rules(
+            project, department, kind, submission.spec, admitted, measures_gpus=context.measures_gpus
+        )
     _refuse_forbidden(context, kind, submission)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))

@@ -132,7 +132,9 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
     project = context.directory.projects.get(workload.project_id)
     department = context.directory.departments.get(workload.department_id)
     if project is not None and has_project_rules(project, department):
-        admitted = apply_project_rules(project, department, kind, submission.spec, admitted)
+        admitted = apply_project_rules(
+            project, department, kind, submission.spec, admitted, measures_gpus=context.measures_gpus
+        )
     await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
     return admitted
 

@@ -8,6 +8,7 @@ from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
+from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import api_version, custom_kinds
@@ -42,6 +43,9 @@ class KubernetesOptions(Protocol):
     def node_autoscaler(self) -> str: ...
 
     @property
+    def prometheus_url(self) -> str: ...
+
+    @property
     def domain(self) -> str: ...
 
     @property
@@ -60,6 +64,7 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     api = Api(load_access(written.kubeconfig, os.environ))
     engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(), load_kept, allowed, ingress)
     engine.node_autoscaler = written.node_autoscaler
+    engine.prometheus = Prometheus(written.prometheus_url) if written.prometheus_url else None
     return engine
 
 

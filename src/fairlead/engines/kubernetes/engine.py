@@ -41,6 +41,7 @@ from fairlead.engines.kubernetes.observe.nodes import render_node
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
 from fairlead.engines.kubernetes.plan.recreate import find_recreated_jobs
+from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.render import review as render_review
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.engines.kubernetes.render.organization import find_pool_selectors
@@ -51,6 +52,7 @@ from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import LoadKept, nothing_kept
 from fairlead.model.pods.urls import IngressSettings
 from fairlead.model.records.organization import Node
+from fairlead.model.resource_usage import MeasuredUsage
 
 log = logging.getLogger(__name__)
 
@@ -87,6 +89,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         #: Whether an autoscaler adds nodes: `on`, `off`, or `auto` to find out.
         self.node_autoscaler = "auto"
         self._has_karpenter = False
+        #: What measures the pods; None for nothing.
+        self.prometheus: Prometheus | None = None
         self._applier.pool_selectors = self._find_pool_selectors
         self._changed: dict[str, None] = {}
         self._have_nodes_changed = False
@@ -189,6 +193,13 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     def away(self) -> str:
         """Why the cluster cannot be reached now; empty while it can."""
         return self._api.unreachable_reason
+
+    def observe_usage(self) -> list[MeasuredUsage]:
+        """What running pods use now; called from a thread."""
+        if self.prometheus is None:
+            return []
+        running = {(pod.metadata.namespace, pod.metadata.name): pod.metadata.uid for pod in self._cache.running_pods()}
+        return self.prometheus.observe(running) if running else []
 
     def find_namespace_problem(self, namespace: str) -> str:
         """Why the namespace of a project cannot be used; empty if it can."""

@@ -127,6 +127,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     node_types: tuple[str, ...] = ()
     #: The total run time that its project allowed when it was submitted; None for no limit.
     time_limit: Millis | None = None
+    #: How long its GPUs may be idle before it is stopped; None for no limit, or if that is not measured.
+    idle_limit: Millis | None = None
 
     desired_phase: DesiredPhase = DesiredPhase.RUNNING
     phase: Phase = Phase.CREATING

@@ -279,6 +279,10 @@ class ClusterCache:
     def pod(self, uid: str) -> objects.Pod | None:
         return self._pods_by_uid.get(uid)
 
+    def running_pods(self) -> list[objects.Pod]:
+        """Read from another thread too: the list is made at once."""
+        return [pod for pod in list(self._pods_by_uid.values()) if pod.status.phase == "Running"]
+
     def enforced_pod_security(self, namespace: str) -> str:
         """The Pod Security level that a namespace enforces; empty for none."""
         known = None if self._namespaces is None else self._namespaces.objects.get(("", namespace))

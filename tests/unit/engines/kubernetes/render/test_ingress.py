@@ -220,6 +220,7 @@ class Written(msgspec.Struct, kw_only=True):
     ingress_server: str = "fairlead.fairlead.svc.cluster.local"
     ingress_tls: bool = False
     node_autoscaler: str = "auto"
+    prometheus_url: str = ""
     domain: str = "Apps.example.com"
     port: int | None = 7420
     proxy_port: int | None = 7421
