@@ -62,10 +62,10 @@ def _check_database(settings: ServerSettings) -> None:
     if not is_postgres(database) and folder != settings.data_dir and not folder.is_dir():
         raise Refused(f"The folder of the database, {folder}, does not exist")
     layout = load_layout(database)
-    if layout > NEWEST_LAYOUT:
+    if layout.oldest_reader > NEWEST_LAYOUT:
         raise Refused(
-            f"The database has layout {layout}, but this version of Fairlead knows layouts up to {NEWEST_LAYOUT}. "
-            "Use a newer version, or restore a backup from before the upgrade"
+            f"The database has layout {layout.number}, but this version of Fairlead knows layouts up to "
+            f"{NEWEST_LAYOUT}. Use a newer version, or restore a backup from before the upgrade"
         )
 
 

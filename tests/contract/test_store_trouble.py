@@ -55,6 +55,9 @@ def without_category(migration: Migration) -> Migration:
 OLDER = (without_category(MIGRATIONS[0]),)
 SINCE = tuple(step for migration in MIGRATIONS[1:] for step in migration.steps)
 NEWER = (*OLDER, Migration(2, (AddColumns(table="workloads", columns="category:text", indexed=("category",)), *SINCE)))
+OF_CATEGORY = Query(collection=WORKLOADS, where=(Where("category", Comparison.EQUAL, "Train"),))
+#: As NEWER, but servers of the older version cannot go on with it.
+APART = (*OLDER, msgspec.structs.replace(NEWER[1], admits_previous=False))
 BROKEN = (*OLDER, Migration(2, (AddColumns(table="workloads", columns="category:text no_such:text"),)))
 
 
@@ -81,8 +84,7 @@ async def test_an_older_layout_is_upgraded_after_a_copy(database: Database) -> N
     insert_as_older(database)
     store = await database.open(NEWER)
     try:
-        query = Query(collection=WORKLOADS, where=(Where("category", Comparison.EQUAL, "Train"),))
-        assert await store.find(query) == [named("a", category="Train")]
+        assert await store.find(OF_CATEGORY) == [named("a", category="Train")]
         await store.commit(put(named("b", category="Build")))
     finally:
         await store.close()
@@ -104,10 +106,71 @@ async def test_an_upgrade_that_fails_leaves_all_as_it_was(database: Database) ->
 
 @scenario
 async def test_a_newer_layout_is_refused_untouched(database: Database) -> None:
-    await (await database.open(NEWER)).close()
+    await (await database.open(APART)).close()
     with pytest.raises(Refused, match="layout 2, this version knows layouts up to 1"):
         await database.open(OLDER)
+    await (await database.open(APART)).close()
+
+
+@scenario
+async def test_the_previous_version_can_come_back_and_what_it_wrote_is_filled_in(database: Database) -> None:
+    """A rollback: the older version starts on the newer layout, writes, and the newer one comes again."""
+    await (await database.open(OLDER)).close()
     await (await database.open(NEWER)).close()
+    older = await database.open(OLDER)
+    insert_as_older(database)
+    await older.close()
+    assert database.execute("SELECT value FROM counters WHERE name = 'layout'") == [(2,)]
+    newer = await database.open(NEWER)
+    try:
+        await eventually(lambda: _is_found(newer))
+        await eventually(lambda: database.execute("SELECT value FROM counters WHERE name = 'oldest_writer'") == [(2,)])
+    finally:
+        await newer.close()
+
+
+async def _is_found(store: Store) -> bool:
+    return await store.find(OF_CATEGORY) == [named("a", category="Train")]
+
+
+@pytest.fixture
+def shared_database(postgres_server: PostgresServer) -> PostgresDatabase:
+    return PostgresDatabase(postgres_server)
+
+
+@pytest.mark.xdist_group("postgres")
+@scenario
+async def test_what_the_previous_version_writes_meanwhile_is_filled_in_when_it_has_gone(
+    shared_database: PostgresDatabase,
+) -> None:
+    """A rolling upgrade: servers of both versions run on the newer layout."""
+    older = await shared_database.open(OLDER)
+    newer = await shared_database.open(NEWER)
+    try:
+        insert_as_older(shared_database)
+        assert await newer.count(Query(collection=WORKLOADS)) == await older.count(Query(collection=WORKLOADS)) == 1
+        # It is not filled as long as the older version may write it again.
+        assert await newer.find(OF_CATEGORY) == []
+        await older.close()
+        await eventually(lambda: _is_found(newer))
+    finally:
+        await older.close()
+        await newer.close()
+
+
+@pytest.mark.xdist_group("postgres")
+@scenario
+async def test_a_layout_that_the_previous_version_cannot_use_waits_for_its_end(
+    shared_database: PostgresDatabase,
+) -> None:
+    older = await shared_database.open(OLDER)
+    try:
+        with pytest.raises(Refused, match="stop all servers of that version first"):
+            await shared_database.open(APART)
+        await older.commit(Change(events=(event("a"),)))
+    finally:
+        await older.close()
+    await (await shared_database.open(APART)).close()
 
 
 @scenario

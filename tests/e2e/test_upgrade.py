@@ -27,9 +27,10 @@ from tests.e2e.server import Server, observe_processes, until
 pytestmark = pytest.mark.xdist_group("install")
 OLD, NEW = "0.1.0", __version__
 DATA = Path(__file__).parent / "data" / "data-0.1.0.tar.gz"
-#: What a later version may add to the layout of the database.
+#: What a later version may add to the layout of the database, so that earlier ones cannot use it.
 MIGRATION = """
-MIGRATIONS = (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, (Table(name="later", columns="name:text"),)))
+_later = (Table(name="later", columns="name:text"),)
+MIGRATIONS = (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, _later, admits_previous=False))
 """
 BROKEN = "\nraise ImportError('this version does not start')\n"
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 import psycopg
@@ -20,9 +20,9 @@ from psycopg.rows import TupleRow
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.store.changes import read_record
 from fairlead.store.collections import COLLECTIONS
-from fairlead.store.migrations import MIGRATIONS, MigrationConnection, load_version, tables, upgrade
+from fairlead.store.migrations import MIGRATIONS, MigrationConnection, load_oldest_reader, load_version, tables, upgrade
 from fairlead.store.postgres import SCHEMA, connect_alone
-from fairlead.store.sql import POSTGRES, SQLITE
+from fairlead.store.sql import POSTGRES, SQLITE, Dialect
 from fairlead.store.sqlite import connect, copy, whole_file
 
 _END_OF_TABLE = b"\\.\n"
@@ -89,18 +89,28 @@ def verify(database: str, source: Path) -> int:
         raise Unavailable(f"The backup cannot be restored: {error}.") from error
 
 
-def load_layout(database: str) -> int:
-    """The number of the database's layout; 0 if there is no database yet."""
+class Layout(NamedTuple):
+    number: int
+    #: The oldest layout whose version can run on this database.
+    oldest_reader: int
+
+
+def load_layout(database: str) -> Layout:
+    """The layout of the database; number 0 if there is no database yet."""
     try:
         if _is_postgres(database):
             with connect_alone(database) as remote:
-                return load_version(remote, POSTGRES)
+                return _load_layout(remote, POSTGRES)
         if not Path(database).exists():
-            return 0
+            return Layout(0, 0)
         with closing(connect(Path(database))) as local:
-            return load_version(local, SQLITE)
+            return _load_layout(local, SQLITE)
     except (sqlite3.Error, psycopg.Error, OSError) as error:
         raise Unavailable(f"The database cannot be opened: {str(error).partition(chr(10))[0]}.") from error
+
+
+def _load_layout(connection: MigrationConnection, dialect: Dialect) -> Layout:
+    return Layout(load_version(connection, dialect), load_oldest_reader(connection, dialect))
 
 
 def _read_records(connection: MigrationConnection, layout: int) -> int:

@@ -1,8 +1,10 @@
 """The migrations of the database's layout, and how an older database is upgraded.
 
 The stores call `upgrade` at every start, on a connection that holds an exclusive write lock. A released migration is
-never edited: a new column is a new migration. Columns are derived from records, so a step only names the columns, and
-`upgrade` fills them from the stored records.
+never edited: a new column is a new migration. Columns are derived from records, so a step only names the columns;
+`refill.py` fills them from the stored records.
+
+During a rolling upgrade, servers of the previous version use the new layout; a migration says if they cannot.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +14,6 @@ import msgspec
 
 from fairlead.model.errors import Refused
 from fairlead.store.base import Collection
-from fairlead.store.changes import columns_of, read_record
 from fairlead.store.collections import COLLECTIONS
 from fairlead.store.sql import Dialect
 
@@ -21,6 +22,8 @@ class MigrationConnection(Protocol):
     """What sqlite3 and psycopg connections have in common."""
 
     def execute(self, query: Any, params: Any = ..., /) -> Any: ...
+
+    def cursor(self) -> Any: ...
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,9 @@ Step = Table | AddColumns
 class Migration(msgspec.Struct, frozen=True):
     number: int
     steps: tuple[Step, ...]
+    #: Whether the version before it can run on its layout. False if records hold what that version cannot read or would
+    #: lose with harm (a new value of an enum), or if rows that it writes break this version until they are refilled.
+    admits_previous: bool = True
 
 
 #: Columns of all records that workloads refer to by name, as of migration 2.
@@ -168,11 +174,16 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(8, (AddColumns(table="workloads", columns="is_listed:integer", indexed=("is_listed",)),)),
     # A page of the list: of all workloads by age, and of those of a few projects.
     Migration(9, (AddColumns(table="workloads", indexed=("is_listed created_at", "is_listed project_id created_at")),)),
+    # Versions before it do not know the counters of a rolling upgrade.
+    Migration(10, (), admits_previous=False),
 )
 
-#: The table of the layout's version, the newest revision and the newest audit number.
+#: The table of the layout's version, the newest revision and the newest audit number; and for rolling upgrades of the
+#: oldest layout whose version can run on the database, and the oldest whose version may have written rows since
+#: all columns were filled.
 COUNTERS = "counters"
-_COUNTED = ("layout", "revision", "audit")
+OLDEST_READER, OLDEST_WRITER = "oldest_reader", "oldest_writer"
+_COUNTED = ("layout", "revision", "audit", OLDEST_READER, OLDEST_WRITER)
 
 
 def upgrade(
@@ -181,34 +192,77 @@ def upgrade(
     migrations: Sequence[Migration],
     backup: Callable[[int], str],
 ) -> None:
-    """Upgrade the database to the newest layout inside the caller's transaction.
+    """Upgrade the database to the newest layout inside the caller's transaction; new columns are not filled yet.
 
-    An older database is first copied by `backup`, which is given its version. A newer one is refused unchanged.
+    An older database is first copied by `backup`, which is given its version. A newer one is refused unchanged, unless
+    it admits this version.
     """
     version, newest = load_version(connection, dialect), migrations[-1].number
     if version > newest:
-        raise Refused(
-            f"The database was written by a newer Fairlead: it has layout {version}, this version knows layouts up to "
-            f"{newest}. Start the newer version, or restore the backup that was made before the upgrade."
-        )
-    if version == newest:
+        _check_admitted(connection, dialect, version, newest)
+    if version >= newest:
+        connection.execute(render_record_writer(dialect), (newest, newest))
         return
     if version:
         backup(version)
-    for statement in () if version else _render_counters(dialect):
-        connection.execute(statement)
+    else:
+        connection.execute(
+            f"CREATE TABLE {COUNTERS} (name {dialect.types['text']} PRIMARY KEY NOT NULL, "
+            f"value {dialect.types['integer']} NOT NULL)"
+        )
+    for name in _COUNTED:
+        connection.execute(f"INSERT INTO {COUNTERS} (name, value) VALUES ('{name}', 0) ON CONFLICT DO NOTHING")
     for migration in migrations:
         if migration.number > version:
             for step in migration.steps:
                 _apply(connection, dialect, step)
-    connection.execute(f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = 'layout'", (newest,))
+    oldest_reader = max((one.number for one in migrations if not one.admits_previous), default=1)
+    # A server of the previous version may be running, and write rows without the new columns.
+    oldest_writer = load_counter(connection, dialect, OLDEST_WRITER) or version or newest
+    for name, value in (("layout", newest), (OLDEST_READER, oldest_reader), (OLDEST_WRITER, oldest_writer)):
+        record_counter(connection, dialect, name, value)
+
+
+def _check_admitted(connection: MigrationConnection, dialect: Dialect, version: int, newest: int) -> None:
+    oldest = load_oldest_reader(connection, dialect)
+    if oldest > newest:
+        raise Refused(
+            f"The database was written by a newer Fairlead: it has layout {version}, this version knows layouts up to "
+            f"{newest}. Start the newer version, or restore the backup that was made before the upgrade."
+        )
+
+
+def breaks_previous(migrations: Sequence[Migration], version: int) -> bool:
+    """Whether servers of that layout cannot go on after an upgrade."""
+    return version > 0 and any(one.number > version and not one.admits_previous for one in migrations)
+
+
+def render_record_writer(dialect: Dialect) -> str:
+    """Notes that a version is about to write, given twice the newest layout that it knows."""
+    return f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = '{OLDEST_WRITER}' AND value > {dialect.mark}"
+
+
+def load_oldest_reader(connection: MigrationConnection, dialect: Dialect) -> int:
+    """The oldest layout whose version can run on this database."""
+    return load_counter(connection, dialect, OLDEST_READER) or load_version(connection, dialect)
+
+
+def load_counter(connection: MigrationConnection, dialect: Dialect, name: str) -> int:
+    """0 if the database does not have it."""
+    if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
+        return 0
+    row = connection.execute(f"SELECT value FROM {COUNTERS} WHERE name = {dialect.mark}", (name,)).fetchone()
+    return int(row[0]) if row else 0
+
+
+def record_counter(connection: MigrationConnection, dialect: Dialect, name: str, value: int) -> None:
+    text = f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = {dialect.mark}"
+    connection.execute(text, (value, name))
 
 
 def load_version(connection: MigrationConnection, dialect: Dialect) -> int:
     """The layout's version; 0 if the database has no Fairlead tables."""
-    if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
-        return 0
-    return int(connection.execute(f"SELECT value FROM {COUNTERS} WHERE name = 'layout'").fetchone()[0])
+    return load_counter(connection, dialect, "layout")
 
 
 def tables(migrations: Sequence[Migration]) -> tuple[str, ...]:
@@ -222,24 +276,15 @@ def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> Non
         for statement in _render_table(step, dialect):
             connection.execute(statement)
         return
-    for name, type in _columns(step.columns):
+    derived = {column.name for column in collection_of(step.table).columns}
+    for name, type in column_types(step.columns):
+        if name not in derived:
+            raise KeyError(f"{step.table} has no column {name}")
         connection.execute(f"ALTER TABLE {step.table} ADD COLUMN {name} {dialect.types[type]}")
-    if step.columns:
-        _fill(connection, dialect, step)
     for indexed in step.indexed:
         connection.execute(_render_index(step.table, indexed, dialect))
     for column in step.sparse:
         connection.execute(f"{_render_index(step.table, column, dialect)} WHERE {column} IS NOT NULL")
-
-
-def _fill(connection: MigrationConnection, dialect: Dialect, step: AddColumns) -> None:
-    collection = _collection(step.table)
-    names = [name for name, _ in _columns(step.columns)]
-    assignments = ", ".join(f"{name} = {dialect.mark}" for name in names)
-    update = f"UPDATE {step.table} SET {assignments} WHERE {collection.key} = {dialect.mark}"
-    for key, data in connection.execute(f"SELECT {collection.key}, data FROM {step.table}").fetchall():
-        record = read_record(collection, key, data)
-        connection.execute(update, (*columns_of(collection, record, names), key))
 
 
 def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
@@ -248,7 +293,7 @@ def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
     lines = [f"{table.key} {types[key]} PRIMARY KEY NOT NULL"]
     if not table.numbered:
         lines.append(f"version {types['integer']} NOT NULL")
-    lines += [f"{name} {types[type]}" for name, type in _columns(table.columns)]
+    lines += [f"{name} {types[type]}" for name, type in column_types(table.columns)]
     lines.append(f"data {types['bytes']} NOT NULL")
     lines += [f"UNIQUE ({', '.join(group.split())})" for group in table.unique]
     yield f"CREATE TABLE {table.name} ({', '.join(lines)})"
@@ -264,19 +309,10 @@ def _render_index(table: str, indexed: str, dialect: Dialect) -> str:
     return f"CREATE INDEX {table}_by_{'_'.join(names)} ON {table} ({columns})"
 
 
-def _render_counters(dialect: Dialect) -> Iterator[str]:
-    yield (
-        f"CREATE TABLE {COUNTERS} (name {dialect.types['text']} PRIMARY KEY NOT NULL, "
-        f"value {dialect.types['integer']} NOT NULL)"
-    )
-    for name in _COUNTED:
-        yield f"INSERT INTO {COUNTERS} (name, value) VALUES ('{name}', 0)"
-
-
-def _columns(words: str) -> list[tuple[str, str]]:
+def column_types(words: str) -> list[tuple[str, str]]:
     pairs = [word.partition(":") for word in words.split()]
     return [(name, type) for name, _, type in pairs]
 
 
-def _collection(table: str) -> Collection[object]:
+def collection_of(table: str) -> Collection[object]:
     return next(collection for collection in COLLECTIONS if collection.name == table)

@@ -21,6 +21,12 @@ from fairlead.store.base import Change, Collection, Listener, Query, R, Store
 from fairlead.store.changes import key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
+from fairlead.store.postgres_versions import (
+    check_older_writers,
+    enter_as_writer,
+    refill_after_upgrade,
+    refill_if_alone,
+)
 from fairlead.store.postgres_writer import CHANNEL, UNREACHABLE, AsyncConnection, PostgresWriter
 from fairlead.store.sql import POSTGRES, Parameter, render_count, render_find, statements
 
@@ -49,9 +55,9 @@ async def open_postgres(url: str, settings: PostgresSettings | None = None) -> S
     settings = settings or PostgresSettings()
     try:
         conninfo = _conninfo(url, settings)
-        await asyncio.to_thread(_make_ready, conninfo, settings)
+        is_filled = await asyncio.to_thread(_make_ready, conninfo, settings)
         store = PostgresStore(conninfo, settings)
-        await store.start()
+        await store.start(is_filled=is_filled)
         return store
     except psycopg.Error as error:
         raise Unavailable(f"Cannot open the PostgreSQL database: {_first_line(error)}.") from error
@@ -69,13 +75,18 @@ class PostgresStore:
         self._notified = 0
         self._catching_up = asyncio.Lock()
         self._readers = Readers(self._connect, settings.readers)
-        self._writer = PostgresWriter(self._connect, self._committed)
+        self._writer = PostgresWriter(self._connect_writer, self._committed)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def start(self) -> None:
+    async def start(self, *, is_filled: bool) -> None:
+        """`is_filled`: whether all rows have all columns, so that no older version has left some out."""
         self._notified = (await self._readers.rows(_NEWEST, ()))[0][0]
+        # At once, so that servers of a newer version see that this one may write.
+        await self._writer.open()
         self._writer.start()
         self._spawn(self._listen())
+        if not is_filled:
+            self._spawn(self._refill())
 
     async def commit(self, change: Change) -> int:
         self._check_open()
@@ -139,6 +150,21 @@ class PostgresStore:
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._settings.retry_max)
 
+    async def _refill(self) -> None:
+        """Fill what servers of older versions leave out, once they have gone."""
+        while True:
+            work = asyncio.ensure_future(asyncio.to_thread(refill_if_alone, self._conninfo, self._settings.migrations))
+            try:
+                if await asyncio.shield(work):
+                    return
+            except asyncio.CancelledError:
+                # A thread cannot be cancelled, and its connection must not outlive the store.
+                await asyncio.wait([work])
+                raise
+            except UNREACHABLE as error:
+                _log.warning("Cannot fill columns of the previous layout yet: %s", _first_line(error))
+            await asyncio.sleep(self._settings.retry_max)
+
     async def _on_notice(self, notice: psycopg.Notify) -> None:
         if int(notice.payload) > self._notified:
             await self._catch_up()
@@ -164,6 +190,11 @@ class PostgresStore:
     async def _connect(self) -> AsyncConnection:
         connection: AsyncConnection = await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True)
         connection.adapters.register_dumper(int, Int8BinaryDumper)
+        return connection
+
+    async def _connect_writer(self) -> AsyncConnection:
+        connection = await self._connect()
+        await enter_as_writer(connection, self._settings.migrations[-1].number)
         return connection
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
@@ -230,7 +261,8 @@ def connect_alone(url: str) -> Connection[TupleRow]:
     return psycopg.connect(_conninfo(url, PostgresSettings()), autocommit=True)
 
 
-def _make_ready(conninfo: str, settings: PostgresSettings) -> None:
+def _make_ready(conninfo: str, settings: PostgresSettings) -> bool:
+    """Whether all rows have all columns now; False if servers of an older version may leave some out."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
         encoding = _load_text(connection, "SHOW server_encoding")
         if encoding != "UTF8":
@@ -240,9 +272,11 @@ def _make_ready(conninfo: str, settings: PostgresSettings) -> None:
             connection.execute("SET LOCAL lock_timeout = '60s'")
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+            check_older_writers(connection, settings.migrations)
             upgrade(
                 connection, POSTGRES, settings.migrations, lambda version: _copy_before_upgrade(connection, version)
             )
+        return refill_after_upgrade(connection, settings.migrations)
 
 
 def _copy_before_upgrade(connection: Connection[TupleRow], version: int) -> str:

@@ -39,7 +39,7 @@ CHANNEL = "fairlead"
 _MAX_BATCH = 512
 _INSERT_EVENT = statements(EVENTS.name, POSTGRES.mark).insert
 _INSERT_AUDIT = statements(AUDIT.name, POSTGRES.mark).insert
-_LOCK = "SELECT value FROM counters WHERE name = 'revision' FOR UPDATE"
+LOCK = "SELECT value FROM counters WHERE name = 'revision' FOR UPDATE"
 _LOAD_NUMBER = "SELECT value FROM counters WHERE name = 'audit'"
 _RECORD_COUNTER = "UPDATE counters SET value = %s WHERE name = %s"
 _NOTIFY = "SELECT pg_notify(%s, %s)"
@@ -62,6 +62,10 @@ class PostgresWriter:
         self._committing = False
         #: The PostgreSQL backend of our connection, which sends our own notifications.
         self.pid = 0
+
+    async def open(self) -> None:
+        """Connect before the first change."""
+        await self._open()
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -167,7 +171,7 @@ async def _begin(connection: AsyncConnection) -> tuple[int, int]:
     """The newest revision and audit number; the lock keeps others from raising them until our commit."""
     async with connection.pipeline():
         await connection.execute("BEGIN")
-        revision = await connection.execute(_LOCK)
+        revision = await connection.execute(LOCK)
         number = await connection.execute(_LOAD_NUMBER)
     return await _value(revision), await _value(number)
 

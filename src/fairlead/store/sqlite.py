@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ from fairlead.store.base import Change, Collection, Listener, Query, R, Store
 from fairlead.store.changes import key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
+from fairlead.store.refill import needs_refill, record_refilled, refill
 from fairlead.store.sql import SQLITE, Parameter, render_count, render_find, statements
 from fairlead.store.sqlite_writer import SqliteWriter
 
@@ -155,6 +156,9 @@ def _make_ready(path: Path, settings: SqliteSettings) -> None:
         _use_write_ahead_log(connection)
         connection.execute("BEGIN IMMEDIATE")
         upgrade(connection, SQLITE, settings.migrations, lambda version: _copy_before_upgrade(path, version))
+        if needs_refill(connection, SQLITE, settings.migrations):
+            refill(connection, SQLITE, settings.migrations, nullcontext)
+            record_refilled(connection, SQLITE, settings.migrations)
         connection.execute("COMMIT")
     finally:
         connection.close()

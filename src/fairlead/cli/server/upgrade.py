@@ -34,7 +34,7 @@ from fairlead.client.access.local import LocalServer, is_in_background, load_loc
 from fairlead.client.access.tokens import write_private
 from fairlead.model.errors import FairleadError
 from fairlead.store.archive import write_archive
-from fairlead.store.backup import load_layout
+from fairlead.store.backup import Layout, load_layout
 
 #: In the data folder: the last upgrade, and the wheels of versions that can come back.
 _RECORD, _VERSIONS = "last-upgrade.json", "versions"
@@ -90,7 +90,7 @@ class _Upgrade:
         if version == __version__:
             self.console.say(f"Version {version} is installed already.")
             return OK
-        layout = _layout_of(self.database)
+        layout = _layout_of(self.database).number
         steps = [f"back up {self.database} into {self.folder / 'backups'}"] if layout else []
         steps += [f"install {wheel} into {self.installation.folder} ({self.installation.kind})", *self._restart_step()]
         if not self._is_agreed(f"Upgrade from {__version__} to {version}:", steps):
@@ -112,30 +112,30 @@ class _Upgrade:
         last = _load_record(self.folder)
         if last is None:
             raise ClientError(f"There is no upgrade of the data folder {self.folder} to roll back.")
-        has_newer_layout = _layout_of(self.database) > last.layout and bool(last.backup)
-        if has_newer_layout and self.server is not None and not self.can_restart:
+        needs_restore = self._needs_restore(last)
+        if needs_restore and self.server is not None and not self.can_restart:
             raise ClientError(f"Stop the server first (process {self.server.pid}): its database must be restored.")
         steps = [f"install {last.wheel} into {self.installation.folder} ({self.installation.kind})"]
-        if has_newer_layout:
+        if needs_restore:
             steps += [
                 "back up the current database, which the earlier version cannot read",
                 f"restore {last.backup}; workloads that were submitted since then are lost, unless they run",
             ]
         if not self._is_agreed(f"Roll back from {__version__} to {last.before}:", [*steps, *self._restart_step()]):
             return OK
-        if has_newer_layout:
+        if needs_restore:
             self._back_up(last.before)
         self._bring_back(last)
         (self.folder / _RECORD).unlink(missing_ok=True)
         self.console.data(last.before)
         self.console.say(f"Rolled back from {__version__} to {last.before}.")
-        if not has_newer_layout:
+        if not needs_restore:
             self._remind()
         return OK
 
     def _bring_back(self, last: LastUpgrade) -> None:
-        """Install the earlier version, with its database if that has another layout now."""
-        needs_restore = bool(last.backup) and _layout_of(self.database) > last.layout
+        """Install the earlier version, with its database if that has a layout now which the version cannot use."""
+        needs_restore = self._needs_restore(last)
         if needs_restore and self.can_restart:
             self._run("server", "stop")
         self._install(Path(last.wheel))
@@ -144,6 +144,9 @@ class _Upgrade:
             self._run("restore", last.backup, "--force", FAIRLEAD_DATABASE=self.database)
         if self.can_restart and not (self._runs(last.before) or self._restarts(last.before)):
             raise ClientError(f"Version {last.before} was installed, but its server does not start.")
+
+    def _needs_restore(self, last: LastUpgrade) -> bool:
+        return bool(last.backup) and _layout_of(self.database).oldest_reader > last.layout
 
     def _is_agreed(self, title: str, steps: list[str]) -> bool:
         self.console.say("\n".join([title, *(f"  {number}. {step}" for number, step in enumerate(steps, 1))]))
@@ -221,7 +224,7 @@ def _load_record(folder: Path) -> LastUpgrade | None:
         return None
 
 
-def _layout_of(database: str) -> int:
+def _layout_of(database: str) -> Layout:
     try:
         return load_layout(database)
     except FairleadError as error:
