@@ -54,7 +54,7 @@ def fenced(text: str) -> list[str]:
 
 async def load_description() -> dict[str, Any]:
     """What the application itself answers when asked for its description; that needs neither store nor accounts."""
-    nothing = cast(Any, SimpleNamespace(url_registry=None, clock=None))
+    nothing = cast(Any, SimpleNamespace(url_registry=None, clock=None, draining=False))
     application = make_application(nothing, nothing)
     parts: list[bytes] = []
 

@@ -207,7 +207,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     application = make_application(context, accounts, limits, samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
-    server = HttpServer(_http(settings, application), context, withdraw)
+    server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
     door = _make_machine_socket(settings, context, accounts, url)

@@ -14,6 +14,7 @@ import msgspec
 from fairlead.control.context import ControlSettings
 from fairlead.control.keys import write_private
 from fairlead.engines.local.configuration import pick_runtime_variables
+from fairlead.formats.custom_resource import OWN_GROUP, RUNAI_GROUP
 from fairlead.model.allowed import ALLOWABLE
 from fairlead.model.errors import Refused
 
@@ -63,6 +64,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: Where pods run: `local`, or one of `ENGINES`; and how that cluster is reached.
     engine: str = LOCAL
     kubeconfig: str = ""
+    #: The API group of workloads' custom resources there.
+    group: str = RUNAI_GROUP
     #: Where in that cluster the servers of one database keep their keys, as NAMESPACE/NAME.
     keys_secret: str = ""
     #: Which Ingress objects are made there for URLs, where their controller finds this server, and whether by HTTPS.
@@ -77,6 +80,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     backup_every: int = 0
     backup_keep: int = 14
     backup_dir: str = ""
+    #: Seconds for which the server goes on serving after SIGTERM, while it is not ready any more.
+    drain_seconds: int = 0
     log_to_stderr: bool = True
     #: Whether the settings are only checked.
     check: bool = False
@@ -188,6 +193,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         api_only=given.api_only,
         engine=given.engine,
         kubeconfig=given.kubeconfig or environment.get("KUBECONFIG", ""),
+        group=given.group,
         keys_secret=given.keys_secret or "",
         ingress_class=given.ingress_class,
         ingress_server=given.ingress_server,
@@ -197,6 +203,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         backup_every=given.backup_every,
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
+        drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
         control=ControlSettings(
@@ -248,6 +255,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--tls-certificate", help="PEM file with the certificate chain")
     add("--tls-key", help="PEM file with its private key")
     add("--insecure", action="store_true", help="serve plain HTTP beyond loopback")
+    add("--drain-seconds", type=int, default=0, help="how long to serve after SIGTERM while /readyz fails already")
     add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
     add("--token-seconds", type=int, default=86_400, help="how long an access token is good for")
     add("--retry-delay", type=int, default=1000, help="milliseconds before the first retry of a failed pod")
@@ -330,6 +338,7 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
         help="where workloads run: on this machine (default), or on a Kubernetes cluster with the KAI scheduler",
     )
     add("--kubeconfig", metavar="FILE", help="how that cluster is reached; default $KUBECONFIG, the pod's own account")
+    add("--group", choices=(RUNAI_GROUP, OWN_GROUP), default=RUNAI_GROUP, help="API group of custom resources there")
     add("--keys-secret", metavar="NAMESPACE/NAME", help="Secret of that cluster that keeps keys and first credentials")
     add("--ingress-class", default="", metavar="NAME", help="make Ingress objects of that class for workloads' URLs")
     add("--ingress-server", default="", metavar="HOST", help="the name by which their controller reaches this server")

@@ -18,7 +18,7 @@ from deploy.cluster import build, cluster, node
 from deploy.image import make_image
 from fairlead import __version__
 from fairlead.client import Client, application
-from fairlead.engines.kubernetes.install.manifests import Installation, render_manifests
+from fairlead.engines.kubernetes.install.manifests import Certificate, Installation, render_manifests
 from scripts.generate_chart import CHART_VERSION
 from scripts.release import pack_chart
 from tests.clusters import running_cluster, set_nodes
@@ -30,6 +30,8 @@ GOLDEN = ROOT / "tests" / "golden" / "helm"
 SPACE = "helm-tests"
 PATIENCE = "240s"
 CREDENTIALS = "import pathlib; print(pathlib.Path('/data/fairlead/credentials.json').read_text())"
+#: Groups of what scripts/generate_chart.py makes.
+GENERATED = ("rbac.", "admissionregistration.", "apiextensions.")
 Object = dict[str, Any]
 Call = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -46,7 +48,7 @@ def render(*words: str, chart: Path = CHART) -> list[Object]:
 
 def write_golden(*words: str) -> str:
     """Without versions and passwords, and without what scripts/generate_chart.py makes and checks."""
-    made = [one for one in render(*words) if not one["apiVersion"].startswith(("rbac.", "admissionregistration."))]
+    made = [one for one in render(*words) if not one["apiVersion"].startswith(GENERATED)]
     text = yaml.safe_dump_all(made, sort_keys=False, width=110)
     text = re.sub(r"(password: |fairlead:)\w{32}", r"\1PASSWORD", text)
     return text.replace(CHART_VERSION, "CHART-VERSION").replace(__version__, "VERSION")
@@ -117,6 +119,23 @@ def test_the_server_is_that_of_the_manifests(secret: str) -> None:
             assert rendered[kind, name] == printed[kind, name]
     left = {key for key in printed if key not in rendered}
     assert left == {("Namespace", "fairlead")}
+
+
+def test_the_other_group_is_that_of_the_manifests() -> None:
+    group = "workloads.fairlead.dev"
+    tls = ("tls.existingSecret=tls", "webhook.enabled=true", "webhook.caBundle=PEM")
+    rendered = by_name(render(*(word for one in (f"apiGroup={group}", *tls) for word in ("--set", one))))
+    certificate = Certificate(authority="PEM", chain="", key="")
+    printed = by_name(render_manifests(Installation(image="", group=group, certificate=certificate)))
+    # Helm installs what is in our group anyway.
+    printed.pop(("CustomResourceDefinition", f"distributedinferenceworkloads.{group}"))
+    generated = [key for key, one in printed.items() if one["apiVersion"].startswith(GENERATED)]
+    for key in generated:
+        rendered[key]["metadata"].pop("annotations", None)
+        assert rendered[key] == printed[key]
+    assert ("CustomResourceDefinition", f"trainingworkloads.{group}") in generated
+    [container] = rendered["Deployment", "fairlead"]["spec"]["template"]["spec"]["containers"]
+    assert f"--group={group}" in container["args"]
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,8 @@ from fairlead.model.records.event import AuditLine
 logger = logging.getLogger("fairlead.api")
 #: The command line detects a server of another version by it.
 _VERSION_HEADER = (b"x-fairlead-version", __version__.encode("ascii"))
+#: Makes a client connect again, which leads it to another server.
+_CLOSE_HEADER = (b"connection", b"close")
 
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
@@ -180,6 +182,8 @@ class Application:
                 response = self._render(error, operation, scope, request_id)
             response.raw_headers.append((b"x-request-id", request_id.encode("latin-1")))
             response.raw_headers.append(_VERSION_HEADER)
+            if self._context.draining:
+                response.raw_headers.append(_CLOSE_HEADER)
             if operation is not None and _is_audited(operation, scope["method"], response.status_code):
                 self._audit(operation, scope, response.status_code, request_id)
             await self._send(response, scope, receive, send, request_id)

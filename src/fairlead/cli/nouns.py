@@ -85,7 +85,7 @@ NOUNS: dict[str, Noun] = {
     "export": Noun("server.transfer", "Write everything that `move` moves to a file", _SERVER),
     "import": Noun("server.transfer", "Import everything from Run:ai or from a file", _SERVER),
     "doctor": Noun("server.doctor", "Check that a cluster or this machine has what workloads need", _SERVER),
-    "kubernetes": Noun("server.kubernetes", "Print manifests that install Fairlead in a cluster", _SERVER),
+    "kubernetes": Noun("server.kubernetes", "Install Fairlead in a cluster, and adopt workloads there", _SERVER),
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
     "restore": Noun("server.restore", "Restore the server's data from a backup or a cluster", _SERVER),
     "upgrade": Noun("server.upgrade", "Install another version, and restart the server with it", _SERVER),

@@ -90,5 +90,7 @@ class Context:
     find_namespace_problem: Callable[[str], str] = lambda namespace: ""
     #: Whether an autoscaler adds nodes to the cluster, so that what fits no present node may start later.
     may_nodes_be_added: Callable[[], bool] = lambda: False
+    #: Set when the server is about to stop: it is not ready, so that load balancers leave it, but it still serves.
+    draining: bool = False
     #: Set when the server is stopping: new work is refused, running work continues.
     stopping: bool = False

@@ -8,17 +8,15 @@ from typing import Any
 
 from msgspec import inspect
 
-from fairlead.formats.custom_resource import api_version
+from fairlead.formats.custom_resource import RUNAI_GROUP, api_version
 from fairlead.formats.explain import describe_type, render_default, render_description
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.openapi import struct_schema
 from fairlead.formats.yaml.fields import ITEMS, MAP, PLAIN, YamlField, yaml_fields
-from fairlead.formats.yaml.keywords import API_VERSION
 from fairlead.kinds.kind import Kind
 
 Schema = dict[str, Any]
 
-GROUP, VERSION = API_VERSION.split("/")
 _QUANTITY = r"^[+]?([0-9]+\.?[0-9]*|\.[0-9]+)(([eE][-+]?[0-9]+)|[numkKMGTPE]|[KMGTPE]i|[kKMGTP][iI]?B)?$"
 _AMOUNTS = ("number", "quantity", "limit")
 _INTEGER = r"^[+-]?[0-9]+$"
@@ -85,10 +83,10 @@ def plural_of(kind: Kind) -> str:
     return f"{kind.resource.lower()}s"
 
 
-def render_crd(kind: Kind) -> Plain:
+def render_crd(kind: Kind, group: str = RUNAI_GROUP) -> Plain:
     """The definition as plain data."""
     plural = plural_of(kind)
-    group, _, api = api_version(kind).partition("/")
+    group, _, api = api_version(kind, group).partition("/")
     names = {
         "kind": kind.resource,
         "listKind": f"{kind.resource}List",

@@ -10,11 +10,13 @@ import msgspec
 
 from fairlead.formats.losses import Loss, leaves, rebuild
 from fairlead.formats.plain import Plain
-from fairlead.formats.yaml.keywords import API_VERSION
+from fairlead.formats.yaml.keywords import API_VERSION, OWN_VERSION
 from fairlead.formats.yaml.write import declared, render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 
+#: The groups that an installation can give its custom resources: Run:ai's, or ours beside the definitions of a Run:ai.
+RUNAI_GROUP, OWN_GROUP = (version.partition("/")[0] for version in (API_VERSION, OWN_VERSION))
 #: The annotation with the fields of the REST spec that workload YAML cannot express, by path, as JSON.
 REST_FIELDS = "fairlead/rest-fields"
 #: The annotation with the id of the workload for which the server created the object.
@@ -35,8 +37,9 @@ def custom_kinds() -> list[Kind]:
     return [kind for kind in KINDS.values() if kind.letter or kind.own_api]
 
 
-def api_version(kind: Kind) -> str:
-    return kind.own_api or API_VERSION
+def api_version(kind: Kind, group: str = RUNAI_GROUP) -> str:
+    """Of the kind's custom resource, in an installation with that group."""
+    return kind.own_api or (API_VERSION if group == RUNAI_GROUP else OWN_VERSION)
 
 
 def find_custom_kind(resource: str) -> Kind | None:

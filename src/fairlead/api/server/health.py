@@ -21,7 +21,7 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
         return as_json(Health("alive"))
 
     async def is_ready(call: Call) -> Response:
-        if call.context.stopping:
+        if call.context.draining or call.context.stopping:
             raise Unavailable("The server is stopping")
         await read.load_revision(call.context)
         return as_json(Health("ready"))

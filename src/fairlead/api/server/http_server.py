@@ -13,11 +13,17 @@ from fairlead.control.context import Context
 
 
 class HttpServer(uvicorn.Server):
-    """On a signal it refuses new requests and ends streams at once; `app` cleans up afterwards."""
+    """On a signal it refuses new requests and ends streams at once; `app` cleans up afterwards.
 
-    def __init__(self, config: uvicorn.Config, context: Context, before_closing: Callable[[], None]) -> None:
+    With `drain_seconds`, SIGTERM first makes it not ready, and it serves for so long before it stops.
+    """
+
+    def __init__(
+        self, config: uvicorn.Config, context: Context, before_closing: Callable[[], None], drain_seconds: float = 0
+    ) -> None:
         super().__init__(config)
         self._context = context
+        self._drain_seconds = drain_seconds
         #: Called before the listener is closed.
         self._before_closing = before_closing
         #: The exit code that `serve` returns.
@@ -51,6 +57,11 @@ class HttpServer(uvicorn.Server):
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        is_draining = self._context.draining
+        if sig == signal.SIGTERM and self._drain_seconds and self.started and not is_draining:
+            self._context.draining = True
+            asyncio.get_running_loop().call_later(self._drain_seconds, self.handle_exit, sig, None)
+            return
         self._context.stopping = True
         # A server that was told to stop does not start again.
         self.exit_code = 0

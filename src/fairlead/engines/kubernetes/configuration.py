@@ -11,7 +11,7 @@ from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import plural_of
-from fairlead.formats.custom_resource import api_version, custom_kinds
+from fairlead.formats.custom_resource import RUNAI_GROUP, api_version, custom_kinds
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.errors import Refused
 from fairlead.model.pods.supplies import LoadKept
@@ -23,6 +23,9 @@ class KubernetesOptions(Protocol):
 
     @property
     def kubeconfig(self) -> str: ...
+
+    @property
+    def group(self) -> str: ...
 
     @property
     def keys_secret(self) -> str: ...
@@ -62,7 +65,7 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     """The engine of a cluster; raises Refused if no cluster is configured, Invalid if an allowance is not valid."""
     allowed, ingress = parse_allowed(written.allow), read_ingress(written)
     api = Api(load_access(written.kubeconfig, os.environ))
-    engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(), load_kept, allowed, ingress)
+    engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(written.group), load_kept, allowed, ingress)
     engine.node_autoscaler = written.node_autoscaler
     engine.prometheus = Prometheus(written.prometheus_url) if written.prometheus_url else None
     return engine
@@ -99,6 +102,6 @@ async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> d
         api.close()
 
 
-def custom_resource_kinds() -> list[Resource]:
+def custom_resource_kinds(group: str = RUNAI_GROUP) -> list[Resource]:
     """The kinds of our custom resources."""
-    return [Resource(api_version(kind), kind.resource, plural_of(kind)) for kind in custom_kinds()]
+    return [Resource(api_version(kind, group), kind.resource, plural_of(kind)) for kind in custom_kinds()]

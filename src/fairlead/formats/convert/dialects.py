@@ -21,7 +21,7 @@ from fairlead.formats.intermediate import (
     lines_of,
 )
 from fairlead.formats.plain import Plain
-from fairlead.formats.yaml.keywords import API_VERSION
+from fairlead.formats.yaml.keywords import API_VERSION, OWN_VERSION
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.kinds.kind import Kind
 
@@ -45,7 +45,7 @@ def _is_workload_yaml(text: str) -> bool:
     """Whether the first line of content is the version of workload YAML; then the text need not be read twice."""
     for line in text[:10_000].splitlines():
         if line.strip() not in ("", "---") and not line.startswith("#"):
-            return line.startswith(f"apiVersion: {API_VERSION}")
+            return line.startswith((f"apiVersion: {API_VERSION}", f"apiVersion: {OWN_VERSION}"))
     return False
 
 

@@ -14,6 +14,7 @@ from fairlead.formats.yaml.keywords import (
     API_VERSION,
     GLOBAL_NAMESPACE,
     OLDER_VERSION,
+    OWN_VERSION,
     PREEMPTIBILITY_LABEL,
     PRIORITY_LABEL,
     TEMPLATE,
@@ -271,7 +272,7 @@ def _kind(node: YamlNode, root: dict[str, YamlNode], issues: list[YamlIssue]) ->
             )
         )
         return None
-    allowed = (API_VERSION,) if name == resource[0].resource else (API_VERSION, OLDER_VERSION)
+    allowed = (API_VERSION, OWN_VERSION if name == resource[0].resource else OLDER_VERSION)
     if version and version not in allowed:
         hint = "; `fairlead convert` converts Kubernetes objects into workloads" if version == "batch/v1" else ""
         issues.append(issue_at(root["apiVersion"], "apiVersion", f"is {version[:80]}; it must be {allowed[0]}{hint}"))

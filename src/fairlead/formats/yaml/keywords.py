@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 API_VERSION = "run.ai/v2alpha1"
+#: The same kinds in a group of our own, for a cluster that has the definitions of a Run:ai.
+OWN_VERSION = "workloads.fairlead.dev/v2alpha1"
 #: Older kinds of resources have this version too.
 OLDER_VERSION = "run.ai/v1"
 #: The namespace of shared templates.

@@ -17,13 +17,16 @@ from fairlead.engines.kubernetes.install.permissions import (
     OWN_PERMISSIONS,
     PROJECT_PERMISSIONS,
     Permission,
+    in_group,
     render_policies,
 )
 from fairlead.engines.kubernetes.render.labels import PROJECT_ROLE
-from fairlead.formats.crd import GROUP, plural_of, render_crd
-from fairlead.formats.custom_resource import api_version, custom_kinds
+from fairlead.formats.crd import plural_of, render_crd
+from fairlead.formats.custom_resource import OWN_GROUP, RUNAI_GROUP, api_version, custom_kinds
 
 NAME = "fairlead"
+#: The groups of custom resources: the usual one, and the one beside a Run:ai.
+GROUPS = (RUNAI_GROUP, OWN_GROUP)
 #: The path at which the server checks applied workloads.
 ADMISSION_PATH = "/kubernetes/admission"
 PORT, PROXY_PORT = 7420, 7421
@@ -56,6 +59,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     #: More arguments for `fairlead serve`.
     arguments: tuple[str, ...] = ()
     has_definitions: bool = True
+    #: The group of the custom resources.
+    group: str = RUNAI_GROUP
     #: The class of Ingress objects for workloads' URLs; empty for none.
     ingress_class: str = ""
     #: With it the server uses TLS, and the cluster asks it to check every applied workload.
@@ -66,7 +71,7 @@ def render_manifests(wanted: Installation) -> list[Manifest]:
     """All objects, in the order in which they can be applied."""
     return [
         _render_namespace(wanted),
-        *(render_definitions() if wanted.has_definitions else ()),
+        *(render_definitions(wanted.group) if wanted.has_definitions else ()),
         _object("v1", "ServiceAccount", NAME, wanted.namespace),
         *render_permissions(wanted),
         *(_render_secret(wanted, wanted.certificate) if wanted.certificate else ()),
@@ -77,17 +82,17 @@ def render_manifests(wanted: Installation) -> list[Manifest]:
     ]
 
 
-def render_definitions() -> list[Manifest]:
-    return [render_crd(kind) for kind in custom_kinds()]
+def render_definitions(group: str = RUNAI_GROUP) -> list[Manifest]:
+    return [render_crd(kind, group) for kind in custom_kinds()]
 
 
 def render_permissions(wanted: Installation) -> list[Manifest]:
     """What the server's account may do in the cluster, in projects and in its own namespace; and where it ends."""
     in_projects = (*PROJECT_PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
     return [
-        _role("ClusterRole", NAME, CLUSTER_PERMISSIONS),
+        _role("ClusterRole", NAME, in_group(CLUSTER_PERMISSIONS, wanted.group)),
         _binding("ClusterRoleBinding", ("ClusterRole", NAME), wanted.namespace),
-        _role("ClusterRole", PROJECT_ROLE, in_projects),
+        _role("ClusterRole", PROJECT_ROLE, in_group(in_projects, wanted.group)),
         _role("Role", NAME, OWN_PERMISSIONS, wanted.namespace),
         _binding("RoleBinding", ("Role", NAME), wanted.namespace),
         *render_policies(f"system:serviceaccount:{wanted.namespace}:{NAME}"),
@@ -142,8 +147,10 @@ def _render_deployment(wanted: Installation) -> Manifest:
     template = {"metadata": {"labels": labels, "annotations": notes}, "spec": _render_pod(wanted)}
     made = _object("apps/v1", "Deployment", NAME, wanted.namespace)
     # Several servers can share a database, but not a volume.
-    strategy = "RollingUpdate" if wanted.database_secret else "Recreate"
-    spec = {"replicas": wanted.replicas, "strategy": {"type": strategy}, "selector": {"matchLabels": labels}}
+    strategy: Manifest = {"type": "Recreate"}
+    if wanted.database_secret:
+        strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    spec = {"replicas": wanted.replicas, "strategy": strategy, "selector": {"matchLabels": labels}}
     return made | {"spec": {**spec, "template": template}}
 
 
@@ -152,8 +159,10 @@ def _render_pod(wanted: Installation) -> Manifest:
     volumes: list[Manifest] = [{"name": "data", **data}, {"name": "scratch", "emptyDir": {}}]
     if wanted.certificate:
         volumes.append({"name": "certificate", "secret": {"secretName": f"{NAME}-tls"}})
+    # Enough to drain and to finish requests; another server takes over as soon as this one has stopped.
     return {
         "serviceAccountName": NAME,
+        "terminationGracePeriodSeconds": 45,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": USER,
@@ -219,13 +228,16 @@ def _arguments(wanted: Installation) -> Sequence[str]:
         # Kubernetes expands the variables.
         database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
         database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
+        # Other servers go on, and the cluster needs some seconds to send them all requests.
+        database.append("--drain-seconds=10")
     listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]
     ingress = []
     if wanted.ingress_class:
         # The full name, because controllers may resolve names without the search domains of pods.
         server = f"{NAME}.{wanted.namespace}.svc.cluster.local"
         ingress = [f"--ingress-class={wanted.ingress_class}", f"--ingress-server={server}"]
-    return ["serve", "--engine=kubernetes", *listening, *transport, *database, *ingress, *wanted.arguments]
+    group = [] if wanted.group == RUNAI_GROUP else [f"--group={wanted.group}"]
+    return ["serve", "--engine=kubernetes", *listening, *transport, *database, *ingress, *group, *wanted.arguments]
 
 
 def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manifest]:
@@ -237,8 +249,8 @@ def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manif
 
 def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Manifest]:
     """One webhook records who applied an object, the other one checks it."""
-    checking = _hook(wanted, certificate, f"workloads.{GROUP}", ADMISSION_PATH, ["CREATE", "UPDATE"])
-    filling = _hook(wanted, certificate, f"owners.{GROUP}", f"{ADMISSION_PATH}/owner", ["CREATE", "UPDATE"])
+    checking = _hook(wanted, certificate, f"workloads.{wanted.group}", ADMISSION_PATH, ["CREATE", "UPDATE"])
+    filling = _hook(wanted, certificate, f"owners.{wanted.group}", f"{ADMISSION_PATH}/owner", ["CREATE", "UPDATE"])
     version = "admissionregistration.k8s.io/v1"
     return [
         _object(version, "MutatingWebhookConfiguration", NAME) | {"webhooks": [filling]},
@@ -249,7 +261,7 @@ def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Mani
 def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Manifest:
     rules = []
     for kind in custom_kinds():
-        group, _, version = api_version(kind).partition("/")
+        group, _, version = api_version(kind, wanted.group).partition("/")
         rule = {"apiGroups": [group], "apiVersions": [version], "operations": operations}
         rules.append({**rule, "resources": [plural_of(kind)]})
     return {

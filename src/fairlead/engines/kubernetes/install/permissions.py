@@ -5,12 +5,14 @@ reads what it watches, and writes what belongs to projects as such. Everything e
 its projects, where it binds itself to a role; a policy of the cluster keeps it from doing that elsewhere.
 """
 
+from collections.abc import Iterable
+
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, PROJECT_ROLE
 from fairlead.formats.crd import plural_of
-from fairlead.formats.custom_resource import api_version, custom_kinds
+from fairlead.formats.custom_resource import RUNAI_GROUP, api_version, custom_kinds
 
 #: The custom resources of workloads, as (group, plural).
 _WORKLOADS = tuple((api_version(kind).partition("/")[0], plural_of(kind)) for kind in custom_kinds())
@@ -91,6 +93,11 @@ INGRESS_PERMISSIONS = (Permission("networking.k8s.io", "ingresses", ("get", "lis
 #: Granted in the namespace of the installation: the keys that several servers share.
 OWN_PERMISSIONS = (Permission("", "secrets", ("get", "create", "patch")),)
 PERMISSIONS = (*CLUSTER_PERMISSIONS, *PROJECT_PERMISSIONS)
+
+
+def in_group(permissions: Iterable[Permission], group: str) -> list[Permission]:
+    """The permissions of an installation whose custom resources are in that group."""
+    return [msgspec.structs.replace(one, group=group) if one.group == RUNAI_GROUP else one for one in permissions]
 
 
 def render_policies(account: str) -> list[Manifest]:

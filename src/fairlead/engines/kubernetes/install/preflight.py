@@ -24,6 +24,7 @@ from fairlead.engines.kubernetes.install.manifests import (
     render_definitions,
     render_manifests,
 )
+from fairlead.formats.custom_resource import OWN_GROUP
 from fairlead.model.errors import Refused
 
 _MANAGED = "app.kubernetes.io/managed-by"
@@ -51,7 +52,7 @@ async def _refuse_foreign(wanted: Installation, kubeconfig: str) -> None:
     paths = {f"namespace {wanted.namespace}": f"/api/v1/namespaces/{wanted.namespace}"}
     if wanted.has_definitions:
         base = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        for definition in render_definitions():
+        for definition in render_definitions(wanted.group):
             name = definition["metadata"]["name"]
             paths[f"definition {name}"] = f"{base}/{name}"
     try:
@@ -64,8 +65,8 @@ async def _refuse_foreign(wanted: Installation, kubeconfig: str) -> None:
         api.close()
     if foreign:
         raise Refused(
-            f"Not created by Fairlead, and not overwritten: {', '.join(foreign)}. Choose another --namespace, "
-            "leave definitions out with --no-crds, or use another cluster"
+            f"Not created by Fairlead, and not overwritten: {', '.join(foreign)}. Choose another --namespace, give "
+            f"the custom resources another group with --group {OWN_GROUP}, or leave definitions out with --no-crds"
         )
 
 

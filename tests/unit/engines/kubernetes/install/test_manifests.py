@@ -137,10 +137,14 @@ def test_a_database_takes_the_place_of_the_volume() -> None:
 def test_several_servers_reach_each_other_and_are_replaced_one_by_one() -> None:
     wanted = msgspec.structs.replace(WITH_WEBHOOK, database_secret="database", replicas=3)
     spec = find(render_manifests(wanted), "Deployment")["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (3, {"type": "RollingUpdate"})
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
+    assert (spec["replicas"], spec["strategy"]) == (3, rolling)
     container = spec["template"]["spec"]["containers"][0]
     assert "--advertise=https://$(ADDRESS):7420#fairlead.tools.svc" in container["args"]
     assert {"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"} in container["env"]
+    # A server drains well before it is killed.
+    assert "--drain-seconds=10" in container["args"]
+    assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > 3 * 10
 
 
 def test_several_servers_need_a_database() -> None:
@@ -187,3 +191,19 @@ def test_the_command_prints_what_kubectl_takes() -> None:
     kinds = [one["kind"] for one in objects]
     assert kinds.index("Namespace") == 0
     assert "CustomResourceDefinition" in kinds
+
+
+def test_in_the_other_group_nothing_is_run_ai_s() -> None:
+    """Beside the definitions of a Run:ai: definitions, permissions and webhooks name our own group only."""
+    wanted = Installation(image="fairlead:1", group="workloads.fairlead.dev", certificate=make_certificate("fairlead"))
+    made = render_manifests(wanted)
+    groups = {one["spec"]["group"] for one in made if one["kind"] == "CustomResourceDefinition"}
+    assert groups == {"workloads.fairlead.dev"}
+    assert not {group for role in ("fairlead", "fairlead-project") for group, _, _ in granted_by(made, role)} & {
+        "run.ai"
+    }
+    assert ("workloads.fairlead.dev", "trainingworkloads", "watch") in granted_by(made, "fairlead")
+    hooks = [hook for one in made if one["kind"].endswith("WebhookConfiguration") for hook in one["webhooks"]]
+    assert {group for hook in hooks for rule in hook["rules"] for group in rule["apiGroups"]} == groups
+    [container] = find(made, "Deployment")["spec"]["template"]["spec"]["containers"]
+    assert "--group=workloads.fairlead.dev" in container["args"]

@@ -214,6 +214,7 @@ class Written(msgspec.Struct, kw_only=True):
     """What the engine reads of the settings."""
 
     kubeconfig: str = ""
+    group: str = "run.ai"
     keys_secret: str = ""
     allow: tuple[str, ...] = ()
     ingress_class: str = "nginx"
