@@ -20,11 +20,15 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
+from fairlead.api.absent import ABSENT_OPERATIONS
 from fairlead.api.assets.assets import ASSET_OPERATIONS
 from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
 from fairlead.api.assets.history import HISTORY_OPERATIONS
 from fairlead.api.assets.secrets import OBJECT_OPERATIONS
 from fairlead.api.audit import AUDIT_OPERATIONS
+from fairlead.api.deprecated.metrics import DEPRECATED_METRICS_OPERATIONS
+from fairlead.api.deprecated.others import deprecated_operations
+from fairlead.api.deprecated.projects import DEPRECATED_OWNER_OPERATIONS
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
 from fairlead.api.http.forward import forward
@@ -32,6 +36,7 @@ from fairlead.api.http.operation import Call, Operation
 from fairlead.api.http.routing import Router
 from fairlead.api.openapi import description_operations
 from fairlead.api.organization.changes import NODE_POOL_OPERATIONS, OWNER_OPERATIONS
+from fairlead.api.organization.clusters import CLUSTER_CHANGE_OPERATIONS
 from fairlead.api.organization.nodes import NODE_OPERATIONS
 from fairlead.api.organization.reads import CLUSTER_OPERATIONS
 from fairlead.api.organization.topologies import NETWORK_TOPOLOGY_OPERATIONS
@@ -45,18 +50,22 @@ from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.ingress_auth import access_operations
 from fairlead.api.server.health import health_operations
 from fairlead.api.server.metrics import Metrics, Samples
+from fairlead.api.settings import SETTING_OPERATIONS
 from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
 from fairlead.api.telemetry.metrics import telemetry_operations
 from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
+from fairlead.api.workloads.batch import BATCH_WORKLOAD_OPERATIONS
 from fairlead.api.workloads.caller_environments import CALLER_ENVIRONMENT_OPERATIONS
 from fairlead.api.workloads.catalog import CATALOG_OPERATIONS
 from fairlead.api.workloads.kind_routes import kind_operations
 from fairlead.api.workloads.logs import LOG_OPERATIONS
+from fairlead.api.workloads.manifests import MANIFEST_OPERATIONS
 from fairlead.api.workloads.reads import WORKLOAD_OPERATIONS
 from fairlead.api.workloads.revisions import revision_operations
 from fairlead.api.workloads.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
+from fairlead.api.workloads.types import WORKLOAD_TYPE_OPERATIONS
 from fairlead.api.workloads.watch import watch_operations
 from fairlead.control.audit import AuditWriter, RequestFacts, current_request
 from fairlead.control.context import Context
@@ -98,6 +107,8 @@ def make_application(
         *kind_operations(),
         *token_operations(accounts),
         *WORKLOAD_OPERATIONS,
+        *BATCH_WORKLOAD_OPERATIONS,
+        *MANIFEST_OPERATIONS,
         *CALLER_ENVIRONMENT_OPERATIONS,
         *revision_operations(),
         *telemetry_operations(),
@@ -108,12 +119,14 @@ def make_application(
         *url_operations(gate),
         *watch_operations(bounds.watch_streams),
         *CLUSTER_OPERATIONS,
+        *CLUSTER_CHANGE_OPERATIONS,
         *OWNER_OPERATIONS,
         *NODE_POOL_OPERATIONS,
         *NODE_OPERATIONS,
         *NETWORK_TOPOLOGY_OPERATIONS,
         *SCHEDULING_OPERATIONS,
         *CATALOG_OPERATIONS,
+        *WORKLOAD_TYPE_OPERATIONS,
         *OBJECT_OPERATIONS,
         *ASSET_OPERATIONS,
         *HISTORY_OPERATIONS,
@@ -125,6 +138,11 @@ def make_application(
         *RULE_OPERATIONS,
         *ROLE_OPERATIONS,
         *BATCH_OPERATIONS,
+        *SETTING_OPERATIONS,
+        *DEPRECATED_OWNER_OPERATIONS,
+        *DEPRECATED_METRICS_OPERATIONS,
+        *deprecated_operations(accounts),
+        *ABSENT_OPERATIONS,
         *health_operations(metrics),
         *access_operations(gate),
         *documentation_operations(),

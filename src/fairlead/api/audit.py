@@ -18,6 +18,7 @@ from fairlead.model.clock import Millis, from_iso, iso
 from fairlead.model.records.event import AuditLine
 
 _MOST = 1000
+_FILE_TYPES = ("CSV", "JSON")
 _BASE = "/api/v1/audit/log"
 
 
@@ -112,7 +113,8 @@ async def _get(call: Call) -> Response:
 
 
 async def _download(call: Call) -> Response:
-    form = query_choice(call, "file_type", ("CSV", "JSON"), "CSV")
+    older = query_choice(call, "file_type", _FILE_TYPES, "CSV")
+    form = query_choice(call, "fileType", _FILE_TYPES, older)
     given = _request(call)
     if query_text(call, "numberOfSamples"):
         entries, _ = await _load(call, given)
@@ -186,7 +188,13 @@ AUDIT_OPERATIONS: tuple[Operation, ...] = (
         summary="Download who did what in a period, as CSV or JSON",
         run=_download,
         parameters=(
-            Parameter(name="file_type", schema={"type": "string", "enum": ["CSV", "JSON"], "default": "CSV"}),
+            Parameter(name="file_type", schema={"type": "string", "enum": list(_FILE_TYPES), "default": "CSV"}),
+            Parameter(
+                name="fileType",
+                schema={"type": "string", "enum": list(_FILE_TYPES)},
+                description="As file_type; NVIDIA's client spells it like this.",
+                is_addition=True,
+            ),
             *_PERIOD,
             _NUMBER,
             filter_by(AUDIT_FIELDS),

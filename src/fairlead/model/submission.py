@@ -19,8 +19,10 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     template_id: str | None = None
     #: The kind's spec (an instance of `Kind.spec`): unset, null and a value differ in it.
     spec: Spec
-    #: `rest`, `rest-older`, `workload-yaml` or `cli`.
+    #: `rest`, `rest-older`, `workload-yaml`, `cli` or `manifest`.
     dialect: str = "rest"
+    #: The Kubernetes manifest that it was read from, as JSON.
+    manifest: str = ""
     #: For contradictions in the older dialect: (field, what was done about it).
     remarks: tuple[tuple[str, str], ...] = ()
     #: The id of its caller's stored environment, which its pods take over; empty for none.

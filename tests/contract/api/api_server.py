@@ -155,7 +155,7 @@ class ApiServer:
                 timeout_graceful_shutdown=1,
             )
         )
-        listener = socket.socket()
+        listener = socket.socket(proto=socket.IPPROTO_TCP)
         listener.bind(("127.0.0.1", 0))
         self.port = listener.getsockname()[1]
         listener.listen(128)

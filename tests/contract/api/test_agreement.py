@@ -103,6 +103,8 @@ OWNED = {
     "/api/v1/workload-templates/name-availability",
     "/api/v1/workload-templates/{templateId}",
     "/api/v1/workload-templates/trainings/{templateId}",
+    # `test_kubernetes_manifests.py` reads this.
+    "/api/v2/workloads/{WorkloadV2Id}",
     # `test_audit.py` reads these.
     "/api/v1/audit/log",
     "/api/v1/audit/log/file",
@@ -119,7 +121,7 @@ READS = [
 
 def _values(api: ApiServer) -> dict[str, str]:
     return {
-        "clusterUuid": api.cluster_id,
+        **dict.fromkeys(("clusterUuid", "clusterId", "cluster_uuid", "uuid"), api.cluster_id),
         "departmentId": "1",
         "projectId": "1",
         "nodepoolId": "1",
@@ -129,6 +131,8 @@ def _values(api: ApiServer) -> dict[str, str]:
         "appId": api.get("/api/v1/apps")[0]["id"],
         "accessRuleId": "1",
         "roleIdPath": "1",
+        "id": "1",
+        "settingKey": "policies",
         "categoryId": api.get("/api/v1/workload-categories")["categories"][0]["id"],
     }
 

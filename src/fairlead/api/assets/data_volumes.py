@@ -202,6 +202,32 @@ _WHICH = (
     Parameter(name="requestType", schema={"type": "string", "enum": list(_REQUEST_TYPES)}),
     Parameter(name="usableInProjectId", schema={"type": "string"}),
 )
+
+
+def _shared_scopes(segment: str, mark: str = "") -> tuple[HandledRoute, HandledRoute]:
+    """The routes of the scopes that data is shared with."""
+    return (
+        HandledRoute(
+            suffix=f"/{{}}/{segment}",
+            id=f"get_datavolume_shared_scopes{mark}",
+            summary="List the scopes that the data is shared with; the answer is an array",
+            run=get_scopes,
+            answers={200: list[SharedScopeView]},
+            also=(404,),
+        ),
+        HandledRoute(
+            method="PATCH",
+            suffix=f"/{{}}/{segment}",
+            id=f"patch_datavolume_shared_scopes{mark}",
+            summary="Share the data with more scopes, or stop sharing it",
+            run=update_scopes,
+            body=SharedScopesUpdate,
+            answers={200: list[SharedScopeView]},
+            also=(404,),
+        ),
+    )
+
+
 _VOLUMES = RestResource(
     path="/api/v1/datavolumes",
     id=Parameter(name="datavolumeId", place="path", schema={"type": "string", "format": "uuid"}),
@@ -271,24 +297,9 @@ _VOLUMES = RestResource(
             answers={202: None},
             also=(404, 412),
         ),
-        HandledRoute(
-            suffix="/{}/sharedScopes",
-            id="get_datavolume_shared_scopes",
-            summary="List the scopes that the data is shared with; the answer is an array",
-            run=get_scopes,
-            answers={200: list[SharedScopeView]},
-            also=(404,),
-        ),
-        HandledRoute(
-            method="PATCH",
-            suffix="/{}/sharedScopes",
-            id="patch_datavolume_shared_scopes",
-            summary="Share the data with more scopes, or stop sharing it",
-            run=update_scopes,
-            body=SharedScopesUpdate,
-            answers={200: list[SharedScopeView]},
-            also=(404,),
-        ),
+        *_shared_scopes("sharedScopes"),
+        # NVIDIA's client spells the path like this.
+        *_shared_scopes("shared-scopes", "_with_hyphen"),
     ),
 )
 

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.crud import CreateRoute, DeleteRoute, HandledRoute, ReadRoute, RestResource, operations
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
-from fairlead.api.http.shapes import Instant, Shape, Uuid
+from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.organization import topologies
 from fairlead.control.organization.topologies import TopologyInput
 from fairlead.model.clock import iso
@@ -66,6 +66,10 @@ async def get_topologies(call: Call) -> Response:
     return as_json(NetworkTopologyList(network_topologies=[render_topology(call, each) for each in listed]))
 
 
+async def count_topologies(call: Call) -> Response:
+    return as_json(Count(len(topologies.list_topologies(call.context, call.caller))))
+
+
 _TOPOLOGIES = RestResource(
     path="/api/v1/network-topologies",
     id=Parameter(name="networkTopologyId", place="path", schema={"type": "string", "format": "uuid"}),
@@ -73,13 +77,19 @@ _TOPOLOGIES = RestResource(
     view=NetworkTopologyView,
     render=render_topology,
     failures=(401, 403, 503),
-    is_addition=True,
     rows=(
         HandledRoute(
             id="get_network_topologies",
             summary="List network topologies",
             run=get_topologies,
             answers={200: NetworkTopologyList},
+        ),
+        HandledRoute(
+            suffix="/count",
+            id="get_network_topologies_count",
+            summary="Count network topologies",
+            run=count_topologies,
+            answers={200: Count},
         ),
         CreateRoute(
             id="create_network_topology",

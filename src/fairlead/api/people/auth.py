@@ -125,7 +125,7 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
     return Grant(**values)
 
 
-async def _issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
+async def issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
     client = call.request.client
     address = client.host if client else ""
@@ -141,14 +141,14 @@ async def _issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
 
 def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
     async def grant_token(call: Call) -> Response:
-        tokens = await _issue(call, accounts, read_grant(await read_body(call.request, "application/json")))
+        tokens = await issue(call, accounts, read_grant(await read_body(call.request, "application/json")))
         answer = TokenAnswer(tokens.access_token, tokens.id_token, tokens.refresh_token, tokens.expires_in)
         return as_json(answer, headers=NO_CACHE)
 
     async def grant_token_form(call: Call) -> Response:
         body = await read_body(call.request, "application/x-www-form-urlencoded")
         try:
-            tokens = await _issue(call, accounts, read_form_grant(body))
+            tokens = await issue(call, accounts, read_form_grant(body))
         except Invalid as error:
             return render_oauth_error(error)
         answer = OAuthTokenAnswer(

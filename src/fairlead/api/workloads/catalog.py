@@ -1,28 +1,25 @@
-"""Priority classes, workload types and categories. They are constant and come from the model and from `KINDS`."""
+"""Priority classes and workload categories. They are constant and come from the model."""
 
 import uuid
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control import access
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import normal_id
-from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
-from fairlead.model.priority import PRIORITIES, is_preemptible
+from fairlead.model.priority import PRIORITIES
 
 #: Ids are derived from names, so that they are the same in every installation.
 _NAMESPACE = uuid.UUID("6f0f54f8-3b5a-5d0e-9c53-1b1e8b1d9c11")
 _SOURCE = "Run:ai"
-_GROUP = "run.ai"
-_CATEGORIES = {
+CATEGORIES = {
     "Build": "Interactive work: notebooks and development sessions.",
     "Train": "Unattended work that runs to completion.",
     "Deploy": "Services, which run until they are stopped.",
@@ -40,19 +37,6 @@ class PriorityView(Shape):
     source: str
 
 
-class TypeView(Shape):
-    """A kind of workload with its category, default priority and default preemptibility."""
-
-    id: Uuid
-    name: str
-    group: str
-    category_id: Uuid
-    category_name: str
-    priority_id: Uuid
-    priority_name: str
-    preemptibility: Annotated[str, OURS]
-
-
 class CategoryView(Shape):
     id: Uuid
     name: str
@@ -63,15 +47,12 @@ class PriorityList(Shape):
     priorities: list[PriorityView]
 
 
-class TypeList(Shape):
-    types: list[TypeView]
-
-
 class CategoryList(Shape):
     categories: list[CategoryView]
 
 
 def constant_id(what: str, name: str) -> str:
+    """The id of a constant: a category, a priority or a built-in type."""
     return str(uuid.uuid5(_NAMESPACE, f"{what}/{name}"))
 
 
@@ -79,31 +60,14 @@ _PRIORITIES = [
     PriorityView(id=constant_id("priority", name), name=name, value=value, source=_SOURCE)
     for name, value in PRIORITIES.items()
 ]
-_TYPES = {
-    constant_id("type", kind.key): TypeView(
-        id=constant_id("type", kind.key),
-        name=kind.title.replace(" ", ""),
-        group=_GROUP,
-        category_id=constant_id("category", kind.category),
-        category_name=kind.category,
-        priority_id=constant_id("priority", kind.priority),
-        priority_name=kind.priority,
-        preemptibility="preemptible" if is_preemptible(PRIORITIES[kind.priority], None) else "non-preemptible",
-    )
-    for kind in KINDS.values()
-}
 _CATEGORY_VIEWS = {
     constant_id("category", name): CategoryView(id=constant_id("category", name), name=name, description=text)
-    for name, text in _CATEGORIES.items()
+    for name, text in CATEGORIES.items()
 }
 _PRIORITY_FIELDS: dict[str, FilterField[PriorityView]] = {
     "name": FilterField(read=lambda view: view.name),
     "source": FilterField(read=lambda view: view.source),
     "value": FilterField("number", read=lambda view: view.value),
-}
-_TYPE_FIELDS: dict[str, FilterField[TypeView]] = {
-    "name": FilterField(read=lambda view: view.name),
-    "group": FilterField(read=lambda view: view.group),
 }
 
 
@@ -114,19 +78,6 @@ async def get_priorities(call: Call) -> Response:
     sort = _PRIORITY_FIELDS[request.sort_by or "value"]
     priorities = select(_PRIORITIES, filters, sort, request.descending, lambda view: view.id)
     return as_json(PriorityList(priorities=priorities))
-
-
-async def get_types(call: Call) -> Response:
-    access.check(call.caller, "workload-types:read")
-    external_only = query_boolean(call, "externalTypesOnly")
-    filters = parse_filters(read_list_request(call).filter_by, _TYPE_FIELDS)
-    types = select(_TYPES.values(), filters, _TYPE_FIELDS["name"], False, lambda view: view.id)
-    return as_json(TypeList(types=[] if external_only else types))
-
-
-async def get_type(call: Call) -> Response:
-    access.check(call.caller, "workload-types:read")
-    return as_json(_one(_TYPES, call.path["workloadTypeId"], "workload type"))
 
 
 async def get_categories(call: Call) -> Response:
@@ -162,29 +113,6 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
         run=get_priorities,
         parameters=(sort_order(), sort_by(_PRIORITY_FIELDS), filter_by(_PRIORITY_FIELDS)),
         answers={200: PriorityList, **_FAILURES, 500: Error},
-    ),
-    _read(
-        path="/api/v1/workload-types",
-        id="list_workload_types",
-        summary="List workload types",
-        run=get_types,
-        parameters=(
-            Parameter(
-                name="externalTypesOnly",
-                schema={"type": "boolean", "default": False},
-                description="True lists only types that are not built in; there are none here.",
-            ),
-            filter_by(_TYPE_FIELDS),
-        ),
-        answers={200: TypeList, **_FAILURES},
-    ),
-    _read(
-        path="/api/v1/workload-types/{workloadTypeId}",
-        id="get_workload_type",
-        summary="Get a workload type",
-        run=get_type,
-        parameters=(Parameter(name="workloadTypeId", place="path", schema=_UUID),),
-        answers={200: TypeView, **_ONE},
     ),
     _read(
         path="/api/v1/workload-categories",

@@ -18,7 +18,7 @@ from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
-from fairlead.model.records.phase import DesiredPhase
+from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.model.decisions import FairShare
 from fairlead.store.base import Comparison, Query, Where
@@ -90,6 +90,17 @@ async def load_usage(context: Context) -> Usages:
     else:
         add_shares(usages, context.fair_shares)
     return usages
+
+
+async def count_waiting(context: Context) -> dict[tuple[str, str], int]:
+    """The number of pending workloads by project and by the node pool that they try first."""
+    where = (Where("is_active", Comparison.EQUAL, 1), Where("phase", Comparison.EQUAL, Phase.PENDING.value))
+    pending: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where))
+    waiting: dict[tuple[str, str], int] = {}
+    for workload in pending:
+        pool = workload.node_pools[0] if workload.node_pools else DEFAULT_NODE_POOL
+        waiting[workload.project_id, pool] = waiting.get((workload.project_id, pool), 0) + 1
+    return waiting
 
 
 def add_shares(usages: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairShare]) -> None:

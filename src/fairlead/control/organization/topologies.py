@@ -47,7 +47,7 @@ async def create_topology(
     access.check(caller, "network-topologies:create")
 
     async def attempt() -> NetworkTopology:
-        cluster = await _load(context)
+        cluster = await load_cluster(context)
         issues = name_issues(input.name) + _level_issues(input.levels)
         if input.cluster_id.lower() != cluster.id:
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id[:60]}"))
@@ -74,7 +74,7 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
     access.check(caller, "network-topologies:delete")
 
     async def attempt() -> None:
-        cluster = await _load(context)
+        cluster = await load_cluster(context)
         topology = _find(cluster.network_topologies, id)
         pools = pools_with(context, topology)
         if pools:
@@ -88,7 +88,8 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
     await retry_on_conflict(attempt)
 
 
-async def _load(context: Context) -> Cluster:
+async def load_cluster(context: Context) -> Cluster:
+    """The record of the cluster as it is stored."""
     cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
     if cluster is None:
         raise Unavailable("The cluster's record is missing; try again in a moment")

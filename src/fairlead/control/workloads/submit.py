@@ -21,10 +21,11 @@ from fairlead.control.references.dependencies import find_unmet
 from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.control.workloads.templates import apply_named_template
+from fairlead.formats.foreign.manifests import DIALECT as MANIFEST_DIALECT
 from fairlead.formats.yaml.spec import yaml_path
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
-from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, TooMuch, Unavailable
+from fairlead.model.errors import ComplianceIssue, Conflict, FairleadError, Invalid, TooMuch, Unavailable
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller, Project
 from fairlead.model.records.phase import DesiredPhase, Phase
@@ -164,6 +165,7 @@ def new_record(context: Context, caller: Caller, kind: Kind, project: Project, s
         created_at=now,
         spec=_stored_spec(kind, submission),
         dialect=submission.dialect,
+        manifest=submission.manifest,
         machine_user=account_of(context, context.directory.users.get(caller.id)),
         caller_environment=submission.caller_environment,
         applied=submission.applied,
@@ -219,8 +221,11 @@ async def _refuse_taken_name(context: Context, workload: Workload) -> None:
         raise _name_taken(workload.name, workload.project_name, workload.dialect)
 
 
-def _name_taken(name: str, project: str, dialect: str) -> Invalid:
+def _name_taken(name: str, project: str, dialect: str) -> FairleadError:
     """The error for a taken name, with advice for the dialect."""
+    if dialect == MANIFEST_DIALECT:
+        # The contract has this answer for manifests only.
+        return Conflict(f"A workload named {name} already exists in project {project}", ("live_name",))
     advice = "choose another name or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another name"
     return Invalid(
         issues=(ComplianceIssue("name", f"a workload named {name} already exists in project {project}; {advice}"),)

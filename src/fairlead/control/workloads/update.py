@@ -17,11 +17,11 @@ from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.control.workloads.policies import policy_for
 from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
-from fairlead.model.errors import Conflict
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Caller
 from fairlead.model.records.workload import Workload
-from fairlead.model.spec.fields import build
+from fairlead.model.spec.fields import build, fields_of
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
@@ -34,9 +34,9 @@ async def update(
 ) -> Workload:
     """The change is committed on return; equal values change nothing. Raises Invalid or NotFound."""
 
-    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
         after = _merged(before, wanted)
-        return after, _find_resource_changes(workload, before, after)
+        return after, {"resource_changes": _find_resource_changes(workload, before, after)}
 
     return await _update(context, caller, (kind, workload_id), wanted, change, request_id)
 
@@ -46,15 +46,44 @@ async def update_from_resource(
 ) -> Workload:
     """Replace members of the spec by what the workload's custom resource says."""
 
-    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
         after = {**before, **wanted}
-        return {name: value for name, value in after.items() if value is not None}, workload.resource_changes
+        return {name: value for name, value in after.items() if value is not None}, {}
 
     return await _update(context, caller, (kind, workload_id), wanted, change, "")
 
 
-#: From a workload and its spec to the changed spec, and what is to be written to its custom resource.
-_SpecChange = Callable[[Workload, Mapping[str, object]], tuple[dict[str, object], tuple[str, ...]]]
+async def update_from_manifest(
+    context: Context,
+    caller: Caller,
+    workload: Workload,
+    manifest: str,
+    spec: Mapping[str, object],
+    request_id: str = "",
+) -> Workload:
+    """Replace the spec by that of a changed manifest; raises Invalid for members that cannot change.
+
+    The values that were given besides the manifest stay, unless the spec has others.
+    """
+    kind = KINDS[workload.kind]
+    changeable = {field.rest for field in fields_of(kind.changes)} if kind.changes else set()
+
+    def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
+        after = {**{name: before[name] for name in _BESIDES_MANIFEST if name in before}, **spec}
+        changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
+        fixed = sorted(changed - changeable)
+        if fixed:
+            detail = f"cannot change in a submitted {kind.title}; delete the workload and submit it again"
+            raise Invalid(issues=tuple(ComplianceIssue(f"spec.{name}", detail) for name in fixed))
+        return after, {"resource_changes": _find_resource_changes(workload, before, after), "manifest": manifest}
+
+    return await _update(context, caller, (workload.kind, workload.id), spec, change, request_id)
+
+
+#: Members of a spec that a request with a manifest gives in its metadata.
+_BESIDES_MANIFEST = ("priorityClass", "category", "preemptibility")
+#: From a workload and its spec to the changed spec, and other members of the record that change with it.
+_SpecChange = Callable[[Workload, Mapping[str, object]], tuple[dict[str, object], dict[str, object]]]
 
 
 def _find_resource_changes(
@@ -94,7 +123,7 @@ async def _update(
 async def _build_changed_record(context: Context, workload: Workload, change: _SpecChange) -> Workload:
     """The record with the new spec and what follows from it, or the same record if nothing differs."""
     before: dict[str, object] = msgspec.json.decode(workload.spec)
-    spec, resource_changes = change(workload, before)
+    spec, members = change(workload, before)
     if spec == before:
         return workload
     admitted = await _admit(context, workload, spec)
@@ -103,8 +132,8 @@ async def _build_changed_record(context: Context, workload: Workload, change: _S
         admitted.record(workload),
         version=workload.version + 1,
         spec=msgspec.Raw(msgspec.json.encode(spec)),
-        resource_changes=resource_changes,
         updated_at=context.clock(),
+        **members,
     )
 
 

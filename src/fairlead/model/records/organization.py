@@ -37,6 +37,23 @@ class NetworkTopology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     created_by: str = ""
 
 
+class WorkloadType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A kind of Kubernetes object that users may submit as a manifest, and what its workloads get by default."""
+
+    id: str
+    #: The object's kind and the group of its API; empty for the core group.
+    name: str
+    group: str
+    category: str
+    priority: str
+    #: How its pods are found in the object, as it was given.
+    resource_interfaces: tuple[dict[str, Any], ...] = ()
+    created_at: Millis
+    created_by: str = ""
+    updated_at: Millis
+    updated_by: str = ""
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     version: int
@@ -54,6 +71,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     numbers: dict[str, int] = {}
     network_topologies: tuple[NetworkTopology, ...] = ()
     roles: tuple[CustomRole, ...] = ()
+    #: The types that an administrator added to the built-in ones.
+    workload_types: tuple[WorkloadType, ...] = ()
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

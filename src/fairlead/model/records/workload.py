@@ -105,8 +105,10 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis
     #: The spec as the user sent it, without unset members, with nulls.
     spec: msgspec.Raw
-    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`); shown as its origin.
+    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`, `manifest`); shown as its origin.
     dialect: str = "rest"
+    #: The Kubernetes manifest that it was read from, as JSON; empty if it was submitted in another way.
+    manifest: str = ""
     #: The account of the machine as which its pods run; empty for the server's choice.
     machine_user: str = ""
     #: The id of its caller's environment, which its pods take over; empty for none.

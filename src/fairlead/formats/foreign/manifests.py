@@ -1,0 +1,174 @@
+"""Reads a Pod, a Job or a Deployment as the spec of a workload. Called by the API for submitted manifests.
+
+Nothing is dropped: a member of the pod template that a workload does not have is a violation with its path. Members of
+the object's own metadata stay in the manifest, which is stored.
+"""
+
+from typing import Any
+
+import msgspec
+
+from fairlead.formats.foreign.kubernetes_job import read_job
+from fairlead.formats.plain import Plain
+from fairlead.formats.yaml.tree import read_tree
+from fairlead.formats.yaml.values import read_plain
+from fairlead.kinds.inference import INFERENCE
+from fairlead.kinds.kind import Kind
+from fairlead.kinds.training import TRAINING
+from fairlead.model.errors import ComplianceIssue, Invalid
+
+#: The dialect of workloads that were read from a manifest.
+DIALECT = "manifest"
+_NO_TEMPLATE = "has no pod template"
+#: What a Deployment has besides its template; a rollout needs none of it here.
+_OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
+
+
+class GroupVersionKind(msgspec.Struct, frozen=True):
+    """Group, version and kind of an object."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.group}/{self.version} {self.kind}" if self.group else f"{self.version} {self.kind}"
+
+
+class ReadManifest(msgspec.Struct, frozen=True):
+    """A manifest as the spec of a workload of that kind."""
+
+    kind: Kind
+    gvk: GroupVersionKind
+    #: The name in its metadata; empty if it has none.
+    name: str
+    namespace: str
+    spec: Plain
+
+
+def group_version_kind_of(manifest: Plain) -> GroupVersionKind:
+    """Group, version and kind; raises Invalid if one is missing."""
+    missing = [name for name in ("apiVersion", "kind") if not isinstance(manifest.get(name), str) or not manifest[name]]
+    if missing:
+        raise Invalid(issues=tuple(ComplianceIssue(f"manifest.{name}", "must be given as text") for name in missing))
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    return GroupVersionKind(group, version, manifest["kind"])
+
+
+def read_text(text: bytes, path: str) -> Plain:
+    """A manifest written as YAML or JSON; raises Invalid with every mistake."""
+    documents, flaws = read_tree(text)
+    issues = [ComplianceIssue(path, f"line {flaw.line}: {flaw.details}") for flaw in flaws]
+    if not issues and len(documents) != 1:
+        issues.append(ComplianceIssue(path, f"has {len(documents)} documents; give one"))
+    content = None if issues else read_plain(documents[0])
+    if not isinstance(content, dict):
+        raise Invalid(issues=tuple(issues) or (ComplianceIssue(path, "must be an object"),))
+    return content
+
+
+def is_supported(group: str, kind: str) -> bool:
+    """Whether manifests of that kind of object can be run."""
+    return (group, kind) in {(each.group, each.kind) for each in _READERS}
+
+
+def read_manifest(manifest: Plain) -> ReadManifest:
+    """Raises Invalid for another kind of object, and for members that a workload does not have."""
+    gvk = group_version_kind_of(manifest)
+    reader = _READERS.get(gvk)
+    if reader is None:
+        known = ", ".join(each.title for each in _READERS)
+        detail = f"is a {gvk.title[:120]}; manifests that can be run here are {known}"
+        raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
+    metadata = _mapping(manifest, "metadata", "manifest")
+    kind, spec = reader(_mapping(manifest, "spec", "manifest"))
+    return ReadManifest(kind, gvk, str(metadata.get("name") or ""), str(metadata.get("namespace") or ""), spec)
+
+
+def _mapping(plain: Plain, name: str, path: str) -> Plain:
+    value = plain.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid(issues=(ComplianceIssue(f"{path}.{name}", "must be an object"),))
+    return value
+
+
+def _read_pod(spec: Plain) -> tuple[Kind, Plain]:
+    """A bare pod is not replaced, so a failed one fails the workload."""
+    job = {"template": {"spec": spec}}
+    read = _read_template(job, "manifest.spec", "spec.template.spec")
+    read.setdefault("restartPolicy", "Always")
+    if read["restartPolicy"] == "Never":
+        read["backoffLimit"] = 0
+    return TRAINING, read
+
+
+def _read_job(spec: Plain) -> tuple[Kind, Plain]:
+    return TRAINING, _read_template(spec, "manifest.spec", "spec")
+
+
+def _read_deployment(spec: Plain) -> tuple[Kind, Plain]:
+    """A fixed number of pods that are replaced and updated one revision after another: an inference without scaling."""
+    unknown = sorted(set(spec) - _OF_DEPLOYMENTS)
+    if unknown:
+        issues = [
+            ComplianceIssue(f"manifest.spec.{name}", "is not supported for a Deployment here") for name in unknown
+        ]
+        raise Invalid(issues=tuple(issues))
+    replicas = spec.get("replicas", 1)
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
+        raise Invalid(issues=(ComplianceIssue("manifest.spec.replicas", "must be a whole number of at least 1"),))
+    read = _read_template({"template": spec.get("template")}, "manifest.spec", "spec")
+    policy = read.pop("restartPolicy", "Always")
+    if policy != "Always":
+        path = "manifest.spec.template.spec.restartPolicy"
+        raise Invalid(issues=(ComplianceIssue(path, f"is {str(policy)[:60]}; a Deployment has Always"),))
+    ports = read.pop("ports", [])
+    if ports:
+        read["servingPort"] = {"container": ports[0]["container"]}
+        if ports[1:]:
+            read["ports"] = ports[1:]
+    read["autoscaling"] = {"minReplicas": replicas, "maxReplicas": replicas}
+    return INFERENCE, read
+
+
+def _read_template(job: Plain, path: str, inside: str) -> Plain:
+    """The spec of the pods of a Job; `path` replaces `inside` in the paths of violations."""
+    template = _mapping(job, "template", path)
+    pod = _mapping(template, "spec", f"{path}.template")
+    containers = pod.get("containers")
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+        raise Invalid(issues=(ComplianceIssue(path, _NO_TEMPLATE),))
+    if len(containers) > 1:
+        detail = f"has {len(containers)} containers; a workload has one"
+        raise Invalid(issues=(ComplianceIssue(f"{path}.containers", detail),))
+    # The name of a container says nothing; ports are read here, because Jobs of other systems have none.
+    main: dict[str, Any] = {name: value for name, value in containers[0].items() if name != "ports"}
+    plain = {**job, "template": {**template, "spec": {**pod, "containers": [main]}}}
+    try:
+        task = read_job({"apiVersion": "batch/v1", "kind": "Job", "spec": plain})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Invalid(issues=(ComplianceIssue(path, f"is not a valid pod template: {error}"),)) from error
+    issues = [
+        ComplianceIssue(f"{path}{loss.path.removeprefix(inside)}", f"{loss.reason} in a workload")
+        for loss in task.losses
+    ]
+    spec = dict(task.spec)
+    ports = [port for port in containers[0].get("ports") or () if isinstance(port, dict)]
+    for number, port in enumerate(ports):
+        if not isinstance(port.get("containerPort"), int):
+            issues.append(ComplianceIssue(f"{path}.containers[0].ports[{number}].containerPort", "must be a number"))
+    if issues:
+        raise Invalid(issues=tuple(issues))
+    if ports:
+        spec["ports"] = [{"container": port["containerPort"], "serviceType": "ClusterIP"} for port in ports]
+    return spec
+
+
+_READERS = {
+    GroupVersionKind("", "v1", "Pod"): _read_pod,
+    GroupVersionKind("batch", "v1", "Job"): _read_job,
+    GroupVersionKind("apps", "v1", "Deployment"): _read_deployment,
+}

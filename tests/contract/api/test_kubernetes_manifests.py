@@ -1,0 +1,209 @@
+"""Workloads submitted as Kubernetes manifests, and the workload types that an administrator adds for them."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from tests.contract.api.agreement import find_disagreements
+from tests.contract.api.api_server import Answer, ApiServer
+
+PATH = "/api/v2/workloads"
+ONE = f"{PATH}/{{WorkloadV2Id}}"
+POD = {"containers": [{"name": "main", "image": "python:3", "command": ["python", "-c", "print('a b')"]}]}
+JOB = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "from-manifest", "labels": {"team": "vision"}},
+    "spec": {"completions": 3, "parallelism": 2, "template": {"spec": {**POD, "restartPolicy": "Never"}}},
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "server:1", "ports": [{"containerPort": 8080}]}]},
+        },
+    },
+}
+
+
+def _submit(api: ApiServer, manifest: dict[str, Any], name: str = "", **metadata: object) -> Answer:
+    return api.call("POST", PATH, {"metadata": {"projectId": "1", "name": name, **metadata}, "manifest": manifest})
+
+
+def _id(answer: Answer) -> str:
+    assert answer.status == 202, answer
+    assert find_disagreements("post", PATH, 202, answer.json) == []
+    return str(answer.json["metadata"]["id"])
+
+
+def test_a_job_becomes_a_training(api: ApiServer) -> None:
+    made = _submit(api, JOB, priority="high", category="Research")
+    id = _id(made)
+    metadata = made.json["metadata"]
+    assert metadata["name"] == "from-manifest"
+    assert metadata["gvk"] == {"group": "batch", "version": "v1", "kind": "Job"}
+    assert (metadata["priority"], metadata["category"]) == ("high", "Research")
+    assert made.json["rawManifest"] == JOB
+    assert made.json["workloadManifest"]["metadata"]["namespace"] == "runai-default"
+    training = api.get(f"/api/v1/workloads/trainings/{id}")
+    assert (training["spec"]["completions"], training["spec"]["parallelism"]) == (3, 2)
+    assert (training["spec"]["command"], training["spec"]["restartPolicy"]) == (
+        "python -c 'print('\"'\"'a b'\"'\"')'",
+        "Never",
+    )
+    shown = api.call("GET", f"{PATH}/{id}")
+    assert find_disagreements("get", ONE, 200, shown.json) == []
+    assert shown.json["syncInfo"]["status"] == "Queued"
+    gone = api.call("DELETE", f"{PATH}/{id}")
+    assert (gone.status, gone.json["desiredPhase"]) == (202, "Deleted")
+    assert find_disagreements("delete", ONE, 202, gone.json) == []
+    assert api.get(f"{PATH}/{id}")["syncInfo"]["status"] == "Deleting"
+
+
+def test_a_pod_is_not_replaced(api: ApiServer) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {**POD, "restartPolicy": "Never"}}
+    id = _id(_submit(api, pod, "bare-pod"))
+    assert api.get(f"/api/v1/workloads/trainings/{id}")["spec"]["backoffLimit"] == 0
+
+
+def test_a_deployment_becomes_an_inference_and_can_change(api: ApiServer) -> None:
+    id = _id(_submit(api, DEPLOYMENT))
+    spec = api.get(f"/api/v1/workloads/inferences/{id}")["spec"]
+    assert spec["autoscaling"] == {"minReplicas": 2, "maxReplicas": 2}
+    assert spec["servingPort"] == {"container": 8080}
+    changed = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 3}}  # type: ignore[dict-item]  # the spec is a dict
+    answer = api.call("PUT", f"{PATH}/{id}", {"manifest": changed, "metadata": {"category": "Serving"}})
+    assert answer.status == 202, answer
+    assert find_disagreements("put", ONE, 202, answer.json) == []
+    assert answer.json["rawManifest"]["spec"]["replicas"] == 3
+    spec = api.get(f"/api/v1/workloads/inferences/{id}")["spec"]
+    assert (spec["autoscaling"]["maxReplicas"], spec["category"]) == (3, "Serving")
+    assert spec["labels"] == [{"name": "app", "value": "web"}]
+
+
+def test_what_cannot_change_is_named(api: ApiServer) -> None:
+    id = _id(_submit(api, JOB, "fixed"))
+    answer = api.call("PUT", f"{PATH}/{id}", {"manifest": {**JOB, "spec": {**JOB["spec"], "completions": 9}}})  # type: ignore[dict-item]  # the spec is a dict
+    assert answer.status == 400
+    assert "spec.completions" in answer.json["details"]
+    assert api.call("PUT", f"{PATH}/{id}", {"manifest": DEPLOYMENT}).status == 400
+    assert api.call("PUT", f"{PATH}/{id}", {}).status == 202
+    assert api.get(f"{PATH}/{id}")["workload"]["rawManifest"] == JOB
+
+
+def test_a_manifest_can_be_encoded_yaml(api: ApiServer) -> None:
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: encoded}}\nspec: {json.dumps(JOB['spec'])}\n"
+    body = {
+        "metadata": {"projectId": "1", "name": "encoded", "useGivenNameAsPrefix": True},
+        "manifestBase64Encoded": base64.b64encode(text.encode()).decode(),
+    }
+    made = api.call("POST", PATH, body)
+    _id(made)
+    assert made.json["metadata"]["name"].startswith("encoded-")
+    assert made.json["rawManifest"]["spec"] == JOB["spec"]
+
+
+def test_a_taken_name_is_a_conflict(api: ApiServer) -> None:
+    _id(_submit(api, JOB, "taken"))
+    again = _submit(api, JOB, "taken")
+    assert again.status == 409
+    assert find_disagreements("post", PATH, 409, again.json) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "field"),
+    [
+        ({"apiVersion": "ray.io/v1", "kind": "RayJob", "spec": {}}, "manifest.kind: is a ray.io/v1 RayJob"),
+        ({"kind": "Job", "spec": {}}, "manifest.apiVersion"),
+        ({"apiVersion": "batch/v1", "kind": "Job", "spec": {}}, "manifest.spec: has no pod template"),
+        ({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": 1}}, "manifest.spec.template: must be"),
+        ({**JOB, "metadata": {"name": "x", "namespace": "kube-system"}}, "manifest.metadata.namespace"),
+        (
+            {**JOB, "spec": {"suspend": True, "template": {"spec": POD}}},
+            "manifest.spec.suspend: has no equivalent",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "spec": {**POD, "dnsPolicy": "None"}},
+            "manifest.spec.dnsPolicy: has no equivalent",
+        ),
+        (
+            {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": POD["containers"] * 2}},
+            "manifest.spec.containers: has 2 containers",
+        ),
+        ({**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "paused": True}}, "manifest.spec.paused"),  # type: ignore[dict-item]  # the spec is a dict
+    ],
+    ids=["kind", "version", "empty", "template", "namespace", "job-member", "pod-member", "containers", "paused"],
+)
+def test_what_cannot_be_run_is_refused_with_its_path(api: ApiServer, manifest: dict[str, Any], field: str) -> None:
+    answer = _submit(api, manifest, "refused")
+    assert answer.status == 400, answer
+    assert field in answer.json["details"]
+    assert find_disagreements("post", PATH, 400, answer.json) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metadata": {"projectId": "1", "name": "a"}},
+        {"metadata": {"projectId": "1", "name": "a"}, "manifest": JOB, "manifestBase64Encoded": "e30="},
+        {"metadata": {"projectId": "1", "name": "a"}, "manifestBase64Encoded": "***"},
+        {"metadata": {"projectId": "1", "name": "a"}, "manifestBase64Encoded": "W10="},
+        {"metadata": {"projectId": "77", "name": "a"}, "manifest": JOB},
+        {"metadata": {"projectId": "1", "name": "NOT A NAME"}, "manifest": JOB},
+    ],
+    ids=["none", "both", "not-base64", "a-list", "project", "name"],
+)
+def test_other_mistakes_of_a_request(api: ApiServer, body: dict[str, Any]) -> None:
+    assert api.call("POST", PATH, body).status == 400
+
+
+def test_a_workload_of_another_interface_has_no_manifest(api: ApiServer) -> None:
+    id = api.submit("by-rest")
+    answer = api.call("GET", f"{PATH}/{id}")
+    assert answer.status == 404
+    assert "was not submitted as a manifest" in answer.json["details"]
+
+
+def test_a_type_gives_its_workloads_category_and_priority(make_api: Any) -> None:
+    api: ApiServer = make_api("types")
+    categories = {each["name"]: each["id"] for each in api.get("/api/v1/workload-categories")["categories"]}
+    priorities = {each["name"]: each["id"] for each in api.get("/api/v1/workload-priorities")["priorities"]}
+    path = "/api/v1/workload-types"
+    body = {"name": "Job", "group": "batch", "categoryId": categories["Build"], "priorityId": priorities["very-low"]}
+    made = api.call("POST", path, body)
+    assert made.status == 201, made
+    assert find_disagreements("post", path, 201, made.json) == []
+    assert made.json["clusterStatuses"][0]["phase"] == "Ready"
+    assert api.call("POST", path, body).status == 409
+    workload = _submit(api, JOB, "typed").json["metadata"]
+    assert (workload["category"], workload["priority"]) == ("Build", "very-low")
+    one = f"{path}/{made.json['id']}"
+    changed = api.call("PUT", one, {"priorityId": priorities["medium"]})
+    assert find_disagreements("put", f"{path}/{{workloadTypeId}}", changed.status, changed.json) == []
+    assert (changed.json["priorityName"], changed.json["categoryName"]) == ("medium", "Build")
+    external = api.get(f"{path}?externalTypesOnly=true")["types"]
+    assert [each["name"] for each in external] == ["Job"]
+    assert api.call("DELETE", one).status == 204
+    assert api.call("GET", one).status == 404
+    assert api.get(f"{path}?externalTypesOnly=true") == {"types": []}
+
+
+def test_types_that_cannot_be(api: ApiServer) -> None:
+    path = "/api/v1/workload-types"
+    built_in = api.get(path)["types"][0]
+    for method in ("PUT", "DELETE"):
+        refused = api.call(method, f"{path}/{built_in['id']}", {} if method == "PUT" else None)
+        assert refused.status == 403, refused
+        assert "is built in" in refused.json["details"]
+    unknown = {"name": "RayJob", "group": "ray.io", "categoryId": built_in["id"], "priorityId": built_in["priorityId"]}
+    assert "categoryId" in api.call("POST", path, unknown).json["details"]
+    other = unknown | {"categoryId": built_in["categoryId"]}
+    made = api.call("POST", path, other)
+    assert made.json["clusterStatuses"][0]["phase"] == "NotSupported"
