@@ -29,6 +29,7 @@ _TYPES = {
     "storage-classes": "storage-class-configuration",
     "audit": "events-history",
     "scheduling": "cluster-config",
+    "settings": "cluster-config",
 }
 #: Verbs that follow an action.
 _ACTIONS = {"suspend": "update", "resume": "update", "logs": "read"}

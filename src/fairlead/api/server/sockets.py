@@ -22,7 +22,9 @@ def listen(
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     ports = (default, 0) if wanted is None else (wanted,)
     for port in ports:
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends small answers without delay only if the socket names its protocol. Otherwise every request but
+        # the first on a connection is answered 40 ms late.
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if port in reserved:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
