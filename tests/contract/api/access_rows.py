@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from fairlead.api.absent import ABSENT_FEATURES
 from tests.contract.api.test_assets import SPECS
 
 #: Where the permission must be held. TARGET: in the project of the record. ANY: in any scope. WIDE: for the whole
@@ -49,6 +50,13 @@ _OBJECTS = {
 }
 _ACTIONS = {"GET": "read", "POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 
+#: A Job that can be submitted as a workload.
+MANIFEST = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "python:3"}]}}},
+}
+
 #: (method and path, place, permission); `{action}` is the action of the method. The first that matches counts.
 _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"GET /api/v1/access-keys", EVERYBODY, ""),
@@ -72,7 +80,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"GET /api/v[12]/authorization/.*", EVERYBODY, ""),
     (r"POST /api/v1/authorization/permitted-scopes", EVERYBODY, ""),
     (r"\w+ /api/v2/authorization/roles.*", WIDE, "roles:{action}"),
-    (r"GET /api/v1/clusters(/\{clusterUuid\})?", EVERYBODY, ""),
+    (r"GET /api/v1/clusters(/\{clusterUuid\}(/cluster-install-info)?)?", EVERYBODY, ""),
+    (r"\w+ /api/v1/clusters(/\{clusterUuid\})?", WIDE, "cluster:{action}"),
     (r"GET /api/v1/(clusters/.*|nodes.*)", ANY, "nodes:read"),
     (r"GET /api/v1/org-unit/departments(/count|/telemetry)?", ANY, "department:read"),
     (r"POST /api/v1/org-unit/departments", WIDE, "department:create"),
@@ -91,6 +100,24 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"POST /api/v1/user-credentials", EVERYBODY, ""),
     (r"\w+ /api/v1/user-credentials/.*", FOREIGN, ""),
     (r"POST /api/v1/(caller-environments|me/password)", EVERYBODY, ""),
+    (r"(POST|PUT|DELETE) /api/v1/workload-types.*", WIDE, "workload-types:{action}"),
+    (r"GET /v1/k8s/setting.*", EVERYBODY, ""),
+    (r"GET /api/v1/security/settings.*", ANY, "cluster-config:read"),
+    (r"PUT /(v1/k8s/setting|api/v1/security/settings/.*)", WIDE, "cluster-config:update"),
+    (r"GET /v1/k8s/clusters/\{\w+\}/(installfile|storage-classes)", EVERYBODY, ""),
+    (r"GET /v1/k8s/clusters/\{\w+\}/(metrics|projects(/metrics)?)", ANY, "project:read"),
+    (r"POST /v1/k8s/clusters/\{clusterId\}/projects", WIDE, "project:create"),
+    (r"\w+ /v1/k8s/clusters/\{\w+\}/projects/.*", TARGET, "project:{action}"),
+    (r"GET /v1/k8s/clusters/\{\w+\}/departments(/metrics)?", ANY, "department:read"),
+    (r"GET /v1/k8s/clusters/\{\w+\}/departments/.*", DEPARTMENT, "department:read"),
+    # It only says which operation to use.
+    (r"PUT /v1/k8s/clusters/\{clusterId\}/departments/.*", EVERYBODY, ""),
+    (r"GET /v1/k8s/clusters/\{clusterId\}/node-pools", ANY, "nodepools:read"),
+    (r"\w+ /v1/k8s/clusters/\{clusterId\}/node-pools.*", WIDE, "nodepools:{action}"),
+    (r"GET /api/v2/workloads/.*", TARGET, "workloads:read"),
+    (r"\w+ /api/v2/workloads.*", TARGET, "trainings:{action}"),
+    # It answers for each workload; `test_deprecated_api.py` looks into the answers.
+    (r"POST /api/v1/workloads/batch", EVERYBODY, ""),
     (r"GET /api/v1/workload-(categories|priorities|types).*", EVERYBODY, ""),
     (r"GET /api/v1/workload-templates(/count|/name-availability|/[a-z-]+)?", ANY, "templates:read"),
     (r"PUT /api/v1/workload-templates/manifests", TARGET, "templates:create"),
@@ -104,14 +131,18 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 )
 #: Operations without a row: they answer anybody, or stream until they are cut (`test_stream_rights.py`).
 _PUBLIC = (
-    r"\w+ /(api/docs|api/openapi.json|api/v[12]/token|docs.*|healthz|metrics|readyz|url-access|api/v1/workloads/watch)"
+    r"\w+ /(api/docs|api/openapi.json|api/v[12]/token|v1/k8s/auth/oauth/apptoken|docs.*|healthz|metrics|readyz|"
+    r"url-access|api/v1/workloads/watch)"
 )
+
+#: Operations of features that the installation lacks: they show and change nothing.
+_ABSENT = frozenset((route[0], route[1]) for feature in ABSENT_FEATURES for route in feature.routes)
 
 
 def need_of(method: str, path: str) -> Need | None:
     """What an operation needs; None for one that has no access check. Raises for an operation without a row."""
     text = f"{method} {path}"
-    if re.fullmatch(_PUBLIC, text):
+    if re.fullmatch(_PUBLIC, text) or (method, path) in _ABSENT:
         return None
     for pattern, place, permission in _ROWS:
         if re.fullmatch(pattern, text):
@@ -143,6 +174,19 @@ def body_of(method: str, path: str, ids: dict[str, Any]) -> Any:
     rule = {"subjectId": "crew", "subjectType": "group", "roleId": 8}
     scope = {"scopeType": "project", "scopeId": project}
     exact: dict[str, Any] = {
+        "/api/v1/clusters": {"name": "fresh-one"},
+        "/api/v1/clusters/{clusterUuid}": {"name": "fresh-one"},
+        "/api/v1/workloads/batch": {"action": "suspend", "ids": [ids["workloads/trainings"]]},
+        "/api/v2/workloads": {"metadata": {"name": "fresh-one", "projectId": project}, "manifest": MANIFEST},
+        "/v1/k8s/setting": {"key": "policies", "value": True},
+        "/v1/k8s/clusters/{clusterId}/projects": {"name": "fresh-one", "departmentId": int(ids["departmentId"])},
+        "/v1/k8s/clusters/{clusterId}/node-pools": {"name": "fresh-one", "labelKey": "a", "labelValue": "b"},
+        "/api/v1/workload-types": {
+            "name": "RayJob",
+            "group": "ray.io",
+            "categoryId": ids["categoryId"],
+            "priorityId": ids["priorityId"],
+        },
         "/api/v1/access-keys": {"name": "fresh-one"},
         "/api/v1/apps": {"name": "fresh-one"},
         "/api/v1/service-accounts": {"name": "fresh-one"},

@@ -19,7 +19,18 @@ from fairlead.model.records.revision import Revision
 from fairlead.store.base import Change, Put, Store
 from fairlead.store.collections import REVISIONS
 from tests import builders
-from tests.contract.api.access_rows import ANY, DEPARTMENT, EVERYBODY, FOREIGN, TARGET, Need, body_of, need_of, spec_of
+from tests.contract.api.access_rows import (
+    ANY,
+    DEPARTMENT,
+    EVERYBODY,
+    FOREIGN,
+    MANIFEST,
+    TARGET,
+    Need,
+    body_of,
+    need_of,
+    spec_of,
+)
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.test_assets import SPECS
 from tests.contract.api.test_people import Person, give_role
@@ -80,7 +91,9 @@ class Scene:
         account = self._made("POST", "/api/v1/service-accounts", {"name": f"{word}-account"})
         give_role(self.api, account["name"], 2, "project", project, "service-account")
         found = {
-            "clusterUuid": cluster,
+            **dict.fromkeys(("clusterUuid", "clusterId", "cluster_uuid", "uuid"), cluster),
+            "department-id": department,
+            "priorityId": self.api.get("/api/v1/workload-priorities")["priorities"][0]["id"],
             "projectId": project,
             "namespace": "runai-default" if place == "own" else f"runai-{word}",
             "departmentId": department,
@@ -131,11 +144,13 @@ class Scene:
                     department_id=department,
                     cluster_id=cluster,
                     created_by="somebody@example.com",
+                    manifest=json.dumps(MANIFEST),
                 ),
                 builders.pod(f"{word}-{kind}-0", id=pod, workload_id=id, project_id=project, phase=PodPhase.RUNNING),
             )
             found |= {f"workloads/{kind}": id, f"pod/{kind}": pod}
         self._made("PUT", "/api/v2/policy/nim-services", {"meta": meta | {"name": f"{word}-policy"}, "policy": {}})
+        found["WorkloadV2Id"] = found["workloads/trainings"]
         found["revisionId"] = self.api.context.new_id()
         revision = Revision(
             id=found["revisionId"],
@@ -156,6 +171,8 @@ class Scene:
         if base == "workload-templates":
             one = ids["workload-templates/trainings"]
         pod = ids["pod/inferences" if "inferences" in path else "pod/trainings"]
+        if path.startswith("/v1/k8s/"):
+            one = ids["nodepoolId" if "node-pools" in path else "projectId"]
         special = {"AssetId": one, "id": one, "templateId": one, "workloadId": one, "podId": pod}
         for name in path.split("{")[1:]:
             key = name.split("}")[0]

@@ -4,6 +4,7 @@ import pytest
 
 from tests.contract.api.agreement import find_disagreements
 from tests.contract.api.api_server import Answer, ApiServer
+from tests.contract.api.test_people import Person
 
 
 def _agrees(method: str, path: str, answer: Answer) -> bool:
@@ -157,3 +158,13 @@ def test_a_batch_cannot_suspend_a_service(api: ApiServer) -> None:
     assert made.status == 202, made
     answer = api.call("POST", "/api/v1/workloads/batch", {"action": "suspend", "ids": [made.json["workloadId"]]})
     assert [each["code"] for each in answer.json["failed"]] == [400]
+
+
+def test_a_batch_finds_only_the_callers_workloads(api: ApiServer) -> None:
+    id = api.submit("somebody-elses")
+    answer = Person(api, "stranger@example.com").call(
+        "POST", "/api/v1/workloads/batch", {"action": "delete", "ids": [id]}
+    )
+    assert (answer.status, answer.json["succeeded"]) == (200, [])
+    assert [each["code"] for each in answer.json["failed"]] == [404]
+    assert api.get(f"/api/v1/workloads/trainings/{id}")["desiredPhase"] == "Running"
