@@ -66,6 +66,7 @@ def test_aliases_lead_to_nouns() -> None:
             "server start --port 1", "Unknown flag --port. Put -- before the flags of the server.", id="flag of serve"
         ),
         pytest.param("run --nme x", "Unknown flag --nme. Did you mean --name?\n", id="flag before a command"),
+        pytest.param("squeue", "Fairlead has no command 'squeue': `fairlead list` shows", id="of Slurm"),
         pytest.param("stop x", "Fairlead has no command 'stop': `fairlead suspend NAME` stops", id="of another tool"),
         pytest.param("run", "No command given. Put it after --", id="nothing to run"),
         pytest.param("wait x --for Done", "'Done' is not a phase; the phases are Creating,", id="phase"),

@@ -33,6 +33,9 @@ _SHORT = {
     "x": "exclude",
     "d": "dependency",
 }
+_NO_IMAGE = (
+    "an sbatch script names no image; add one before you submit (fairlead.local/host uses the files of one machine)"
+)
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)[Bb]?\Z")
 _OUTPUT = ("output", "error", "open-mode")
@@ -88,7 +91,7 @@ def read_sbatch(text: str) -> ForeignTask:
     )
     spec |= shell(render_script(script, tasks))
     if "image" not in spec:
-        losses.append(Loss(path="image", reason="an sbatch script names no image; add one before you submit"))
+        losses.append(Loss(path="image", reason=_NO_IMAGE))
     name = next((value for option, value in options if option == "job-name"), "")
     return ForeignTask(name=name, spec=spec, losses=losses, kind=kind)
 
