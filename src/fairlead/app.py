@@ -39,6 +39,7 @@ from fairlead.api.server.sockets import listen, reserve, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
+from fairlead.control.audit_export import AuditExporter, make_sink
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context
 from fairlead.control.directory import Directory, Refresher
@@ -203,6 +204,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     backups = BackupSchedule(settings, lambda: machine is not None and machine.reconciler is not None)
+    exporter = _make_audit_exporter(settings, store)
     samples = partial(_samples, machine, backups)
     application = make_application(context, accounts, limits, samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
@@ -228,12 +230,16 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         if door:
             await door.start()
         backups.start()
+        if exporter:
+            exporter.start()
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         withdraw()
         await application.close()
         await backups.stop()
+        if exporter:
+            await exporter.stop()
         if door:
             await door.stop()
         await relay.stop()
@@ -381,6 +387,12 @@ async def _find_urls(context: Context, machine: Host | None) -> str:
     """Where the server that runs the machine serves workloads' URLs; empty if it is this one, to avoid a loop."""
     holder = await find_holder(context)
     return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
+
+
+def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporter | None:
+    if not settings.audit_export:
+        return None
+    return AuditExporter(store, now, make_sink(settings.audit_export), settings.data_dir / "audit-export.position")
 
 
 def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample]:

@@ -80,6 +80,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     backup_every: int = 0
     backup_keep: int = 14
     backup_dir: str = ""
+    #: Where lines of the audit are sent as they are written: a file, or syslog; empty for nowhere.
+    audit_export: str = ""
     #: Seconds for which the server goes on serving after SIGTERM, while it is not ready any more.
     drain_seconds: int = 0
     log_to_stderr: bool = True
@@ -203,6 +205,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         backup_every=given.backup_every,
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
+        audit_export=_audit_target(given.audit_export),
         drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
@@ -290,7 +293,7 @@ def _parser() -> argparse.ArgumentParser:
         help="running pods that the database does not know, as after a restore: adopt them (default) or stop them",
     )
     _add_account_flags(add)
-    _add_backup_flags(add)
+    _add_copy_flags(add)
     _add_cluster_flags(add)
     return parser
 
@@ -310,10 +313,20 @@ def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
     )
 
 
-def _add_backup_flags(add: Callable[..., argparse.Action]) -> None:
+def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
     add("--backup-every", type=_duration, default=0, metavar="TIME", help="back up regularly, such as every 6h or 1d")
     add("--keep", type=_positive, default=14, metavar="N", help="how many of these backups are kept; default 14")
     add("--backup-dir", metavar="FOLDER", help="where they are kept; default backups in the data folder")
+    add(
+        "--audit-export",
+        default="",
+        metavar="TARGET",
+        help="send the audit as lines of JSON to a file, or to syslog (syslog, syslog://HOST:PORT)",
+    )
+
+
+def _audit_target(given: str) -> str:
+    return given if not given or given.startswith("syslog") else os.path.abspath(given)
 
 
 def _duration(text: str) -> int:
