@@ -79,6 +79,7 @@ NOUNS: dict[str, Noun] = {
     "what-if": Noun("scheduling.what_if", "Show what changes would do to everybody", _SCHEDULER),
     "test": Noun("scheduling.cases", "Run scheduling test cases from files", _SCHEDULER),
     "demo": Noun("server.demo", "Watch two teams share eight GPUs, in under a minute", _SCHEDULER),
+    "mcp": Noun("agents.mcp", "Serve tools for coding agents", _SERVER),
     "serve": Noun("server.serve", "Run a server in the foreground", _SERVER),
     "server": Noun("server.server", "Start, stop or check the server on this machine", _SERVER),
     "move": Noun("server.transfer", "Move everything from this server to another", _SERVER),
