@@ -13,7 +13,7 @@ ARGS ?=
 clusters = $(sort $(wildcard .tools/cluster) $(patsubst %/layout.json,%,$(wildcard .tools/*/layout.json .tools/*/*/layout.json)))
 
 .NOTPARALLEL:
-.PHONY: help run test test-kubernetes test-operators test-docker test-containerd check bench serve soak docs format cluster-up cluster-status cluster-env cluster-down release image system-packages setup clean
+.PHONY: help run test test-kubernetes test-operators test-docker test-containerd test-web check bench serve soak web docs format cluster-up cluster-status cluster-env cluster-down release image system-packages setup clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-16s %s\n", $$1, $$2}' Makefile
@@ -51,6 +51,12 @@ soak: $(ready) ## broken YAML for 5 minutes, 10,000 random clusters, then kill -
 	@$(python) -m tests.e2e.crash $(ARGS)
 	@$(python) -m tests.kubernetes.soak $(ARGS)
 
+web: $(runnable) ## the web page, into src/fairlead/web; the server has it at /ui/
+	@scripts/web.sh
+
+test-web: $(ready) ## lint, types and tests of the web page, in Debian's Chromium
+	@scripts/test-web.sh $(ARGS)
+
 docs: $(ready) ## the documentation as a site in site/; `make serve` has it at /docs
 	@$(python) -m scripts.build_docs
 
@@ -74,7 +80,7 @@ cluster-down: $(ready) ## end it and remove all that it made
 release: $(ready) ## wheel, source distribution, image, manifests, chart and unit in dist/, checked without the checkout
 	@$(python) -m scripts.release
 
-image: docs ## the server's image as an OCI archive in dist/, without Docker
+image: docs web ## the server's image as an OCI archive in dist/, without Docker
 	@$(python) -m deploy.image $(ARGS)
 
 system-packages: ## install the Debian packages that some tests use (as root)
@@ -85,7 +91,7 @@ setup: $(ready) ## only install what the checkout needs
 clean: ## remove all that these targets made in the checkout; ends its clusters first
 	@for folder in $(clusters); do $(MAKE) --no-print-directory cluster-down ARGS="--folder $$folder" || exit; done
 	rm -rf .venv .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache build dist site
-	rm -rf src/fairlead/cli/generated $(tables)
+	rm -rf src/fairlead/cli/generated $(tables) src/fairlead/web web/node_modules web/src/generated
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .tools/ready-$(place): pyproject.toml uv.lock scripts/setup.sh scripts/install_uv.py

@@ -54,14 +54,14 @@ def main() -> int:
     return 0
 
 
-def build(source: Path, target: Path, epoch: str) -> None:
+def build(source: Path, target: Path, epoch: str, *, has_page: bool = True) -> None:
     """The source distribution, and the wheel made from it, with the versions of the lock file."""
     target.mkdir(parents=True, exist_ok=True)
     constraints = target / ".constraints.txt"
     run(UV, "export", "--frozen", "--quiet", "--no-hashes", "--all-groups", "--no-emit-project", "-o", constraints)
     try:
         words = ("build", "--quiet", "--build-constraint", constraints, "--out-dir", target, source)
-        run(UV, *words, cwd=source, SOURCE_DATE_EPOCH=epoch)
+        run(UV, *words, cwd=source, SOURCE_DATE_EPOCH=epoch, FAIRLEAD_PAGE="yes" if has_page else "no")
     finally:
         constraints.unlink()
         (target / ".gitignore").unlink(missing_ok=True)

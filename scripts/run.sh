@@ -7,5 +7,6 @@ code=$?
 echo
 echo "Try next:  .venv/bin/fairlead demo        (two teams share GPUs; takes a few seconds)"
 echo "Look:      .venv/bin/fairlead training list        .venv/bin/fairlead describe NAME"
+echo "Page:      .venv/bin/fairlead ui        ($(.venv/bin/fairlead ui --plain))"
 echo "Stop:      .venv/bin/fairlead server stop"
 exit $code

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Makes the checkout ready: .tools/uv and .venv, all of it from uv.lock. Called by the Makefile when they are not there
 # or older than the lock file; writes nothing outside the checkout but the caches of pip and uv. With --run it installs
-# only what the server and the commands need, and removes nothing.
+# only what the server and the commands need, with --web what builds the page, and removes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 groups=()
 [ "${1:-}" != --run ] || groups=(--no-default-groups)
+[ "${1:-}" != --web ] || groups=(--no-default-groups --group web)
 
 find_python() {
   local name

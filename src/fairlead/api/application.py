@@ -32,6 +32,7 @@ from fairlead.api.deprecated.projects import DEPRECATED_OWNER_OPERATIONS
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
 from fairlead.api.http.forward import forward
+from fairlead.api.http.one_time import OneTimeCodes
 from fairlead.api.http.operation import Call, Operation
 from fairlead.api.http.routing import Router
 from fairlead.api.openapi import description_operations
@@ -40,9 +41,11 @@ from fairlead.api.organization.clusters import CLUSTER_CHANGE_OPERATIONS
 from fairlead.api.organization.nodes import NODE_OPERATIONS
 from fairlead.api.organization.reads import CLUSTER_OPERATIONS
 from fairlead.api.organization.topologies import NETWORK_TOPOLOGY_OPERATIONS
+from fairlead.api.page import page_operations
 from fairlead.api.people.access_rules import RULE_OPERATIONS
 from fairlead.api.people.accounts import PEOPLE_OPERATIONS
 from fairlead.api.people.auth import authenticate, token_operations
+from fairlead.api.people.browser_sessions import session_operations
 from fairlead.api.people.roles import ROLE_OPERATIONS
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
 from fairlead.api.policies.policies import POLICY_OPERATIONS
@@ -145,11 +148,17 @@ def make_application(
         *ABSENT_OPERATIONS,
         *health_operations(metrics),
         *access_operations(gate),
-        *documentation_operations(),
+        *_browser_operations(context, accounts),
         *more,
     ]
     operations += description_operations(operations)
     return Application(context, accounts, bounds, metrics, operations)
+
+
+def _browser_operations(context: Context, accounts: Authenticator) -> list[Operation]:
+    """The page, its sessions, and the documentation."""
+    sessions = session_operations(accounts, OneTimeCodes(context.clock))
+    return [*sessions, *page_operations(), *documentation_operations()]
 
 
 class Application:

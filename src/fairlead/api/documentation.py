@@ -5,13 +5,12 @@
 
 from pathlib import Path
 
-from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
-from starlette.staticfiles import StaticFiles
 
 import fairlead
 from fairlead.api.http.errors import HttpError
-from fairlead.api.http.operation import Call, Handler, Operation
+from fairlead.api.http.files import FolderFiles, page_operation
+from fairlead.api.http.operation import Call, Operation
 
 _PACKAGE = Path(fairlead.__file__).parent
 _CHECKOUT = _PACKAGE.parents[1]
@@ -39,13 +38,7 @@ _NOT_BUILT = b"""<!doctype html>
 
 
 def documentation_operations(folder: Path = SITE) -> tuple[Operation, ...]:
-    files = StaticFiles(directory=folder, check_dir=False)
-
-    async def load(path: str, call: Call) -> Response | None:
-        try:
-            return await files.get_response(path, call.request.scope)
-        except HTTPException:
-            return None
+    files = FolderFiles(folder)
 
     async def get_front(call: Call) -> Response:
         return RedirectResponse("/docs/")
@@ -53,8 +46,8 @@ def documentation_operations(folder: Path = SITE) -> tuple[Operation, ...]:
     async def get_page(call: Call) -> Response:
         path = call.path["path"]
         is_folder = path == "" or path.endswith("/")
-        found = await load(f"{path}index.html" if is_folder else path, call)
-        if found is None and not is_folder and await load(f"{path}/index.html", call):
+        found = await files.load(f"{path}index.html" if is_folder else path, call)
+        if found is None and not is_folder and await files.load(f"{path}/index.html", call):
             found = RedirectResponse(f"/docs/{path}/")
         if found is None and path == "":
             found = Response(_NOT_BUILT, 200, None, "text/html")
@@ -63,11 +56,8 @@ def documentation_operations(folder: Path = SITE) -> tuple[Operation, ...]:
         found.headers.update(_HEADERS)
         return found
 
-    return _page("/docs", "get_documentation", get_front), _page("/docs/{path*}", "get_documentation_page", get_page)
-
-
-def _page(path: str, name: str, run: Handler) -> Operation:
     summary = "A page of the documentation"
-    return Operation(
-        method="GET", path=path, id=name, tag="Documentation", summary=summary, run=run, is_public=True, is_page=True
+    return (
+        page_operation("/docs", "get_documentation", summary, get_front),
+        page_operation("/docs/{path*}", "get_documentation_page", summary, get_page),
     )

@@ -90,6 +90,7 @@ NOUNS: dict[str, Noun] = {
     "backup": Noun("server.backup", "Back up the server's data to a file", _SERVER),
     "restore": Noun("server.restore", "Restore the server's data from a backup or a cluster", _SERVER),
     "upgrade": Noun("server.upgrade", "Install another version, and restart the server with it", _SERVER),
+    "ui": Noun("server.ui", "Open the web page in a browser, signed in", _CLIENT),
     "login": Noun("server.login", "Log in", _CLIENT),
     "logout": Noun("server.login", "Log out", _CLIENT),
     "whoami": Noun("server.login", "Show the logged-in user and the server", _CLIENT),

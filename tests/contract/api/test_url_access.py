@@ -87,7 +87,8 @@ def test_who_may_pass(api: ApiServer, ada: str, describe: Any, address: str, who
 
 @DESCRIBED
 def test_nothing_of_ours_is_left_for_the_workload(api: ApiServer, describe: Any) -> None:
-    sent = {**describe(f"{MINE}/"), "Cookie": "a=1; fairlead-url=x; b=2", "X-Forwarded-User": "root"}
+    cookies = "a=1; fairlead-url=x; fairlead-session=y; b=2"
+    sent = {**describe(f"{MINE}/"), "Cookie": cookies, "X-Forwarded-User": "root"}
     seen = ask(api, sent, api.token)
     assert seen.headers["cookie"] == "a=1; b=2"
     assert seen.headers["x-forwarded-user"] == api.credentials.client_id

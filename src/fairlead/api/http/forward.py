@@ -16,6 +16,7 @@ from starlette.types import Send
 from fairlead.api.http.duplex import DuplexHandlers, DuplexResponse
 from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call
+from fairlead.api.http.session_cookie import CSRF_HEADER
 from fairlead.model.errors import Unavailable
 from fairlead.model.pods.urls import ANSWERED, DESCRIBING
 from fairlead.model.records.organization import Caller
@@ -27,7 +28,7 @@ _PATIENCE_SECONDS = 60.0
 #: Marks a request that was already forwarded once, so that it is not forwarded again.
 PASSED_ON = "x-fairlead-passed-on"
 #: Headers that are forwarded, of the caller's request and of the other server's response.
-_THERE = ("authorization", "content-type", "cookie", "origin", *DESCRIBING)
+_THERE = ("authorization", "content-type", "cookie", "origin", CSRF_HEADER, *DESCRIBING)
 _BACK = (
     *("content-type", "cache-control", "retry-after", "www-authenticate", "x-accel-buffering"),
     *(name.lower() for name in ANSWERED),

@@ -1,4 +1,4 @@
-"""Authentication: the bearer token of a request, and the two endpoints that issue tokens."""
+"""Authentication: the bearer token or the session of a request, and the two endpoints that issue tokens."""
 
 import logging
 from urllib.parse import parse_qsl
@@ -10,6 +10,7 @@ from starlette.responses import Response
 from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
+from fairlead.api.http.session_cookie import CSRF_HEADER, SESSION_USE, may_write, read_cookie
 from fairlead.control.people.authentication import Authenticator, BadCredentials, Grant, Tokens
 from fairlead.model.errors import Invalid, TooMuch, Unauthenticated
 from fairlead.model.records.organization import Caller
@@ -20,14 +21,22 @@ _LOGGED = 200
 
 
 def authenticate(accounts: Authenticator, request: Request) -> Caller:
-    """The caller of a request; raises `Unauthenticated` if the token is missing, forged, foreign or expired."""
+    """The caller of a request; raises `Unauthenticated` if the token is missing, forged, foreign or expired.
+
+    Browsers send the cookie of their session instead of a header.
+    """
     for name, value in request.scope["headers"]:
         if name == b"authorization":
             scheme, _, token = value.decode("latin-1").partition(" ")
             if scheme.lower() != "bearer" or not token:
                 raise Unauthenticated("The Authorization header must be `Bearer TOKEN`, with an access token")
             return accounts.caller_of(token.strip())
-    raise Unauthenticated("The request has no Authorization header; get a token at /api/v1/token")
+    session = read_cookie(request)
+    if not session:
+        raise Unauthenticated("The request has no Authorization header; get a token at /api/v1/token")
+    if not may_write(request, session):
+        raise Unauthenticated(f"The request has a session, but not its token in the header {CSRF_HEADER}")
+    return accounts.caller_of(session, SESSION_USE)
 
 
 class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):

@@ -7,24 +7,25 @@ for that URL only; neither ever reaches a workload.
 import base64
 import binascii
 import json
-import secrets
 from urllib.parse import parse_qs, quote
 
 import msgspec
 
+from fairlead.api.http import session_cookie
+from fairlead.api.http.one_time import OneTimeCodes
 from fairlead.api.proxy.messages import Headers, RequestHead, passed_on, value_of
 from fairlead.control.people.authentication import Authenticator
 from fairlead.control.serving.urls import Route, UrlLocation, UrlRegistry, UrlSettings
-from fairlead.model.clock import SECOND, Clock, Millis
+from fairlead.model.clock import Clock
 from fairlead.model.errors import Unauthenticated
 from fairlead.model.pods.urls import SIGN_IN
 from fairlead.model.records.organization import Caller
 
 COOKIE = "fairlead-url"
-#: How long a browser stays signed in to a URL, and how long a link is valid.
+#: How long a browser stays signed in to a URL.
 COOKIE_SECONDS = 12 * 3600
-LINK_LIFETIME: Millis = 120 * SECOND
-_MOST_LINKS = 10_000
+#: Cookies that never reach a workload, and that no workload may set.
+_OUR_COOKIES = frozenset({COOKIE.encode(), session_cookie.COOKIE.encode()})
 _MOST_TOKENS = 1_000
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 #: Headers that only the proxy may set.
@@ -37,11 +38,10 @@ _OURS = frozenset(
 
 
 class SignInToken(msgspec.Struct, frozen=True):
-    """A one-time sign-in link: its URL, user and expiry."""
+    """What a one-time sign-in link stands for: its URL and user."""
 
     place: UrlLocation
     account_id: str
-    expires: Millis
 
 
 class RequestDenied(Exception):
@@ -57,8 +57,7 @@ class UrlGate:
     def __init__(self, accounts: Authenticator, exposure: UrlRegistry, clock: Clock) -> None:
         self._accounts = accounts
         self._exposure = exposure
-        self._clock = clock
-        self._links: dict[str, SignInToken] = {}
+        self._links = OneTimeCodes[SignInToken](clock)
         #: A cache of tokens and whether they are ours, because every request of a caller has the same token.
         self._known: dict[bytes, bool] = {}
 
@@ -131,11 +130,7 @@ class UrlGate:
 
     def make_link(self, caller: Caller, route: Route, url: str) -> str:
         """A link that signs a browser in as `caller`, once."""
-        now = self._clock()
-        if len(self._links) >= _MOST_LINKS:
-            self._links = {code: link for code, link in self._links.items() if link.expires > now}
-        code = secrets.token_urlsafe(24)
-        self._links[code] = SignInToken(route.location, caller.id, now + LINK_LIFETIME)
+        code = self._links.issue(SignInToken(route.location, caller.id))
         return f"{url.rstrip('/')}{SIGN_IN}?code={quote(code)}"
 
     def is_sign_in(self, request: RequestHead, route: Route) -> bool:
@@ -145,8 +140,8 @@ class UrlGate:
     def follow_link(self, request: RequestHead, route: Route) -> Headers:
         """Redeem a link: the headers that set the cookie and redirect to the URL. Raises `RequestDenied`."""
         query = parse_qs(request.target.partition(b"?")[2].decode("latin-1"))
-        link = self._links.pop(query.get("code", [""])[0], None)
-        if link is None or link.expires <= self._clock() or link.place != route.location:
+        link = self._links.redeem(query.get("code", [""])[0])
+        if link is None or link.place != route.location:
             raise RequestDenied(401, "This link was already used or has expired; `fairlead url NAME` prints a new one.")
         try:
             token = self._accounts.sign_for(link.account_id, _use(route.location), COOKIE_SECONDS)
@@ -223,7 +218,7 @@ def cleaned_response(headers: Headers) -> Headers:
     for name, value in headers:
         if name == b"set-cookie":
             parts = [part for part in value.split(b";") if not part.strip().lower().startswith(b"domain=")]
-            if parts[0].partition(b"=")[0].strip() == COOKIE.encode():
+            if parts[0].partition(b"=")[0].strip() in _OUR_COOKIES:
                 continue
             value = b";".join(parts)
         kept.append((name, value))
@@ -246,4 +241,4 @@ def _cookie(headers: Headers) -> str:
 
 def _without_ours(value: bytes) -> bytes:
     parts = value.split(b";")
-    return b";".join(part for part in parts if part.partition(b"=")[0].strip() != COOKIE.encode()).strip()
+    return b";".join(part for part in parts if part.partition(b"=")[0].strip() not in _OUR_COOKIES).strip()

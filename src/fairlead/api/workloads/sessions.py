@@ -19,9 +19,10 @@ from fairlead.api.http.crud import failing
 from fairlead.api.http.duplex import STREAM, DuplexHandlers, DuplexResponse
 from fairlead.api.http.errors import Error
 from fairlead.api.http.guard import StreamGuard
+from fairlead.api.http.one_time import LINK_LIFETIME
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID
-from fairlead.api.proxy.access import LINK_LIFETIME, UrlGate
+from fairlead.api.proxy.access import UrlGate
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads.sessions import (
     ExecRequest,

@@ -1,0 +1,150 @@
+"""Sessions of browsers: signing in with a password or a one-time link, and signing out. An addition of Fairlead.
+
+A session is a signed token in a cookie (`session_cookie`). It ends with its account, its password, or after half a day.
+"""
+
+from starlette.responses import RedirectResponse, Response
+
+from fairlead.api.http.body import query_text, receive_json
+from fairlead.api.http.crud import failing
+from fairlead.api.http.files import page_operation
+from fairlead.api.http.one_time import LINK_LIFETIME, OneTimeCodes
+from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
+from fairlead.api.http.session_cookie import SESSION_SECONDS, SESSION_USE, csrf_token, read_cookie, set_cookie
+from fairlead.api.http.shapes import Shape
+from fairlead.api.people.auth import issue
+from fairlead.control.people.authentication import Authenticator, Grant
+from fairlead.model.clock import iso
+from fairlead.model.errors import Unauthenticated
+from fairlead.model.records.organization import Caller
+from fairlead.model.spec.fields import Spec
+
+_PATH = "/api/v1/session"
+#: Where the page is, and where its one-time links lead.
+PAGE_PATH = "/ui/"
+SIGN_IN_PATH = "/ui/sign-in"
+
+
+class SignInBody(Spec, frozen=True, kw_only=True):
+    username: str
+    password: str
+
+
+class SessionView(Shape):
+    """Who is signed in; an empty name if nobody is."""
+
+    username: str
+    is_administrator: bool
+    #: The value of the header `X-Fairlead-CSRF`, which every request that changes something must have.
+    csrf_token: str
+
+
+class PageLink(Shape):
+    """A link that signs a browser in once, as a path on this server."""
+
+    path: str
+    expires_at: str
+
+
+def _view(caller: Caller | None, session: str) -> SessionView:
+    if caller is None:
+        return SessionView(username="", is_administrator=False, csrf_token="")
+    return SessionView(username=caller.name, is_administrator=caller.is_administrator, csrf_token=csrf_token(session))
+
+
+class BrowserSessions:
+    """The handlers of the operations."""
+
+    def __init__(self, accounts: Authenticator, codes: OneTimeCodes[str]) -> None:
+        self._accounts = accounts
+        self._codes = codes
+
+    def _start(self, account_id: str) -> str:
+        return self._accounts.sign_for(account_id, SESSION_USE, SESSION_SECONDS)
+
+    async def sign_in(self, call: Call) -> Response:
+        body = await receive_json(call, SignInBody)
+        grant = Grant(grant_type="password", username=body.username, password=body.password)
+        tokens = await issue(call, self._accounts, grant)
+        caller = self._accounts.caller_of(tokens.access_token)
+        session = self._start(caller.id)
+        return as_json(_view(caller, session), headers=NO_CACHE | set_cookie(call.request, session))
+
+    async def get(self, call: Call) -> Response:
+        session = read_cookie(call.request)
+        try:
+            caller = self._accounts.caller_of(session, SESSION_USE) if session else None
+        except Unauthenticated:
+            caller = None
+        return as_json(_view(caller, session), headers=NO_CACHE)
+
+    async def sign_out(self, call: Call) -> Response:
+        return Response(None, 204, NO_CACHE | set_cookie(call.request, ""))
+
+    async def make_link(self, call: Call) -> Response:
+        path = f"{SIGN_IN_PATH}?code={self._codes.issue(call.caller.id)}"
+        return as_json(PageLink(path=path, expires_at=iso(call.context.clock() + LINK_LIFETIME)), headers=NO_CACHE)
+
+    async def follow_link(self, call: Call) -> Response:
+        headers = NO_CACHE | {"referrer-policy": "no-referrer"}
+        account_id = self._codes.redeem(query_text(call, "code"))
+        try:
+            session = self._start(account_id) if account_id else ""
+        except Unauthenticated:
+            session = ""
+        if not session:
+            return RedirectResponse(f"{PAGE_PATH}?link=expired", 303, headers)
+        return RedirectResponse(PAGE_PATH, 303, headers | set_cookie(call.request, session))
+
+
+def session_operations(accounts: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:
+    sessions = BrowserSessions(accounts, codes)
+    return (
+        Operation(
+            method="POST",
+            path=_PATH,
+            id="start_session",
+            tag="Sessions",
+            summary="Sign a browser in with a password",
+            run=sessions.sign_in,
+            body=RequestBody(schema=SignInBody),
+            answers={200: SessionView, **failing(400, 500, 503)},
+            is_public=True,
+            is_addition=True,
+            is_sign_in=True,
+        ),
+        Operation(
+            method="GET",
+            path=_PATH,
+            id="get_session",
+            tag="Sessions",
+            summary="Get who is signed in in this browser",
+            run=sessions.get,
+            answers={200: SessionView, **failing(500, 503)},
+            is_public=True,
+            is_addition=True,
+        ),
+        Operation(
+            method="DELETE",
+            path=_PATH,
+            id="end_session",
+            tag="Sessions",
+            summary="Sign this browser out",
+            run=sessions.sign_out,
+            answers={204: None, **failing(401, 500, 503)},
+            is_addition=True,
+        ),
+        Operation(
+            method="POST",
+            path=f"{_PATH}/links",
+            id="create_session_link",
+            tag="Sessions",
+            summary="Create a one-time link that signs a browser in to the page",
+            run=sessions.make_link,
+            answers={200: PageLink, **failing(401, 500, 503)},
+            is_addition=True,
+        ),
+        page_operation(
+            SIGN_IN_PATH, "follow_session_link", "Sign a browser in with a one-time link", sessions.follow_link
+        ),
+    )

@@ -1,0 +1,92 @@
+// The frame around every view: navigation, the state of the connection, keys; and the sign-in before it.
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { loadSession, session } from "./api/session";
+import css from "./app.module.css";
+import { keys, useKeys } from "./keys";
+import { Dialog, css as parts, Problem } from "./parts/parts";
+import { asApiError } from "./parts/load";
+import type { ApiError } from "./api/client";
+import { followLink, href, path } from "./router";
+import { feedState, follow, hasLoaded } from "./store/workloads";
+import { SECTIONS, viewOf } from "./views/table";
+import { SignIn } from "./views/sign-in/sign-in";
+
+const failure = signal<ApiError | undefined>(undefined);
+const isHelpOpen = signal(false);
+
+export function App() {
+  useEffect(() => {
+    loadSession().catch((error: unknown) => (failure.value = asApiError(error)));
+  }, []);
+  const name = session.value?.username;
+  useEffect(() => {
+    if (name) follow(name);
+  }, [name]);
+  if (session.value === null) return <SignIn />;
+  if (session.value === undefined) return <Problem error={failure.value} />;
+  return <Shell />;
+}
+
+function Shell() {
+  useKeys(() => (isHelpOpen.value = true));
+  const View = viewOf(path.value);
+  return (
+    <div class={css.shell} onClick={followLink}>
+      <header class={css.header}>
+        <a class={css.skip} href="#main">
+          Skip to the content
+        </a>
+        <a class={css.brand} href={href("/")}>
+          Fairlead
+        </a>
+        <nav class={css.nav} aria-label="Views">
+          {SECTIONS.map((section) => (
+            <a key={section.path} href={href(section.path)} aria-current={isCurrent(section.path) ? "page" : undefined}>
+              {section.title}
+            </a>
+          ))}
+        </nav>
+        <span class={css.state} role="status">
+          {feedState.value === "live" ? "Live" : "Connecting…"}
+        </span>
+      </header>
+      <div>
+        {feedState.value === "connecting" && hasLoaded.value && (
+          <p class={css.lost} role="status">
+            The connection to the server is lost. The page tries again by itself; what it shows may be out of date.
+          </p>
+        )}
+        <main id="main" tabIndex={-1}>
+          <View />
+        </main>
+      </div>
+      {isHelpOpen.value && <Help />}
+    </div>
+  );
+}
+
+function isCurrent(section: string): boolean {
+  return section === "/" ? path.value === "/" : path.value.startsWith(section);
+}
+
+function Help() {
+  const close = (): void => void (isHelpOpen.value = false);
+  return (
+    <Dialog title="Keys" onClose={close}>
+      <dl class={css.keys}>
+        {keys().map(([key, text]) => (
+          <>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </>
+        ))}
+      </dl>
+      <form method="dialog" class={parts.buttons}>
+        <button>Close</button>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,46 @@
+// Keys of the whole page: `g` and a letter goes to a view, `/` searches, `?` shows them all.
+import { useEffect } from "preact/hooks";
+import { go } from "./router";
+import { SECTIONS } from "./views/table";
+
+/** Every key and what it does, for the help. */
+export function keys(): [string, string][] {
+  return [
+    ...SECTIONS.map((section): [string, string] => [`g ${section.key}`, section.title]),
+    ["/", "Search"],
+    ["j, k", "Next and previous row of a list"],
+    ["Enter", "Open the row"],
+    ["x", "Select the row"],
+    ["?", "Show these keys"],
+  ];
+}
+
+/** Whether somebody types text, so that letters are not commands. */
+export function isTyping(event: KeyboardEvent): boolean {
+  const target = event.target;
+  if (event.ctrlKey || event.metaKey || event.altKey) return true;
+  if (document.querySelector("dialog[open]")) return true;
+  if (target instanceof HTMLInputElement) return target.type !== "checkbox";
+  return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+}
+
+export function useKeys(showHelp: () => void): void {
+  useEffect(() => {
+    let isGoing = false;
+    const press = (event: KeyboardEvent): void => {
+      if (isTyping(event)) return;
+      const target = isGoing ? SECTIONS.find((section) => section.key === event.key) : undefined;
+      isGoing = event.key === "g";
+      if (target) go(target.path);
+      else if (event.key === "?") showHelp();
+      else if (event.key === "/") {
+        const search = document.querySelector<HTMLInputElement>("input[type=search]");
+        if (!search) return;
+        event.preventDefault();
+        search.focus();
+      }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}

@@ -1,0 +1,139 @@
+// The small pieces that several views are made of.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApiError } from "../api/client";
+import css from "./parts.module.css";
+import { ago, exactTime } from "./texts";
+
+export { css };
+
+/** The time, every ten seconds: times on the page are relative. */
+export const now = signal(Date.now());
+setInterval(() => (now.value = Date.now()), 10_000);
+
+const TONES: Record<string, string> = {
+  Running: "good",
+  Completed: "good",
+  Updating: "good",
+  Failed: "bad",
+  Degraded: "bad",
+  Unknown: "bad",
+  Pending: "warn",
+  Creating: "warn",
+  Resuming: "warn",
+  Initializing: "warn",
+};
+
+/** A phase with its sign; `label` says it in other words. */
+export function Phase({ phase, label = phase }: { phase: string; label?: string }) {
+  return (
+    <span class={css.phase} data-tone={TONES[phase] ?? "quiet"}>
+      {label}
+    </span>
+  );
+}
+
+/** A relative time, with the exact one on hover and for screen readers that ask. */
+export function Time({ at }: { at: number | string | null | undefined }) {
+  if (at === null || at === undefined) return <span>–</span>;
+  const moment = typeof at === "string" ? Date.parse(at) : at;
+  return (
+    <time dateTime={new Date(moment).toISOString()} title={exactTime(moment)}>
+      {ago(moment, now.value)}
+    </time>
+  );
+}
+
+/** An error as the server words it. */
+export function Problem({ error }: { error: ApiError | undefined }) {
+  if (!error) return null;
+  return (
+    <div class={css.problem} role="alert">
+      {error.message}
+      {error.issues.length > 1 && (
+        <ul>
+          {error.issues.map((issue) => (
+            <li key={issue.field}>
+              {issue.field && <code>{issue.field}</code>} {issue.details}
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2000);
+  };
+  return (
+    <button type="button" onClick={() => void copy()}>
+      {isCopied ? "Copied" : label}
+    </button>
+  );
+}
+
+/** What to do when there is nothing to show, with the command to copy. */
+export function Empty({ children, command }: { children: ComponentChildren; command?: string }) {
+  return (
+    <div class={css.empty}>
+      <p>{children}</p>
+      {command && (
+        <span class={css.command}>
+          <code>{command}</code> <CopyButton text={command} />
+        </span>
+      )}
+    </div>
+  );
+}
+
+export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const box = useRef<HTMLDialogElement>(null);
+  useEffect(() => box.current?.showModal(), []);
+  return (
+    <dialog ref={box} class={css.dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
+      <h2 id="dialog-title">{props.title}</h2>
+      {props.children}
+    </dialog>
+  );
+}
+
+export interface Part {
+  name: string;
+  value: number;
+  kind?: "borrowed";
+}
+
+/** A bar of parts of a whole, with an optional mark; the label says the same in words. */
+export function Bar(props: { parts: Part[]; total: number; mark?: number; label: string }) {
+  const share = (value: number): string => `${props.total > 0 ? Math.min(100, (100 * value) / props.total) : 0}%`;
+  return (
+    <div class={css.bar} role="img" aria-label={props.label} title={props.label}>
+      {props.parts.map((part) => (
+        <span key={part.name} data-part={part.kind} style={{ width: share(part.value) }} />
+      ))}
+      {props.mark !== undefined && <i style={{ left: share(props.mark) }} />}
+    </div>
+  );
+}
+
+export function Panel(props: { title: string; children: ComponentChildren }) {
+  return (
+    <section class={css.panel} aria-label={props.title}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </section>
+  );
+}
+
+export function ViewTitle({ children }: { children: string }) {
+  useEffect(() => {
+    document.title = `${children} · Fairlead`;
+  }, [children]);
+  return <h1>{children}</h1>;
+}

@@ -1,0 +1,46 @@
+// A workload as the lists show it: only what is shown, so that ten thousand of them stay small.
+import type { Schemas } from "../api/client";
+
+export interface Row {
+  id: string;
+  name: string;
+  kind: string;
+  phase: Schemas["Phase"];
+  project: string;
+  owner: string;
+  gpusAsked: number;
+  gpusHeld: number;
+  /** Milliseconds since 1970. */
+  created: number;
+  phaseSince: number;
+  /** How long it had waited at `asOf`. */
+  waitedSeconds: number;
+  asOf: number;
+  message: string;
+}
+
+export function toRow(view: Schemas["WorkloadView"]): Row {
+  return {
+    id: view.id,
+    name: view.name,
+    kind: view.type,
+    phase: view.phase,
+    project: view.projectName,
+    owner: view.submittedBy,
+    gpusAsked: view.workloadRequestedResources?.gpu.request ?? 0,
+    gpusHeld: view.allocatedResources?.gpu ?? 0,
+    created: Date.parse(view.createdAt),
+    phaseSince: Date.parse(view.phaseUpdatedAt),
+    waitedSeconds: view.totalPendingTimeSeconds ?? 0,
+    asOf: Date.now(),
+    message: view.phaseMessage ?? "",
+  };
+}
+
+const waiting = new Set<string>(["Creating", "Pending", "Resuming"]);
+const running = new Set<string>(["Running", "Degraded", "Updating", "Initializing"]);
+const ended = new Set<string>(["Completed", "Failed", "Stopped"]);
+
+export const isWaiting = (row: Row): boolean => waiting.has(row.phase);
+export const isRunning = (row: Row): boolean => running.has(row.phase);
+export const hasEnded = (row: Row): boolean => ended.has(row.phase);

@@ -1,0 +1,19 @@
+import { expect, it } from "vitest";
+import { drawNodes } from "./devices";
+
+it("shows who holds which device, and how much of it", () => {
+  const [node] = drawNodes({
+    nodes: [{ name: "n1", gpu: 3 }],
+    queues: [{ name: "7", displayName: "team" }],
+    jobs: [
+      { name: "whole", queue: "7", tasks: [{ status: "Running", node: "n1", devices: [0], gpu: 1 }] },
+      { name: "part", queue: "7", tasks: [{ status: "Running", node: "n1", devices: [1], gpuPortion: 0.5 }] },
+      { name: "waits", queue: "7", tasks: [{ status: "Pending" }] },
+    ],
+  });
+  expect(node?.devices.map((holders) => holders.map((one) => `${one.project}/${one.workload} ${one.portion}`))).toEqual([
+    ["team/whole 1"],
+    ["team/part 0.5"],
+    [],
+  ]);
+});

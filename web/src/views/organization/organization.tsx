@@ -1,0 +1,107 @@
+// Departments and their projects as a tree, each with its quota of GPUs: used within it, borrowed, asked for in addition.
+import { useState } from "preact/hooks";
+import { get, type Schemas } from "../../api/client";
+import { useLoad } from "../../parts/load";
+import { Bar, css as parts, Empty, Problem, ViewTitle } from "../../parts/parts";
+import { amount } from "../../parts/texts";
+import { href } from "../../router";
+import { isRunning, isWaiting } from "../../store/rows";
+import { rows } from "../../store/workloads";
+import css from "./organization.module.css";
+import { QuotaEditor } from "./quota-editor";
+import { gpuFigures } from "./quotas";
+
+export function Organization() {
+  const [edited, setEdited] = useState(0);
+  const active = rows.value.filter((row) => isRunning(row) || isWaiting(row));
+  const version = `${edited} ${active.map((row) => `${row.id}${row.phase}${row.gpusHeld}`).join()}`;
+  const query = { limit: 500 };
+  const departments = useLoad((signal) => get("/api/v1/org-unit/departments", { query, signal }), version);
+  const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query, signal }), version);
+  const all = projects.value?.projects ?? [];
+  return (
+    <div class={parts.page}>
+      <ViewTitle>Organization</ViewTitle>
+      <p class={css.legend}>
+        GPUs of each project: <span data-part="used">within its quota</span>{" "}
+        <span data-part="borrowed">borrowed beyond it</span> <span data-part="quota">its quota</span>
+      </p>
+      <Problem error={departments.error ?? projects.error} />
+      {projects.value && all.length === 0 && (
+        <Empty command="fairlead project create NAME">There are no projects that you may see. Create one:</Empty>
+      )}
+      {(departments.value?.departments ?? []).map((department) => (
+        <section key={department.id} class={parts.panel} aria-label={`Department ${department.name}`}>
+          <Owner owner={department} what="Department" />
+          <ul class={css.projects}>
+            {all
+              .filter((project) => project.parentId === department.id)
+              .map((project) => (
+                <li key={project.id}>
+                  <Owner owner={project} what="Project" onEdited={() => setEdited(edited + 1)} />
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+interface OwnerProps {
+  owner: Schemas["ProjectView"] | Schemas["DepartmentView"];
+  what: "Project" | "Department";
+  onEdited?: () => void;
+}
+
+function Owner({ owner, what, onEdited }: OwnerProps) {
+  const [isEditing, setEditing] = useState(false);
+  const { quota, used, asked, limit } = gpuFigures(owner);
+  const isUnlimited = quota === Infinity;
+  const within = Math.min(used, quota);
+  const text = [
+    isUnlimited ? `${amount(used)} GPUs used, quota unlimited` : `${amount(used)} GPUs used of a quota of ${amount(quota)}`,
+    used > quota ? `${amount(used - quota)} borrowed` : "",
+    asked > 0 ? `${amount(asked)} more asked for` : "",
+    limit !== undefined ? `limit ${amount(limit)}` : "",
+  ];
+  const said = text.filter(Boolean).join(", ");
+  const total = Math.max(isUnlimited ? 0 : quota, used + asked, 1);
+  return (
+    <div class={css.owner}>
+      <div class={css.name}>
+        {what === "Project" ? (
+          <h3>
+            <a href={href(`/workloads?project=${encodeURIComponent(owner.name)}`)}>{owner.name}</a>
+          </h3>
+        ) : (
+          <h2>{owner.name}</h2>
+        )}
+        {onEdited && (
+          <button type="button" aria-label={`Change quota of ${owner.name}`} onClick={() => setEditing(true)}>
+            Change quota
+          </button>
+        )}
+      </div>
+      <Bar
+        parts={[
+          { name: "used", value: within },
+          { name: "borrowed", value: used - within, kind: "borrowed" },
+        ]}
+        total={total}
+        {...(isUnlimited ? {} : { mark: quota })}
+        label={`${owner.name}: ${said}`}
+      />
+      <p class={parts.quiet}>{said}</p>
+      {isEditing && (
+        <QuotaEditor
+          project={owner as Schemas["ProjectView"]}
+          onClose={(isSaved) => {
+            setEditing(false);
+            if (isSaved) onEdited?.();
+          }}
+        />
+      )}
+    </div>
+  );
+}

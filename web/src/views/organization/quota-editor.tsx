@@ -1,0 +1,91 @@
+// Changing a project's quota of GPUs, with what it would do to everybody shown before it is saved.
+import { useState } from "preact/hooks";
+import { type ApiError, patch, post, type Schemas } from "../../api/client";
+import { asApiError } from "../../parts/load";
+import { css as parts, Dialog, Problem } from "../../parts/parts";
+import { amount } from "../../parts/texts";
+import { Consequences } from "../workloads/consequences";
+import css from "./organization.module.css";
+
+interface Props {
+  project: Schemas["ProjectView"];
+  onClose: (isSaved: boolean) => void;
+}
+
+export function QuotaEditor({ project, onClose }: Props) {
+  const [quotas, setQuotas] = useState<Record<string, number>>({});
+  const [preview, setPreview] = useState<Schemas["WhatIfAnswer"]>();
+  const [error, setError] = useState<ApiError>();
+  const changed = project.resources.filter((pool) => pool.nodePool.id in quotas);
+  const change = (id: string, text: string): void => {
+    setPreview(undefined);
+    setQuotas((last) => ({ ...last, [id]: Number(text) }));
+  };
+  const attempt = async (work: () => Promise<void>): Promise<void> => {
+    setError(undefined);
+    try {
+      await work();
+    } catch (caught) {
+      setError(asApiError(caught));
+    }
+  };
+  const ask = async (): Promise<void> => {
+    const changes = changed.map((pool) => ({
+      change: "share" as const,
+      // Names are ambiguous: a department may be called the same.
+      queue: `project-${project.id}`,
+      field: "quota" as const,
+      resource: "gpu" as const,
+      value: quotas[pool.nodePool.id] ?? 0,
+      nodePool: pool.nodePool.name,
+    }));
+    setPreview(await post("/api/v1/scheduling/what-if", { body: { changes } }));
+  };
+  const save = async (): Promise<void> => {
+    const body = changed.map((pool) => ({
+      nodePool: pool.nodePool,
+      gpu: { ...pool.gpu, deserved: quotas[pool.nodePool.id] ?? 0 },
+    }));
+    await patch("/api/v1/org-unit/projects/{projectId}/resources", { path: { projectId: project.id }, body });
+    onClose(true);
+  };
+  return (
+    <Dialog title={`GPU quota of ${project.name}`} onClose={() => onClose(false)}>
+      <div class={css.fields}>
+        {project.resources.map((pool) => (
+          <label key={pool.nodePool.id}>
+            {pool.nodePool.name}
+            <input
+              type="number"
+              min="0"
+              step="0.1"
+              value={quotas[pool.nodePool.id] ?? (pool.gpu.deserved ?? -1)}
+              onInput={(event) => change(pool.nodePool.id, event.currentTarget.value)}
+            />
+            GPUs
+          </label>
+        ))}
+      </div>
+      {preview && (
+        <div role="status">
+          <Consequences starts={preview.starts} effects={preview.effects} />
+          <p>
+            {amount(preview.waitingBefore)} workloads wait now, {amount(preview.waitingAfter)} would.
+          </p>
+        </div>
+      )}
+      <Problem error={error} />
+      <div class={parts.buttons}>
+        <button type="button" onClick={() => onClose(false)}>
+          Cancel
+        </button>
+        <button type="button" disabled={changed.length === 0} onClick={() => void attempt(ask)}>
+          Preview
+        </button>
+        <button type="button" data-main disabled={!preview} onClick={() => void attempt(save)}>
+          Save
+        </button>
+      </div>
+    </Dialog>
+  );
+}

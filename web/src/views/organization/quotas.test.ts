@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import type { Schemas } from "../../api/client";
+import { gpuFigures } from "./quotas";
+
+function owner(shares: { deserved: number | null; limit: number | null }[], used: number, requested: number) {
+  const none = { gpu: 0, cpu: 0, memory: 0 };
+  return {
+    resources: shares.map((gpu) => ({ gpu })),
+    status: {
+      quotaStatus: {
+        allocated: { ...none, gpu: used },
+        allocatedNonPreemptible: none,
+        requested: { ...none, gpu: requested },
+      },
+    },
+  } as unknown as Schemas["ProjectView"];
+}
+
+it("adds up node pools, and counts what is asked for beyond what is used", () => {
+  const shares = [
+    { deserved: 2, limit: 3 },
+    { deserved: 1, limit: 4 },
+  ];
+  expect(gpuFigures(owner(shares, 5, 7))).toEqual({ quota: 3, used: 5, asked: 2, limit: 7 });
+});
+
+it("is without bounds if one node pool is", () => {
+  const shares = [
+    { deserved: -1, limit: null },
+    { deserved: 1, limit: 4 },
+  ];
+  expect(gpuFigures(owner(shares, 0, 0))).toEqual({ quota: Infinity, used: 0, asked: 0, limit: undefined });
+});

@@ -1,0 +1,25 @@
+// The GPU figures of a project or department over all node pools.
+import type { Schemas } from "../../api/client";
+
+export interface GpuFigures {
+  /** Infinity without a bound. */
+  quota: number;
+  used: number;
+  /** Asked for in addition to what is used. */
+  asked: number;
+  limit: number | undefined;
+}
+
+export function gpuFigures(owner: Schemas["ProjectView"] | Schemas["DepartmentView"]): GpuFigures {
+  const shares = owner.resources.map((pool) => pool.gpu);
+  const deserved = shares.map((share) => (share.deserved === null || share.deserved < 0 ? Infinity : share.deserved));
+  const { allocated, requested } = owner.status.quotaStatus;
+  const limits = shares.map((share) => share.limit);
+  const isLimited = limits.length > 0 && limits.every((limit) => limit !== null);
+  return {
+    quota: deserved.reduce((sum, value) => sum + value, 0),
+    used: allocated.gpu,
+    asked: Math.max(0, (requested?.gpu ?? 0) - allocated.gpu),
+    limit: isLimited ? limits.reduce((sum, value) => sum + value, 0) : undefined,
+  };
+}

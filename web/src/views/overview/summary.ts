@@ -1,0 +1,41 @@
+// What the overview says about the workloads: counts by project, what needs attention, what changed lately.
+import { isRunning, isWaiting, type Row } from "../../store/rows";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+/** A workload that has waited this long is worth a look. */
+const LONG_WAIT = 6 * HOUR;
+
+export interface ProjectCount {
+  project: string;
+  running: number;
+  waiting: number;
+  gpus: number;
+}
+
+export function countByProject(rows: readonly Row[]): ProjectCount[] {
+  const counts = new Map<string, ProjectCount>();
+  for (const row of rows) {
+    if (!isRunning(row) && !isWaiting(row)) continue;
+    const entry = counts.get(row.project) ?? { project: row.project, running: 0, waiting: 0, gpus: 0 };
+    entry.running += isRunning(row) ? 1 : 0;
+    entry.waiting += isWaiting(row) ? 1 : 0;
+    entry.gpus += row.gpusHeld;
+    counts.set(row.project, entry);
+  }
+  return [...counts.values()].sort((a, b) => b.gpus - a.gpus || a.project.localeCompare(b.project));
+}
+
+/** Failed within a day, degraded, can never start, or waits for long; the newest first. */
+export function needAttention(rows: readonly Row[], now: number): Row[] {
+  const found = rows.filter((row) => {
+    if (row.phase === "Failed") return now - row.phaseSince < DAY;
+    if (row.phase === "Degraded" || row.phase === "Unknown") return true;
+    return isWaiting(row) && (row.message.startsWith("Can never start") || now - row.phaseSince > LONG_WAIT);
+  });
+  return found.sort((a, b) => b.phaseSince - a.phaseSince);
+}
+
+export function changedLately(rows: readonly Row[], now: number): Row[] {
+  return rows.filter((row) => now - row.phaseSince < HOUR).sort((a, b) => b.phaseSince - a.phaseSince);
+}

@@ -1,0 +1,112 @@
+// Theme, account, access keys for scripts.
+import { useState } from "preact/hooks";
+import { type ApiError, get, post, remove, type Schemas } from "../../api/client";
+import { session, signOut } from "../../api/session";
+import { asApiError, textOf, useLoad } from "../../parts/load";
+import { CopyButton, css as parts, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
+import { endFeed } from "../../store/workloads";
+import { applyTheme, theme, THEMES } from "../../theme/theme";
+import css from "./settings.module.css";
+
+const NAMES = { system: "As the system", light: "Light", dark: "Dark" };
+
+export function Settings() {
+  const [error, setError] = useState<ApiError>();
+  const leave = async (): Promise<void> => {
+    try {
+      await signOut();
+      endFeed();
+    } catch (caught) {
+      setError(asApiError(caught));
+    }
+  };
+  return (
+    <div class={parts.page}>
+      <ViewTitle>Settings</ViewTitle>
+      <Panel title="Account">
+        <p>
+          Signed in as <strong>{session.value?.username}</strong>
+          {session.value?.isAdministrator && ", an administrator"}.
+        </p>
+        <Problem error={error} />
+        <button type="button" onClick={() => void leave()}>
+          Sign out
+        </button>
+      </Panel>
+      <Panel title="Theme">
+        <fieldset class={css.choice}>
+          <legend class={parts.hidden}>Theme</legend>
+          {THEMES.map((name) => (
+            <label key={name}>
+              <input type="radio" name="theme" checked={theme.value === name} onChange={() => applyTheme(name)} />{" "}
+              {NAMES[name]}
+            </label>
+          ))}
+        </fieldset>
+      </Panel>
+      <Keys />
+    </div>
+  );
+}
+
+function Keys() {
+  const [version, setVersion] = useState(0);
+  const [error, setError] = useState<ApiError>();
+  const [made, setMade] = useState<Schemas["NewKeyView"]>();
+  const keys = useLoad((signal) => get("/api/v1/access-keys", { signal }), String(version));
+  const change = async (work: () => Promise<unknown>): Promise<void> => {
+    setError(undefined);
+    try {
+      await work();
+      setVersion(version + 1);
+    } catch (caught) {
+      setError(asApiError(caught));
+    }
+  };
+  const create = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const name = textOf(new FormData(form), "name");
+    void change(async () => {
+      setMade(await post("/api/v1/access-keys", { body: { name } }));
+      form.reset();
+    });
+  };
+  return (
+    <Panel title="Access keys">
+      <p>With an access key, a script acts as you.</p>
+      <Problem error={error ?? keys.error} />
+      <ul class={css.keys}>
+        {(keys.value?.accessKeys ?? []).map((key) => (
+          <li key={key.id}>
+            <strong>{key.name}</strong> <code>{key.clientId}</code>
+            <span class={parts.quiet}>
+              created <Time at={key.createdAt} />
+            </span>
+            <button
+              type="button"
+              aria-label={`Delete ${key.name}`}
+              onClick={() =>
+                void change(() => remove("/api/v1/access-keys/{accessKeyId}", { path: { accessKeyId: key.id } }))
+              }
+            >
+              Delete
+            </button>
+          </li>
+        ))}
+      </ul>
+      {made && (
+        <p role="status">
+          The secret of {made.name}, shown only now: <code>{made.clientSecret}</code>{" "}
+          <CopyButton text={made.clientSecret} />
+        </p>
+      )}
+      <form class={css.create} onSubmit={create}>
+        <label>
+          Name <input name="name" required />
+        </label>
+        <button>Create an access key</button>
+      </form>
+    </Panel>
+  );
+}

@@ -1,0 +1,52 @@
+// Signing in with a password; a one-time link of `fairlead ui` never comes here. Sign-on by an identity provider belongs
+// below the form.
+import { useState } from "preact/hooks";
+import type { ApiError } from "../../api/client";
+import { hasExpired, signIn } from "../../api/session";
+import { asApiError, textOf } from "../../parts/load";
+import { Problem, ViewTitle } from "../../parts/parts";
+import { query, setQuery } from "../../router";
+import css from "./sign-in.module.css";
+
+export function SignIn() {
+  const [error, setError] = useState<ApiError>();
+  const [isBusy, setBusy] = useState(false);
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    setBusy(true);
+    try {
+      await signIn(textOf(form, "username"), textOf(form, "password"));
+      setQuery({ link: "" });
+    } catch (caught) {
+      setError(asApiError(caught));
+      setBusy(false);
+    }
+  };
+  return (
+    <main class={css.box}>
+      <ViewTitle>Sign in to Fairlead</ViewTitle>
+      {hasExpired.value && <p role="status">Your session has ended. Sign in to continue where you were.</p>}
+      {query.value.get("link") === "expired" && (
+        <p role="status">This link was already used or has expired; `fairlead ui` opens a new one.</p>
+      )}
+      <form class={css.form} onSubmit={(event) => void submit(event)}>
+        <label>
+          User name
+          <input name="username" autocomplete="username" required autofocus />
+        </label>
+        <label>
+          Password
+          <input name="password" type="password" autocomplete="current-password" required />
+        </label>
+        <Problem error={error} />
+        <button data-main disabled={isBusy}>
+          Sign in
+        </button>
+      </form>
+      <p>
+        On the machine of the server, <code>fairlead ui</code> signs you in without a password.
+      </p>
+    </main>
+  );
+}

@@ -1,0 +1,131 @@
+// A pod's log: follows it, searches in it, downloads it.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { type ApiError, type Schemas, send, urlOf } from "../../api/client";
+import { asApiError } from "../../parts/load";
+import { css as parts, Problem } from "../../parts/parts";
+import { count } from "../../parts/texts";
+import { useVisible } from "../../parts/window";
+import { parseLine, plainText } from "./ansi";
+import { LogLines } from "./log-lines";
+import css from "./workload.module.css";
+
+const LINE_HEIGHT = 20;
+const PATH = "/api/v1/workloads/{workloadId}/logs";
+const REFRESH_MS = 100;
+
+interface LogState {
+  version: number;
+  isLive: boolean;
+  error?: ApiError;
+}
+
+function useLog(id: string, query: Record<string, string | boolean | undefined>): [LogLines, LogState] {
+  const key = JSON.stringify([id, query]);
+  const log = useMemo(() => new LogLines(), [key]);
+  const [state, setState] = useState<LogState>({ version: 0, isLive: true });
+  useEffect(() => {
+    const stop = new AbortController();
+    let isDirty = true;
+    const draw = setInterval(() => {
+      if (isDirty) setState((last) => ({ ...last, version: last.version + 1 }));
+      isDirty = false;
+    }, REFRESH_MS);
+    const read = async (): Promise<void> => {
+      setState({ version: 0, isLive: true });
+      const response = await send("GET", PATH, { path: { workloadId: id }, query, signal: stop.signal });
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const piece = await reader?.read();
+        if (!piece || piece.done) break;
+        log.push(piece.value);
+        isDirty = true;
+      }
+    };
+    read()
+      .catch((error: unknown) => {
+        if (!stop.signal.aborted) setState((last) => ({ ...last, error: asApiError(error) }));
+      })
+      .finally(() => {
+        log.end();
+        if (!stop.signal.aborted) setState((last) => ({ ...last, version: last.version + 1, isLive: false }));
+      });
+    return () => {
+      stop.abort();
+      clearInterval(draw);
+    };
+  }, [key]);
+  return [log, state];
+}
+
+export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
+  const [pod, setPod] = useState("");
+  const [isPrevious, setPrevious] = useState(false);
+  const [search, setSearch] = useState("");
+  const [isFollowing, setFollowing] = useState(true);
+  const chosen = { pod: pod || undefined, previous: isPrevious || undefined };
+  const [log, state] = useLog(id, { ...chosen, follow: true });
+  const shown = useMemo(() => {
+    const wanted = search.toLowerCase();
+    return wanted ? log.lines.filter((line) => plainText(line).toLowerCase().includes(wanted)) : log.lines;
+  }, [log, search, state.version]);
+  return (
+    <section aria-label="Logs" class={css.logs}>
+      <div class={css.tools}>
+        <select aria-label="Pod" value={pod} onChange={(event) => setPod(event.currentTarget.value)}>
+          <option value="">Newest pod or leader</option>
+          {pods.map((one) => (
+            <option key={one.id} value={one.name}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+        <input
+          type="search"
+          aria-label="Search in the log"
+          placeholder="Search"
+          value={search}
+          onInput={(event) => setSearch(event.currentTarget.value)}
+        />
+        <label>
+          <input type="checkbox" checked={isFollowing} onChange={() => setFollowing(!isFollowing)} /> Follow
+        </label>
+        <label>
+          <input type="checkbox" checked={isPrevious} onChange={() => setPrevious(!isPrevious)} /> Previous attempt
+        </label>
+        <a href={urlOf(PATH, { path: { workloadId: id }, query: chosen })} download={`${id}.log`}>
+          Download
+        </a>
+        <span class={parts.quiet} role="status">
+          {count(shown.length, search ? "matching line" : "line")}
+          {log.dropped > 0 && `, ${log.dropped} earlier ones are only in the download`}
+          {state.isLive ? "" : ", ended"}
+        </span>
+      </div>
+      <Problem error={state.error} />
+      <Lines lines={shown} isFollowing={isFollowing} version={state.version} />
+    </section>
+  );
+}
+
+function Lines({ lines, isFollowing, version }: { lines: string[]; isFollowing: boolean; version: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  const { first, last } = useVisible(box, LINE_HEIGHT, lines.length);
+  useEffect(() => {
+    if (isFollowing && box.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [isFollowing, version, lines.length]);
+  return (
+    <div class={css.log} ref={box} tabIndex={0} role="log" aria-label="Output" aria-live="off">
+      <div style={{ height: `${first * LINE_HEIGHT}px` }} />
+      {lines.slice(first, last).map((line, at) => (
+        <div key={first + at} class={css.line}>
+          {parseLine(line).map((span, number) => (
+            <span key={number} data-color={span.color} data-bold={span.isBold}>
+              {span.text}
+            </span>
+          ))}
+        </div>
+      ))}
+      <div style={{ height: `${(lines.length - last) * LINE_HEIGHT}px` }} />
+    </div>
+  );
+}

@@ -1,0 +1,87 @@
+// Why a workload waits and when it starts: the blocker, the smallest changes that start it, the estimate, who holds what.
+import { get, type Schemas } from "../../api/client";
+import { useLoad } from "../../parts/load";
+import { css as parts, Panel, Problem, Time } from "../../parts/parts";
+import { amount } from "../../parts/texts";
+import { href } from "../../router";
+import { Consequences } from "../workloads/consequences";
+import css from "./workload.module.css";
+
+export function Why({ id, version }: { id: string; version: string }) {
+  const options = { path: { workloadId: id } };
+  const why = useLoad((signal) => get("/api/v1/workloads/{workloadId}/why", { ...options, signal }), id + version);
+  const estimate = useLoad(
+    (signal) => get("/api/v1/workloads/{workloadId}/estimate", { ...options, signal }),
+    id + version,
+  );
+  const explanation = useLoad(
+    (signal) => get("/api/v1/workloads/{workloadId}/explanation", { ...options, query: { waiting: true }, signal }),
+    id + version,
+  );
+  return (
+    <Panel title="Why it waits, and until when">
+      <Problem error={why.error} />
+      {why.value && <p class={css.headline}>{why.value.message}</p>}
+      {estimate.value && <Estimate answer={estimate.value} />}
+      {why.value && <Changes changes={why.value.changes ?? []} />}
+      <Holders holders={explanation.value?.waiting?.holders ?? []} />
+    </Panel>
+  );
+}
+
+function Estimate({ answer }: { answer: Schemas["EstimateAnswer"] }) {
+  return (
+    <>
+      <p>{answer.message}</p>
+      {(answer.chain ?? []).length > 0 && (
+        <ol>
+          {(answer.chain ?? []).map((step) => (
+            <li key={`${step.at} ${step.event}`}>
+              <Time at={step.at * 1000} />: {step.event} {step.workload} <span class={parts.quiet}>({step.basis})</span>
+            </li>
+          ))}
+        </ol>
+      )}
+    </>
+  );
+}
+
+function Changes({ changes }: { changes: Schemas["VerifiedChange"][] }) {
+  if (changes.length === 0) return null;
+  return (
+    <>
+      <h3>The smallest changes that start it</h3>
+      <ul>
+        {changes.map((change) => (
+          <li key={change.message}>
+            {change.message} <span class={parts.quiet}>({change.by})</span>
+            {hasEffects(change.effects) && <Consequences effects={change.effects} />}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function hasEffects(effects: Schemas["Effects"] | undefined): boolean {
+  return Object.values(effects ?? {}).some((one) => (one.workloads ?? []).length > 0 || (one.hidden ?? 0) > 0);
+}
+
+function Holders({ holders }: { holders: Schemas["HolderView"][] }) {
+  if (holders.length === 0) return null;
+  return (
+    <>
+      <h3>Who holds what it waits for</h3>
+      <ul>
+        {holders.map((holder) => (
+          <li key={`${holder.project} ${holder.workload} ${holder.nodes.join()}`}>
+            {holder.workloadId ? <a href={href(`/workloads/${holder.workloadId}`)}>{holder.workload}</a> : holder.workload}
+            {` of ${holder.project} holds ${amount(holder.holds.gpu)} GPUs on ${holder.nodes.join(", ")}`}
+            {holder.isOverQuota && " over its quota"}
+            {!holder.preemptible && ", not preemptible"}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,103 @@
+// One workload: its state, why it waits, its pods, logs, events and spec, each part with an address of its own.
+import { useState } from "preact/hooks";
+import { get, type Schemas } from "../../api/client";
+import type { Verb } from "../../api/kinds";
+import { useLoad } from "../../parts/load";
+import { css as parts, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
+import { amount, span } from "../../parts/texts";
+import { href, path } from "../../router";
+import { isWaiting, type Row, toRow } from "../../store/rows";
+import { findRow } from "../../store/workloads";
+import { Action, applicable } from "../workloads/actions";
+import { Events, Pods, Spec, Timeline } from "./details";
+import { Logs } from "./logs";
+import { Why } from "./why";
+import css from "./workload.module.css";
+
+const TABS = [
+  ["", "Summary"],
+  ["logs", "Logs"],
+  ["events", "Events"],
+  ["spec", "Spec"],
+] as const;
+const VERBS: [Verb, string][] = [
+  ["suspend", "Suspend"],
+  ["resume", "Resume"],
+  ["delete", "Delete"],
+];
+
+export function WorkloadView() {
+  const [, , id = "", tab = ""] = path.value.split("/");
+  const row = findRow(id);
+  // Everything is loaded again when the feed tells of a change.
+  const version = row ? `${row.phase} ${row.phaseSince} ${row.message} ${row.gpusHeld}` : "";
+  const { value, error } = useLoad(
+    (signal) => get("/api/v1/workloads/{workloadId}", { path: { workloadId: id }, signal }),
+    id + version,
+  );
+  const pods = useLoad(
+    (signal) =>
+      get("/api/v1/workloads/{workloadId}/pods", { path: { workloadId: id }, query: { limit: 500 }, signal }),
+    id + version,
+  );
+  if (!value) return <div class={parts.page}>{error ? <Problem error={error} /> : <p>Loading…</p>}</div>;
+  const current = row ?? toRow(value);
+  return (
+    <div class={parts.page}>
+      <Head view={value} row={current} />
+      <nav class={css.tabs} aria-label="Parts of the workload">
+        {TABS.map(([name, title]) => (
+          <a
+            key={name}
+            href={href(`/workloads/${id}${name && `/${name}`}`)}
+            aria-current={tab === name ? "page" : undefined}
+          >
+            {title}
+          </a>
+        ))}
+      </nav>
+      {tab === "" && isWaiting(current) && <Why id={id} version={version} />}
+      {tab === "" && <Pods pods={pods.value?.pods ?? []} />}
+      {tab === "" && <Timeline id={id} version={version} />}
+      {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} />}
+      {tab === "events" && <Events id={id} version={version} />}
+      {tab === "spec" && <Spec id={id} />}
+    </div>
+  );
+}
+
+function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }) {
+  const [verb, setVerb] = useState<Verb>();
+  const isDeleted = view.deletedAt !== null;
+  return (
+    <header>
+      <div class={css.head}>
+        <ViewTitle>{row.name}</ViewTitle>
+        <Phase phase={isDeleted ? "Deleted" : row.phase} />
+        {!isDeleted &&
+          VERBS.filter(([name]) => applicable([row], name).length > 0).map(([name, title]) => (
+            <button key={name} type="button" onClick={() => setVerb(name)}>
+              {title}
+            </button>
+          ))}
+      </div>
+      <p>{row.message}</p>
+      <p class={css.facts}>
+        {row.kind} of {row.owner} in {row.project} · submitted <Time at={row.created} /> · waited{" "}
+        {span(view.totalPendingTimeSeconds ?? 0)}, ran {span(view.totalRunningTimeSeconds ?? 0)} ·{" "}
+        {amount(row.gpusHeld)} of {amount(row.gpusAsked)} GPUs
+      </p>
+      {(view.urls ?? []).length > 0 && (
+        <p class={css.facts}>
+          URLs:{" "}
+          {(view.urls ?? []).map((url) => (
+            <a key={url} href={url} target="_blank" rel="noreferrer noopener">
+              {url}
+            </a>
+          ))}
+        </p>
+      )}
+      {verb && <Action rows={[row]} verb={verb} onClose={() => setVerb(undefined)} />}
+    </header>
+  );
+}

@@ -1,0 +1,263 @@
+// All workloads of every kind in one list, live, with filters in the URL.
+import { useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Verb } from "../../api/kinds";
+import { isTyping } from "../../keys";
+import { css as parts, Empty, now, Phase, Time, ViewTitle } from "../../parts/parts";
+import { amount, count, span } from "../../parts/texts";
+import { useVisible } from "../../parts/window";
+import { go, href, query, setQuery } from "../../router";
+import { isWaiting, type Row } from "../../store/rows";
+import { hasLoaded, rows } from "../../store/workloads";
+import { Action, applicable } from "./actions";
+import { COLUMNS, nextSort, readState, selectRows } from "./list";
+import css from "./workloads.module.css";
+
+const ROW_HEIGHT = 36;
+const VERBS: [Verb, string][] = [
+  ["suspend", "Suspend"],
+  ["resume", "Resume"],
+  ["delete", "Delete"],
+];
+
+export function Workloads() {
+  const state = readState(query.value);
+  const all = rows.value;
+  const key = JSON.stringify(state);
+  const shown = useMemo(() => selectRows(all, state), [all, key]);
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const [verb, setVerb] = useState<Verb>();
+  const chosen = shown.filter((row) => picked.has(row.id));
+  const toggle = (id: string): void => setPicked((last) => new Set(last.has(id) ? without(last, id) : [...last, id]));
+  return (
+    <div class={css.page}>
+      <ViewTitle>Workloads</ViewTitle>
+      <div class={css.tools}>
+        <Filters all={all} />
+        <span class={css.count} role="status">
+          {shown.length === all.length ? count(all.length, "workload") : `${shown.length} of ${all.length} workloads`}
+        </span>
+        {chosen.length > 0 &&
+          VERBS.map(([name, title]) => {
+            const able = applicable(chosen, name).length;
+            return (
+              <button key={name} type="button" disabled={able === 0} onClick={() => setVerb(name)}>
+                {title} {able}
+              </button>
+            );
+          })}
+      </div>
+      {shown.length === 0 ? (
+        <Nothing isFiltered={all.length > 0} />
+      ) : (
+        <List shown={shown} sort={state.sort} picked={picked} toggle={toggle} setPicked={setPicked} />
+      )}
+      {verb && (
+        <Action
+          rows={applicable(chosen, verb)}
+          verb={verb}
+          onClose={() => {
+            setVerb(undefined);
+            setPicked(new Set());
+          }}
+        />
+      )}
+    </div>
+  );
+}
+
+function without(ids: ReadonlySet<string>, id: string): string[] {
+  return [...ids].filter((one) => one !== id);
+}
+
+function Nothing({ isFiltered }: { isFiltered: boolean }) {
+  if (!hasLoaded.value) return <Empty>Loading the workloads…</Empty>;
+  if (isFiltered) return <Empty>No workload matches the filters.</Empty>;
+  return <Empty command="fairlead run -- python3 train.py">There are no workloads yet. Run one:</Empty>;
+}
+
+function Filters({ all }: { all: Row[] }) {
+  const state = readState(query.value);
+  const options = (pick: (row: Row) => string): string[] => [...new Set(all.map(pick))].sort();
+  return (
+    <>
+      <input
+        type="search"
+        aria-label="Search workloads"
+        placeholder="Search (press /)"
+        value={state.search}
+        onInput={(event) => setQuery({ q: event.currentTarget.value })}
+      />
+      <select
+        aria-label="Status"
+        value={state.phase}
+        onChange={(event) => setQuery({ phase: event.currentTarget.value })}
+      >
+        <option value="">Every status</option>
+        {options((row) => row.phase).map((phase) => (
+          <option key={phase}>{phase}</option>
+        ))}
+      </select>
+      <select
+        aria-label="Project"
+        value={state.project}
+        onChange={(event) => setQuery({ project: event.currentTarget.value })}
+      >
+        <option value="">Every project</option>
+        {options((row) => row.project).map((project) => (
+          <option key={project}>{project}</option>
+        ))}
+      </select>
+    </>
+  );
+}
+
+interface ListProps {
+  shown: Row[];
+  sort: string;
+  picked: ReadonlySet<string>;
+  toggle: (id: string) => void;
+  setPicked: (ids: ReadonlySet<string>) => void;
+}
+
+function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const { first, last } = useVisible(box, ROW_HEIGHT, shown.length);
+  const cursor = useCursor(shown, box, toggle);
+  const areAllPicked = shown.every((row) => picked.has(row.id));
+  return (
+    <div class={css.box} ref={box} tabIndex={0} role="region" aria-label="List of workloads">
+      <table class={css.table} aria-rowcount={shown.length + 1}>
+        <thead>
+          <tr>
+            <th class={css.pick} scope="col">
+              <input
+                type="checkbox"
+                aria-label="Select all"
+                checked={areAllPicked}
+                onChange={() => setPicked(new Set(areAllPicked ? [] : shown.map((row) => row.id)))}
+              />
+            </th>
+            {COLUMNS.map((column) => (
+              <th
+                key={column.key}
+                data-key={column.key}
+                data-number={column.isNumber}
+                scope="col"
+                aria-sort={direction(sort, column.key)}
+              >
+                <button type="button" onClick={() => setQuery({ sort: nextSort(sort, column.key) })}>
+                  {column.title}
+                  {arrow(sort, column.key)}
+                </button>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <tr aria-hidden="true" style={{ height: `${first * ROW_HEIGHT}px` }} />
+          {shown.slice(first, last).map((row, at) => (
+            <Line
+              key={row.id}
+              row={row}
+              index={first + at}
+              isCursor={first + at === cursor}
+              isPicked={picked.has(row.id)}
+              toggle={toggle}
+            />
+          ))}
+          <tr aria-hidden="true" style={{ height: `${(shown.length - last) * ROW_HEIGHT}px` }} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function direction(sort: string, key: string): "ascending" | "descending" | undefined {
+  return sort === key ? "ascending" : sort === `-${key}` ? "descending" : undefined;
+}
+
+function arrow(sort: string, key: string): string {
+  return sort === key ? " ↑" : sort === `-${key}` ? " ↓" : "";
+}
+
+interface LineProps {
+  row: Row;
+  index: number;
+  isCursor: boolean;
+  isPicked: boolean;
+  toggle: (id: string) => void;
+}
+
+function Line({ row, index, isCursor, isPicked, toggle }: LineProps) {
+  const waited = row.waitedSeconds + (isWaiting(row) ? Math.max(0, (now.value - row.asOf) / 1000) : 0);
+  const gpus = row.gpusHeld === row.gpusAsked ? amount(row.gpusAsked) : `${amount(row.gpusHeld)}/${amount(row.gpusAsked)}`;
+  return (
+    <tr class={css.row} aria-rowindex={index + 2} data-cursor={isCursor || undefined} data-picked={isPicked || undefined}>
+      <td class={css.pick}>
+        <input
+          type="checkbox"
+          aria-label={`Select ${row.name}`}
+          checked={isPicked}
+          onChange={() => toggle(row.id)}
+        />
+      </td>
+      <td data-key="name">
+        <a href={href(`/workloads/${row.id}`)}>{row.name}</a>
+      </td>
+      <td data-key="kind">{row.kind}</td>
+      <td data-key="phase">
+        <Phase phase={row.phase} />
+      </td>
+      <td data-key="project">{row.project}</td>
+      <td data-key="owner">{row.owner}</td>
+      <td data-key="gpusAsked" data-number title="GPUs held of those asked for">
+        {gpus}
+      </td>
+      <td data-key="created" data-number>
+        <Time at={row.created} />
+      </td>
+      <td data-key="waitedSeconds" data-number>
+        {span(waited)}
+      </td>
+      <td data-key="message" class={parts.quiet} title={row.message}>
+        {row.message}
+      </td>
+    </tr>
+  );
+}
+
+/** The row that the keys j and k move to, Enter opens and x selects; -1 before the first of them. */
+function useCursor(shown: Row[], box: { current: HTMLElement | null }, toggle: (id: string) => void): number {
+  // Keys may come faster than the page is drawn, so the handler reads where the cursor is, not where it was drawn.
+  const cursor = useSignal(-1);
+  const latest = useRef({ shown, toggle });
+  latest.current = { shown, toggle };
+  useEffect(() => {
+    const press = (event: KeyboardEvent): void => {
+      if (isTyping(event)) return;
+      const { shown, toggle } = latest.current;
+      const row = shown[cursor.value];
+      const step = { j: 1, k: -1 }[event.key] ?? 0;
+      if (step) {
+        cursor.value = Math.max(0, Math.min(shown.length - 1, cursor.value + step));
+        reveal(box.current, cursor.value);
+      } else if (row && event.key === "x") toggle(row.id);
+      else if (row && event.key === "Enter" && !isControl(event.target)) go(`/workloads/${row.id}`);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+  return Math.min(cursor.value, shown.length - 1);
+}
+
+function reveal(box: HTMLElement | null, index: number): void {
+  if (!box) return;
+  const [top, bottom] = [index * ROW_HEIGHT, (index + 2) * ROW_HEIGHT];
+  if (top < box.scrollTop) box.scrollTop = top;
+  else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
+}
+
+function isControl(target: EventTarget | null): boolean {
+  return target instanceof Element && target.closest("a, button, input") !== null;
+}
