@@ -48,6 +48,7 @@ from fairlead.api.people.auth import authenticate, token_operations
 from fairlead.api.people.browser_sessions import session_operations
 from fairlead.api.people.roles import ROLE_OPERATIONS
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
+from fairlead.api.people.sessions import SESSION_LIST_OPERATIONS
 from fairlead.api.policies.policies import POLICY_OPERATIONS
 from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.ingress_auth import access_operations
@@ -138,6 +139,7 @@ def make_application(
         *POLICY_OPERATIONS,
         *AUDIT_OPERATIONS,
         *PEOPLE_OPERATIONS,
+        *SESSION_LIST_OPERATIONS,
         *RULE_OPERATIONS,
         *ROLE_OPERATIONS,
         *BATCH_OPERATIONS,

@@ -68,6 +68,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"POST /api/v1/(apps|service-accounts)", ANY, "service-account:create"),
     (r"POST /api/v1/(apps|service-accounts)/.*", TARGET, "service-account:update"),
     (r"\w+ /api/v1/(apps|service-accounts)/.*", TARGET, "service-account:{action}"),
+    (r"(GET|DELETE) /api/v1/me/sessions", EVERYBODY, ""),
+    (r"DELETE /api/v1/me/sessions/.*", FOREIGN, ""),
     (r"GET /api/v1/users(/count)?", ANY, "users:read"),
     (r"POST /api/v1/users", ANY, "users:create"),
     (r"POST /api/v1/users/.*", TARGET, "users:update"),
@@ -131,8 +133,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 )
 #: Operations without a row: they answer anybody, or stream until they are cut (`test_stream_rights.py`).
 _PUBLIC = (
-    r"\w+ /(api/docs|api/openapi.json|api/v[12]/token|v1/k8s/auth/oauth/apptoken|docs.*|healthz|metrics|readyz|"
-    r"url-access|api/v1/workloads/watch)"
+    r"\w+ /(api/docs|api/openapi.json|api/v[12]/token|v1/k8s/auth/oauth/apptoken|api/v1/password-reset|docs.*|"
+    r"healthz|metrics|readyz|url-access|api/v1/workloads/watch)"
 )
 
 #: Operations of features that the installation lacks: they show and change nothing.

@@ -68,11 +68,13 @@ from fairlead.api.people.views import (
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
-from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount, UserInput
+from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount, MachineInput, UserInput
 from fairlead.control.people.authentication import ACCESS_KEY
+from fairlead.model.clock import from_iso
 from fairlead.model.english import with_article
+from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import Caller, User
-from fairlead.model.spec.fields import value_or
+from fairlead.model.spec.fields import is_given, value_or
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
 _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")
@@ -299,7 +301,7 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
                 id=f"create_{word}",
                 summary=f"Create {with_article(noun)}; the answer shows its secret once",
                 body=Named,
-                read=_name,
+                read=_machine_input,
                 use_case=accounts.create_service_account,
                 view=names.created,
                 render=names.render,
@@ -339,8 +341,14 @@ def _account_operations(names: _AccountNames) -> tuple[Operation, ...]:
     return operations(resource)
 
 
-def _name(body: Named) -> str:
-    return body.name
+def _machine_input(body: Named) -> MachineInput:
+    if not is_given(body.expires_at):
+        return MachineInput(body.name)
+    try:
+        return MachineInput(body.name, from_iso(body.expires_at))
+    except ValueError:
+        details = f"is {body.expires_at[:40]!r}; a time such as 2027-01-31T00:00:00Z is expected"
+        raise Invalid(issues=(ComplianceIssue("expiresAt", details),)) from None
 
 
 _KEYS = RestResource(
@@ -358,7 +366,7 @@ _KEYS = RestResource(
             id="create_access_key1",
             summary="Create an access key that acts as the caller; the answer shows its secret once",
             body=Named,
-            read=_name,
+            read=_machine_input,
             use_case=accounts.create_access_key,
             view=NewKeyView,
             render=lambda created: NewKeyView(

@@ -121,7 +121,7 @@ def read_form_grant(body: bytes) -> Grant:
     except ValueError as error:
         raise Invalid("The body is not a valid form of name=value pairs") from error
     members = dict(pairs)
-    return _grant(members, {name: (name,) for name in Grant.__struct_fields__})
+    return _grant(members, {name: (name,) for name in Grant.__struct_fields__ if name != "client"})
 
 
 def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
@@ -137,6 +137,7 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
 async def issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
     client = call.request.client
+    grant = msgspec.structs.replace(grant, client=call.request.headers.get("user-agent", ""))
     address = client.host if client else ""
     account = (grant.username or grant.client_id)[:_LOGGED] or "a refresh token"
     call.request.scope["fairlead.account"] = account

@@ -4,9 +4,10 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from fairlead.api.http.operation import Call
 from fairlead.api.http.shapes import Instant, Shape
 from fairlead.model.clock import Millis, iso
-from fairlead.model.records.organization import User
+from fairlead.model.records.organization import SignIn, User
 from fairlead.model.spec.fields import Given, Maybe, Spec, Text, UpTo253
 
 
@@ -42,6 +43,31 @@ class AccountView(Shape):
     created_by: str
     updated_at: Instant | None
     last_login: Instant | None
+    #: An addition: when it can no longer be used.
+    expires_at: Instant | UnsetType = UNSET
+
+
+class SessionView(Shape):
+    """A session of the caller: the tokens of one sign-in."""
+
+    id: str
+    created_at: Instant
+    expires_at: Instant
+    address: str
+    client: str
+    #: Whether this request belongs to it.
+    current: bool
+
+
+class SessionList(Shape):
+    sessions: list[SessionView]
+
+
+class ResetCode(Shape):
+    """A code with which a user sets a new password once."""
+
+    code: str
+    expires_at: Instant
 
 
 class NewServiceAccountView(Shape):
@@ -64,6 +90,8 @@ class KeyView(Shape):
     client_id: str
     created_at: Instant | None
     last_login: Instant | None
+    #: An addition: when it can no longer be used.
+    expires_at: Instant | UnsetType = UNSET
 
 
 class OwnedKeyView(KeyView):
@@ -119,12 +147,21 @@ class Named(Spec, frozen=True, kw_only=True):
     """The name of a new service account or access key."""
 
     name: Annotated[str, Meta(extra_json_schema={"pattern": "^[a-z][-_a-z0-9]*[a-z0-9]$", "maxLength": 255})]
+    #: An addition: when it can no longer be used.
+    expires_at: Maybe[Annotated[str, Meta(extra_json_schema={"format": "date-time"})]] = UNSET
 
 
 class Enabling(Spec, frozen=True, kw_only=True):
     """Whether a service account can log in."""
 
     enabled: bool
+
+
+class PasswordReset(Spec, frozen=True, kw_only=True):
+    """A reset code, and the new password of the user whom it belongs to."""
+
+    code: Text
+    new_password: Text
 
 
 class PasswordChange(Spec, frozen=True, kw_only=True):
@@ -163,6 +200,18 @@ def render_account(user: User) -> AccountView:
         created_by=user.created_by,
         updated_at=when(user.updated_at or user.created_at),
         last_login=when(user.last_login_at),
+        expires_at=when(user.expires_at) or UNSET,
+    )
+
+
+def render_session(call: Call, session: SignIn) -> SessionView:
+    return SessionView(
+        id=session.id,
+        created_at=iso(session.created_at),
+        expires_at=iso(session.expires_at),
+        address=session.address,
+        client=session.client,
+        current=session.id == call.caller.session_id,
     )
 
 
@@ -173,6 +222,7 @@ def render_key(key: User) -> KeyView:
         client_id=key.name,
         created_at=when(key.created_at),
         last_login=when(key.last_login_at),
+        expires_at=when(key.expires_at) or UNSET,
     )
 
 
@@ -183,5 +233,6 @@ def render_owned_key(key: User) -> OwnedKeyView:
         client_id=key.name,
         created_at=when(key.created_at),
         last_login=when(key.last_login_at),
+        expires_at=when(key.expires_at) or UNSET,
         created_by=key.created_by,
     )

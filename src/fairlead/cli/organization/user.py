@@ -4,6 +4,7 @@ import pwd
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -26,6 +27,8 @@ _ROLE = Flag("role", "Role, as `fairlead role list` names it", default="research
 _MACHINE_USER = Flag("machine-user", "Account on the server's machine that jobs run as", placeholder="NAME")
 #: The member of a request that the flag sets.
 _MEMBER, _FLAG = "machineUser", f"--{_MACHINE_USER.name}"
+_EXPIRES = Flag("expires", "After this time it can no longer be used", "duration")
+_RESET = "Create a code with which a user can set a new password once; it is shown once"
 _BIND = "Bind a user to an account on the server's machine; without --machine-user, unbind"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
@@ -51,6 +54,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         command("create", f"Create a {word}; its secret is shown once", _create, *_of_people(noun), *OUTPUT),
         command("describe", f"Show a {word} and its roles", _describe, *OUTPUT),
         command("renew", f"Replace the secret of a {word}; the new one is shown once", _renew, *OUTPUT),
+        *((command("reset-code", _RESET, _make_reset_code, *OUTPUT),) if noun == "user" else ()),
         command("enable", f"Allow a {word} to log in", _enable),
         command("disable", f"Stop a {word} from logging in", _disable),
         *rights,
@@ -60,7 +64,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _of_people(noun: str) -> tuple[Flag, ...]:
-    return (_MACHINE_USER,) if noun == "user" else ()
+    return (_MACHINE_USER,) if noun == "user" else (_EXPIRES,)
 
 
 def _rows(session: ServerSession, noun: str) -> list[Json]:
@@ -108,6 +112,9 @@ def _create(invocation: Invocation, noun: str) -> int:
     body = {"email": name} if noun == "user" else {"name": name}
     if invocation.get("machine-user"):
         body[_MEMBER] = invocation.get("machine-user")
+    if invocation.get("expires"):
+        ends = datetime.fromtimestamp(time.time() + invocation.get("expires"), UTC)
+        body["expiresAt"] = ends.strftime("%Y-%m-%dT%H:%M:%SZ")
     with _flag_in_errors():
         created = session.client.request("POST", _PATHS[noun], body)
     form = chosen_format(invocation, session.settings)
@@ -173,6 +180,19 @@ def _renew(invocation: Invocation, noun: str) -> int:
     else:
         session.console.data(renewed.get("tempPassword") or renewed["clientSecret"])
     session.console.say("The old secret and all sessions that used it are no longer valid.")
+    session.close()
+    return OK
+
+
+def _make_reset_code(invocation: Invocation, noun: str) -> int:
+    session = ServerSession(invocation)
+    account = _find(session, noun, invocation.names[0])
+    made = session.client.request("POST", f"{_PATHS[noun]}/{quote(account['id'])}/reset-code")
+    if not session.show(made, made["code"]):
+        session.console.data(made["code"])
+        session.console.say(
+            f"{account['username']} sets a new password with `fairlead login reset CODE`, within a day."
+        )
     session.close()
     return OK
 

@@ -1,4 +1,7 @@
-"""`login`, `logout` and `whoami`. The server on this machine needs no login: its credentials are in its data folder."""
+"""`login`, `logout` and `whoami`, passwords and sessions.
+
+The server on this machine needs no login: its credentials are in its data folder.
+"""
 
 import getpass
 import time
@@ -8,10 +11,14 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
-from fairlead.cli.terminal.times import span
+from fairlead.cli.terminal.output import Listing, chosen_format
+from fairlead.cli.terminal.tables import TableColumn
+from fairlead.cli.terminal.times import shown_time, span
 from fairlead.client import Credentials, application, password
 from fairlead.client.access.identity import claims
+from fairlead.client.access.urls import quote
 
+_SESSIONS = "/api/v1/me/sessions"
 _USER_FLAGS = (
     Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),
     Flag("password", "Password; you are asked if it is not given", short="p"),
@@ -24,13 +31,17 @@ _APPLICATION_FLAGS = (
 
 def commands(noun: str) -> tuple[Command, ...]:
     if noun == "logout":
-        return (Command("", "Log out", _logout),)
+        return (Command("", "Log out", _logout, (Flag("everywhere", "End all your sessions", "boolean"),)),)
     if noun == "whoami":
         return (Command("", "Show the logged-in user and the server", _whoami, flags=OUTPUT),)
     return (
         Command("", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
         Command("user", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
         Command("application", "Log in as an application", _log_in_application, _APPLICATION_FLAGS, aliases=("app",)),
+        Command("password", "Change your password; you are asked for both", _change_password),
+        Command("reset", "Set a new password with the code that an administrator gave you", _reset, (), "CODE", 1, 1),
+        Command("sessions", "List your sessions", _list_sessions, OUTPUT),
+        Command("end", "End one of your sessions", _end_session, (), "SESSION", 1, 1),
     )
 
 
@@ -73,10 +84,62 @@ def _ask_secret(invocation: Invocation, prompt: str) -> str:
     return getpass.getpass(prompt, environment.stderr)
 
 
+def _change_password(invocation: Invocation) -> int:
+    session = ServerSession(invocation)
+    current = _ask_secret(invocation, "Current password: ")
+    body = {"currentPassword": current, "newPassword": _ask_new(invocation)}
+    session.client.request("POST", "/api/v1/me/password", body)
+    session.console.say("Your password was changed. All your sessions have ended; log in again.")
+    session.close()
+    return OK
+
+
+def _reset(invocation: Invocation) -> int:
+    session = ServerSession(invocation, logs_in=True)
+    body = {"code": invocation.names[0], "newPassword": _ask_new(invocation)}
+    session.client.request("POST", "/api/v1/password-reset", body)
+    session.console.say("Your password was set. Log in with it.")
+    session.close()
+    return OK
+
+
+def _ask_new(invocation: Invocation) -> str:
+    new = _ask_secret(invocation, "New password: ")
+    if new != _ask_secret(invocation, "New password again: "):
+        raise UsageError("The two new passwords differ; nothing was changed.")
+    return new
+
+
+def _list_sessions(invocation: Invocation) -> int:
+    session = ServerSession(invocation)
+    rows = session.client.request("GET", _SESSIONS)["sessions"]
+    columns = (
+        TableColumn("SESSION", lambda row: row["id"]),
+        TableColumn("SINCE", lambda row: shown_time(row["createdAt"])),
+        TableColumn("FROM", lambda row: row["address"]),
+        TableColumn("PROGRAM", lambda row: row["client"], shrinks=True),
+        TableColumn("THIS", lambda row: "yes" if row["current"] else ""),
+    )
+    listing = Listing(columns, lambda row: str(row["id"]), "You have no sessions.")
+    listing.show(session.console, chosen_format(invocation, session.settings), rows, not invocation.get("no-headers"))
+    session.close()
+    return OK
+
+
+def _end_session(invocation: Invocation) -> int:
+    session = ServerSession(invocation)
+    session.client.request("DELETE", f"{_SESSIONS}/{quote(invocation.names[0])}")
+    session.console.say("The session has ended.")
+    session.close()
+    return OK
+
+
 def _logout(invocation: Invocation) -> int:
     session = ServerSession(invocation)
+    if invocation.get("everywhere"):
+        session.client.request("DELETE", _SESSIONS)
     session.client.log_out()
-    session.console.say(f"Logged out of {session.client.url}.")
+    session.console.say(f"Logged out of {session.client.url}{' everywhere' if invocation.get('everywhere') else ''}.")
     session.close()
     return OK
 

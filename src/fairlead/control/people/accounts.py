@@ -7,7 +7,7 @@ increments the account's generation, which `authentication.py` compares at every
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,10 +17,11 @@ from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
-from fairlead.control.people.authentication import ACCESS_KEY, cost_for, hash_secret, is_secret
+from fairlead.control.people.authentication import ACCESS_KEY, DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import has_administrator, is_subject, rights_key
 from fairlead.control.people.passwords import find_weakness
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
+from fairlead.model.clock import DAY, Millis
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Secret, user_scope_key
@@ -29,6 +30,8 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
 
 MAX_KEYS = 20
+#: How long a code to set a new password is valid.
+RESET_LIFETIME: Millis = 1 * DAY
 _MAIL = re.compile(r"[a-zA-Z0-9._%+-]+@[a-zA-Z0-9.-]+\.[a-zA-Z]{2,}\Z")
 _CLIENT = re.compile(r"[a-z][-_a-z0-9]*[a-z0-9]\Z")
 _LONGEST = 255
@@ -113,18 +116,32 @@ async def create_user(context: Context, caller: Caller, input: UserInput, reques
     return await _create(context, caller, members, secrets.token_urlsafe(12), request_id)
 
 
-async def create_service_account(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
+class MachineInput(NamedTuple):
+    """A new service account or access key."""
+
+    name: str
+    #: None for never.
+    expires_at: Millis | None = None
+
+
+async def create_service_account(
+    context: Context, caller: Caller, input: MachineInput, request_id: str = ""
+) -> CreatedAccount:
     access.check_anywhere(caller, "service-accounts:create")
-    _check_client_name(name)
-    return await _create(context, caller, {"type": "app", "name": name}, secrets.token_urlsafe(32), request_id)
+    _check_machine(context, input)
+    members = {"type": "app", "name": input.name, "expires_at": input.expires_at}
+    return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
 
 
-async def create_access_key(context: Context, caller: Caller, name: str, request_id: str = "") -> CreatedAccount:
+async def create_access_key(
+    context: Context, caller: Caller, input: MachineInput, request_id: str = ""
+) -> CreatedAccount:
     """A key with which programs act as the caller. Its client id is generated; its name is unique per user."""
     access.check(caller, "access-keys:create")
     if caller.type != "user":
         raise Forbidden("Only users have access keys; a service account has its own client id and secret")
-    _check_client_name(name)
+    _check_machine(context, input)
+    name = input.name
     own = load_own_keys(context, caller)
     if len(own) >= MAX_KEYS:
         raise Invalid(
@@ -133,7 +150,13 @@ async def create_access_key(context: Context, caller: Caller, name: str, request
     if any(key.label == name for key in own):
         raise Conflict(f"You already have an access key named {name}", ("name",))
     client_id = f"key-{secrets.token_hex(12)}"
-    members = {"type": ACCESS_KEY, "name": client_id, "label": name, "owner_id": caller.id}
+    members = {
+        "type": ACCESS_KEY,
+        "name": client_id,
+        "label": name,
+        "owner_id": caller.id,
+        "expires_at": input.expires_at,
+    }
     return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
 
 
@@ -143,7 +166,10 @@ def load_own_keys(context: Context, caller: Caller) -> list[User]:
     return sorted((key for key in keys if key.owner_id == caller.id), key=lambda key: (key.created_at, key.id))
 
 
-def _check_client_name(name: str) -> None:
+def _check_machine(context: Context, input: MachineInput) -> None:
+    name = input.name
+    if input.expires_at is not None and input.expires_at <= context.clock():
+        raise Invalid(issues=(ComplianceIssue("expiresAt", "is in the past"),))
     if len(name) > _LONGEST or not _CLIENT.match(name):
         rule = "lower-case letters, digits, '-' and '_'; start with a letter, end with a letter or digit"
         raise Invalid(
@@ -202,6 +228,39 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
     await _change(context, request, user.id, "changed the password", {"secret_hash": hashed}, locks_out=True)
 
 
+async def make_reset_code(context: Context, caller: Caller, id: str, request_id: str = "") -> CreatedAccount:
+    """A code with which a user can set a new password once, within a day. The password stays valid until then."""
+    load_account(context, caller, "user", id, "update")
+    secret = secrets.token_urlsafe(32)
+    hashed = await asyncio.to_thread(hash_secret, secret, DRAWN_COST)
+    members = {"reset_hash": hashed, "reset_expires_at": context.clock() + RESET_LIFETIME}
+    request = AuditedRequest(caller, "make-reset-code", request_id)
+    user = await _change(context, request, id, f"got a reset code from {caller.name}", members, locks_out=False)
+    return CreatedAccount(user, f"{id}.{secret}")
+
+
+async def use_reset_code(context: Context, code: str, new: str, request_id: str = "") -> User:
+    """Set the password of the user whom a reset code belongs to; ends all their sessions. The code is used up."""
+    id, _, secret = code.partition(".")
+    user: User | None = await context.store.get(USERS, id) if "\x00" not in id else None
+    is_valid = user is not None and user.reset_hash and user.enabled and user.reset_expires_at > context.clock()
+    if user is None or not is_valid or not await asyncio.to_thread(is_secret, secret, user.reset_hash):
+        raise Invalid(issues=(ComplianceIssue("code", "is not valid, was used, or has expired; ask for a new one"),))
+    weakness = find_weakness(new, user.name)
+    if weakness:
+        raise Invalid(issues=(ComplianceIssue("newPassword", weakness),))
+    hashed = await asyncio.to_thread(hash_secret, new)
+    used = user.reset_hash
+
+    def setting(before: User) -> dict[str, Any]:
+        if before.reset_hash != used:
+            raise Invalid(issues=(ComplianceIssue("code", "was used at the same time; ask for a new one"),))
+        return {"secret_hash": hashed, "reset_hash": "", "reset_expires_at": 0}
+
+    request = AuditedRequest(Caller(user.name, user.id), "reset-password", request_id)
+    return await change_account(context, request, id, "set a new password with a code", setting, locks_out=True)
+
+
 async def log_out(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     """Log a user out: all tokens issued before become invalid."""
     if id != caller.id:
@@ -236,26 +295,36 @@ async def update_account(
     )
 
 
-async def _change(
-    context: Context, request: AuditedRequest, id: str, message: str, members: dict[str, Any], *, locks_out: bool
+async def change_account(
+    context: Context,
+    request: AuditedRequest,
+    id: str,
+    message: str,
+    changes: Callable[[User], dict[str, Any]],
+    *,
+    locks_out: bool = False,
 ) -> User:
+    """Write what `changes` makes of the newest record; to lock out ends all sessions and tokens."""
+
     async def attempt() -> User:
         before: User | None = await context.store.get(USERS, id)
         if before is None:
             raise NotFound(f"There is no account with the id {id[:60]!r}")
-        after = msgspec.structs.replace(
-            before,
-            version=before.version + 1,
-            updated_at=context.clock(),
-            generation=before.generation + int(locks_out),
-            **members,
-        )
+        ending: dict[str, Any] = {"generation": before.generation + 1, "sign_ins": ()} if locks_out else {}
+        members = ending | changes(before)
+        after = msgspec.structs.replace(before, version=before.version + 1, updated_at=context.clock(), **members)
         await record_steps(
             context, request, [RecordChange(USERS, id, after, "Updated", f"{before.name} {message}")], None
         )
         return after
 
     return await retry_on_conflict(attempt)
+
+
+async def _change(
+    context: Context, request: AuditedRequest, id: str, message: str, members: dict[str, Any], *, locks_out: bool
+) -> User:
+    return await change_account(context, request, id, message, lambda before: members, locks_out=locks_out)
 
 
 async def delete_account(

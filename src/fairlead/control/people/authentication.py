@@ -23,13 +23,14 @@ from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
+from fairlead.control.people.sign_ins import new_session, record_sign_in
 from fairlead.control.people.throttle import SignInThrottle
 from fairlead.kinds.roles import ADMINISTRATOR_ROLE
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller, User
+from fairlead.model.records.organization import Caller, SignIn, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import ACCESS_RULES, USERS
 
@@ -42,6 +43,8 @@ ACCESS_KEY = "access-key"
 _BOOTSTRAP = "bootstrap"
 ACCESS_SECONDS = 86_400
 REFRESH_SECONDS = 30 * 86_400
+#: For so long after a sign-in, a server may not yet know the session that another server has recorded.
+NEW_SESSION: Millis = 10 * SECOND
 #: How long a verified secret is remembered, so that a client that logs in for every request stays fast.
 REMEMBER: Millis = 300 * SECOND
 MAX_REMEMBERED = 4096
@@ -65,6 +68,8 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     username: str = ""
     password: str = ""
     refresh_token: str = ""
+    #: The program, as it calls itself.
+    client: str = ""
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +98,9 @@ class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
     #: The access key that it was issued for, if any, and that key's generation.
     key_id: str = ""
     key_generation: int = 0
+    #: The session that it was issued for, if any, and when.
+    session_id: str = ""
+    issued: Millis = 0
 
 
 class BadCredentials(Invalid):
@@ -118,7 +126,7 @@ class Signer:
         self.fingerprint = hashlib.sha256(key).hexdigest()[:16]
         self.access_seconds = access_seconds
 
-    def sign(self, user: User, use: str, seconds: int, key: User | None = None) -> str:
+    def sign(self, user: User, use: str, seconds: int, key: User | None = None, session_id: str = "") -> str:
         now = self._clock() // 1000
         claims: dict[str, Any] = {
             "iss": self.issuer,
@@ -134,6 +142,8 @@ class Signer:
         }
         if key is not None:
             claims |= {"key": key.id, "kgn": key.generation}
+        if session_id:
+            claims["sid"] = session_id
         return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
 
     def read(self, token: str, use: str) -> AccessToken:
@@ -147,6 +157,8 @@ class Signer:
                 expires=int(claims["exp"]) * 1000,
                 key_id=str(claims.get("key", "")),
                 key_generation=int(claims.get("kgn", 0)),
+                session_id=str(claims.get("sid", "")),
+                issued=int(claims.get("iat", 0)) * 1000,
             )
             valid = claims["iss"] == self.issuer and claims["use"] == use and content.expires > self._clock()
         except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
@@ -201,11 +213,12 @@ class Authenticator:
     """Issues tokens and identifies callers by them. One per server."""
 
     def __init__(self, context: Context, signer: Signer) -> None:
+        self._context = context
         self._store = context.store
         self._directory = context.directory
         self._signer = signer
         self._clock = context.clock
-        self._verified: dict[tuple[str, int, bytes], Millis] = {}
+        self._verified: dict[tuple[str, str, bytes], Millis] = {}
         #: By use and token: its content, its caller, and the revision of the directory for which that holds.
         self._callers: dict[tuple[str, str], tuple[AccessToken, Caller, int]] = {}
         self._hashing = asyncio.Semaphore(2)
@@ -222,12 +235,14 @@ class Authenticator:
         if known is None or known[2] != revision:
             content = self._signer.read(token, use) if known is None else known[0]
             self._callers.pop((use, token), None)
-            known = (content, self._load_caller(content), revision)
+            caller, is_settled = self._load_caller(content)
+            known = (content, caller, revision)
             if len(self._callers) >= MAX_REMEMBERED:
                 self._callers.clear()
-            self._callers[use, token] = known
+            if is_settled:
+                self._callers[use, token] = known
         if known[0].expires <= self._clock():
-            del self._callers[use, token]
+            self._callers.pop((use, token), None)
             raise Unauthenticated("The token has expired; log in again")
         return known[1]
 
@@ -243,7 +258,8 @@ class Authenticator:
         """The issuer in our own tokens."""
         return self._signer.issuer
 
-    def _load_caller(self, token: AccessToken) -> Caller:
+    def _load_caller(self, token: AccessToken) -> tuple[Caller, bool]:
+        """The caller, and whether that holds until the directory changes."""
         users = self._directory.users
         user, key = users.get(token.account_id), users.get(token.key_id)
         is_good = user is not None and user.enabled and user.generation == token.generation
@@ -251,8 +267,12 @@ class Authenticator:
             is_good = is_good and key is not None and key.generation == token.key_generation
         if user is None or not is_good:
             raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
+        is_settled = not token.session_id or any(one.id == token.session_id for one in user.sign_ins)
+        if not is_settled and self._clock() - token.issued > NEW_SESSION:
+            raise Unauthenticated("This session was ended; log in again")
         directory = self._directory
-        return build_caller(user, directory.rules_of(user), directory.roles, directory.projects)
+        caller = build_caller(user, directory.rules_of(user), directory.roles, directory.projects)
+        return msgspec.structs.replace(caller, session_id=token.session_id), is_settled
 
     async def issue(self, grant: Grant, address: str = "") -> Tokens:
         """Tokens for a grant from a client's address.
@@ -260,33 +280,47 @@ class Authenticator:
         Raises `BadCredentials`, `UnsupportedGrant`, `Invalid` for missing members, or `TooMuch` after many failures.
         """
         key: User | None = None
+        session: SignIn | None = None
         if grant.grant_type in ("app_token", "client_credentials"):
             _require(("clientId", grant.client_id), ("clientSecret", grant.client_secret))
             user = await self._log_in("app", grant.client_id, grant.client_secret, address)
+            if user.expires_at is not None and user.expires_at <= self._clock():
+                raise BadCredentials("This access key or service account has expired; ask for a new one")
+            await record_sign_in(self._context, user.id)
             if user.type == ACCESS_KEY:
                 key, user = user, await self._owner(user)
         elif grant.grant_type == "password":
             _require(("username", grant.username), ("password", grant.password))
             user = await self._log_in("user", grant.username, grant.password, address)
+            session = new_session(self._context, REFRESH_SECONDS * SECOND, address, grant.client)
         elif grant.grant_type == "refresh_token":
-            user, key = await self._refresh(grant.refresh_token)
+            user, key, session = await self._refresh(grant.refresh_token)
         else:
             raise UnsupportedGrant(
                 f"The grant type {grant.grant_type!r} is not supported; "
                 "use client_credentials, app_token, password or refresh_token"
             )
-        return self._sign(user, key)
+        if session is not None and not await record_sign_in(self._context, user.id, session):
+            session = None
+        return self._sign(user, key, session)
 
     def issue_for(self, user: User) -> Tokens:
         """Tokens for a user whom the operating system has identified."""
         return self._sign(user, None)
 
-    def _sign(self, user: User, key: User | None) -> Tokens:
+    def _sign(self, user: User, key: User | None, session: SignIn | None = None) -> Tokens:
+        """Tokens, none of which outlives the access key or service account."""
         seconds = self._signer.access_seconds
+        refreshing = max(seconds, REFRESH_SECONDS)
+        ends = (key or user).expires_at
+        if ends is not None:
+            left = max(1, (ends - self._clock()) // SECOND)
+            seconds, refreshing = min(seconds, left), min(refreshing, left)
+        id = session.id if session else ""
         return Tokens(
-            access_token=self._signer.sign(user, "access", seconds, key),
-            refresh_token=self._signer.sign(user, "refresh", max(seconds, REFRESH_SECONDS), key),
-            id_token=self._signer.sign(user, "id", seconds, key),
+            access_token=self._signer.sign(user, "access", seconds, key, id),
+            refresh_token=self._signer.sign(user, "refresh", refreshing, key, id),
+            id_token=self._signer.sign(user, "id", seconds, key, id),
             expires_in=seconds,
         )
 
@@ -297,7 +331,7 @@ class Authenticator:
             raise BadCredentials("The user of this access key was deleted or disabled")
         return user
 
-    async def _refresh(self, token: str) -> tuple[User, User | None]:
+    async def _refresh(self, token: str) -> tuple[User, User | None, SignIn | None]:
         if not token:
             raise Invalid("The grant refresh_token needs a refreshToken")
         try:
@@ -309,15 +343,20 @@ class Authenticator:
         is_good = user is not None and user.enabled and user.generation == content.generation
         if content.key_id:
             is_good = is_good and key is not None and key.generation == content.key_generation
-        if user is None or not is_good:
+        sessions = {one.id: one for one in user.sign_ins} if user is not None else {}
+        session = sessions.get(content.session_id)
+        if user is None or not is_good or (content.session_id and session is None):
             raise BadCredentials("The account of this refresh token was deleted, disabled or changed; log in again")
-        return user, key
+        if session is not None:
+            expires_at = self._clock() + REFRESH_SECONDS * SECOND
+            session = msgspec.structs.replace(session, expires_at=expires_at)
+        return user, key, session
 
     async def _log_in(self, type: str, name: str, secret: str, address: str) -> User:
         user = await load_user(self._store, type, name)
         if user is None and type == "app":
             user = await load_user(self._store, ACCESS_KEY, name)
-        key = (user.id, user.version, hashlib.sha256(secret.encode()).digest()) if user else None
+        key = (user.id, user.secret_hash, hashlib.sha256(secret.encode()).digest()) if user else None
         if not self._is_remembered(key):
             async with self._hashing:
                 # Others may have signed in with the same secret, or failed, while this one waited.
@@ -334,10 +373,10 @@ class Authenticator:
         self._throttle.record_success(type, name)
         return user
 
-    def _is_remembered(self, key: tuple[str, int, bytes] | None) -> bool:
+    def _is_remembered(self, key: tuple[str, str, bytes] | None) -> bool:
         return key is not None and self._verified.get(key, 0) > self._clock()
 
-    def _remember(self, key: tuple[str, int, bytes]) -> None:
+    def _remember(self, key: tuple[str, str, bytes]) -> None:
         if len(self._verified) >= MAX_REMEMBERED:
             self._verified.clear()
         self._verified[key] = self._clock() + REMEMBER

@@ -201,6 +201,17 @@ def with_not_ready_since(observed: Node, before: Node | None, now: Millis) -> No
     return msgspec.structs.replace(observed, not_ready_since=observed.not_ready_since or now)
 
 
+class SignIn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A session of a user: tokens that were issued for one sign-in. They are valid while it is in the user's record."""
+
+    id: str
+    created_at: Millis
+    expires_at: Millis
+    address: str = ""
+    #: The program, as it calls itself.
+    client: str = ""
+
+
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A person or an application; the secret is stored as a salted hash."""
 
@@ -226,6 +237,13 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     must_change_password: bool = False
     #: The account of the server's machine as which this user's pods run; empty for none.
     machine_user: str = ""
+    #: The sessions of a user, oldest first.
+    sign_ins: tuple[SignIn, ...] = ()
+    #: When a service account or an access key can no longer be used; None for never.
+    expires_at: Millis | None = None
+    #: The hash of the code with which the user may set a new password once, and until when; empty for none.
+    reset_hash: str = ""
+    reset_expires_at: Millis = 0
 
 
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -243,3 +261,5 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     rights: dict[str, frozenset[str]] = {}
     #: What they may do in at least one scope.
     anywhere: frozenset[str] = frozenset()
+    #: The session of the token; empty if it belongs to none.
+    session_id: str = ""
