@@ -75,3 +75,28 @@ def test_people(fairlead: Caller) -> None:
     fairlead.ok("service-account", "grant", "robot", "--role", "administrator")
     fairlead.ok("service-account", "delete", "robot")
     assert "robot" not in fairlead.ok("service-account", "list", "-o", "name").split()
+
+
+def test_roles_groups_and_sessions(fairlead: Caller) -> None:
+    listed = fairlead.ok("role", "list")
+    assert "ML engineer" in listed
+    assert "System administrator" in listed
+    assert "VECD  Trainings" in fairlead.ok("role", "describe", "l2-researcher")
+    assert "Data volumes: manage" in fairlead.ok("role", "permission-sets")
+    fairlead.ok("role", "create", "Data steward", "--permission-set", "Data volumes: manage")
+    fairlead.ok("group", "grant", "crew", "--role", "data-steward", "--project", "default")
+    refused = fairlead("role", "delete", "data-steward")
+    assert "delete them first" in refused.err
+    fairlead.ok("group", "revoke", "crew", "--role", "Data steward", "--project", "default")
+    fairlead.ok("role", "delete", "data-steward")
+    assert "There is no role captain" in fairlead("user", "grant", "admin@fairlead.local", "--role", "captain").err
+    fairlead.ok("user", "create", "alan@example.com")
+    assert len(fairlead.ok("user", "reset-code", "alan@example.com").strip()) > 60
+    assert "You have no sessions" in fairlead("login", "sessions").err
+    fairlead.ok("user", "delete", "alan@example.com")
+    fairlead.ok("service-account", "create", "brief", "--expires", "1h")
+    [brief] = [
+        row for row in json.loads(fairlead.ok("service-account", "list", "-o", "json")) if row["name"] == "brief"
+    ]
+    assert brief["expiresAt"]
+    fairlead.ok("service-account", "delete", "brief")
