@@ -96,6 +96,8 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"\w+ /api/v1/node-pools.*", WIDE, "nodepools:{action}"),
     (r"GET /api/v1/network-topologies.*", ANY, "network-topologies:read"),
     (r"\w+ /api/v1/network-topologies.*", WIDE, "network-topologies:{action}"),
+    (r"GET /api/v1/scheduling/suggestions", ANY, "workloads:read"),
+    (r"GET /api/v1/scheduling/questions", EVERYBODY, ""),
     (r"\w+ /api/v1/scheduling/.*", WIDE, "cluster-config:read"),
     (r"GET /api/v[12]/storage-classes", EVERYBODY, ""),
     (r"GET /api/v1/user-credentials", EVERYBODY, ""),
