@@ -102,6 +102,7 @@ def test_a_pod_runs_when_its_image_is_there(containers: ContainerServer, registr
     )
     until(partial(is_being_made, containers, workload), "its container, which is on its way")
     assert containers.server.workload(workload)["phase"] == "Initializing"
+    assert "podman pulls the image" in containers.server.message(workload)
     registry.gives.set()
     containers.server.until_phase(workload, "Running")
     (pod,) = all_pods(containers.server, workload)

@@ -49,6 +49,16 @@ def exited(pod: Pod, code: int, **members: Any) -> PodReport:
     return report(pod, PodState.EXITED, exit_code=code, ended_at=NOW, **members)
 
 
+def test_what_a_starting_pod_waits_for_is_the_message_until_it_runs() -> None:
+    pod = builders.pod("train-0-0", phase=PodPhase.STARTING)
+    workload = builders.workload(phase=Phase.INITIALIZING)
+    pulls = report(pod, PodState.STARTING, reason="ContainerCreating", message="podman pulls the image x")
+    draft = turn(workload, pod, reports=[pulls])
+    assert draft.workload.phase_message == "Pod train-0-0: podman pulls the image x"
+    after = turn(draft.workload, draft.pods[pod.id], reports=[report(pod, PodState.RUNNING)])
+    assert (after.workload.phase, after.workload.phase_message) == (Phase.RUNNING, "1 running")
+
+
 class Exit(NamedTuple):
     name: str
     code: int

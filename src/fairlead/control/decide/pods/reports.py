@@ -19,10 +19,12 @@ START_ERROR = "StartError"
 
 
 def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backoff) -> Observation:
-    """Write reports into the pods of the draft. Beyond the pods there is nothing to observe."""
+    """Write reports into the pods of the draft. Beyond the pods there is only what one that starts waits for."""
     for report in reports:
         _apply(draft, report, backoff)
-    return Observation()
+    starting = (pod for pod in draft.pods.values() if pod.phase is PodPhase.STARTING and pod.exit_code is None)
+    slow = next((pod for pod in starting if pod.message), None)
+    return Observation(starting_message=f"Pod {slow.name}: {slow.message}" if slow is not None else "")
 
 
 def _apply(draft: Draft, report: PodReport, backoff: Backoff) -> None:
