@@ -78,7 +78,7 @@ def test_types_of_workloads(fairlead: Caller) -> None:
     assert "Training" in fairlead.ok("workload-type", "list", "-o", "name").splitlines()
 
 
-@pytest.mark.parametrize("noun", ["auth", "diagnostics", "kubeconfig", "report"])
+@pytest.mark.parametrize("noun", ["auth", "diagnostics", "kubeconfig"])
 def test_nouns_without_a_counterpart_say_what_to_do(fairlead: Caller, noun: str) -> None:
     called = fairlead(noun, "whatever")
     assert called.code == exit_codes.USAGE

@@ -31,6 +31,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_deleted: Millis = 14 * DAY
     keep_events: Millis = 14 * DAY
     keep_audit: Millis = 365 * DAY
+    #: How far back the ledger of usage goes.
+    keep_usage: Millis = 400 * DAY
     #: Logs of pods whose workload is gone are kept this long.
     keep_logs: Millis = 14 * DAY
     #: The most unfinished workloads of one project; submissions beyond that are refused for the time being.

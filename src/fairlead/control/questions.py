@@ -39,23 +39,29 @@ class Questions:
 
     async def ask(self, caller: str, key: QuestionKey, compute: Callable[[], Answer]) -> Answer:
         """The answer; further questions of the same caller wait for their turn."""
+
+        def compute_once() -> Answer:
+            known: Answer | None = self._answers.get(key)
+            return compute() if known is None else known
+
+        answer = await self.ask_anew(caller, compute_once)
+        self._answers[key] = answer
+        while len(self._answers) > _KEPT:
+            self._answers.popitem(last=False)
+        return answer
+
+    async def ask_anew(self, caller: str, compute: Callable[[], Answer]) -> Answer:
+        """The answer to a question that depends on the time and is not kept; further questions wait as well."""
         turn = self._turns.setdefault(caller, asyncio.Lock())
         self._open[caller] += 1
         try:
             async with turn:
-                if key in self._answers:
-                    answered: Answer = self._answers[key]
-                    return answered
-                answer = await asyncio.to_thread(compute)
+                return await asyncio.to_thread(compute)
         finally:
             self._open[caller] -= 1
             if not self._open[caller]:
                 del self._open[caller]
                 del self._turns[caller]
-        self._answers[key] = answer
-        while len(self._answers) > _KEPT:
-            self._answers.popitem(last=False)
-        return answer
 
     def remember_plan(self, caller: str, id: str, plan: object) -> None:
         """Keep a plan, so that a submission can be told how the present differs from it."""

@@ -11,11 +11,14 @@ import msgspec
 
 from fairlead.control.audit import audit_line, changes_between
 from fairlead.control.context import Context
+from fairlead.control.ledger.intervals import close_moved_nodes, close_owner, has_other_quota
+from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, NotFound, Unavailable
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller, Cluster
+from fairlead.model.records.ledger import SupplyInterval
+from fairlead.model.records.organization import Caller, Cluster, Department, NodePool
 from fairlead.store.base import Change, Collection, Delete, Put, VersionedRecord
-from fairlead.store.collections import CLUSTERS
+from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS, SUPPLY
 
 T = TypeVar("T")
 _TRIES = 20
@@ -64,9 +67,28 @@ async def record_steps(
     subject = (first.collection.name, first.id, str(getattr(first.record or before, "name", "")))
     line = audit_line(now, request.caller, request.operation, subject, request.id, first.message)
     audit = msgspec.structs.replace(line, changes=changes_between(before, first.record))
-    await context.store.commit(Change(writes=(*writes, *puts), events=events, audit=(audit,)))
+    closed = [Put(SUPPLY, interval) for interval in await _close_supply(context, steps, now)]
+    await context.store.commit(Change(writes=(*writes, *puts, *closed), events=events, audit=(audit,)))
     changed = [(step.collection.name, step.id) for step in steps]
     await context.directory.refresh([*changed, (CLUSTERS.name, "")] if numbers else changed)
+
+
+async def _close_supply(context: Context, steps: Sequence[RecordChange], now: Millis) -> list[SupplyInterval]:
+    """What the ledger of usage must know of the quotas and node pools that are about to change."""
+    closed: list[SupplyInterval] = []
+    pools = context.directory.node_pools
+    later = dict(pools)
+    for step in steps:
+        if step.collection in (PROJECTS, DEPARTMENTS):
+            owner = await context.store.get(step.collection, step.id)
+            if isinstance(owner, Department):
+                stays = isinstance(step.record, Department) and not has_other_quota(owner, step.record)
+                closed += [] if stays else [close_owner(owner, now)]
+        elif step.collection is NODE_POOLS and isinstance(step.record, NodePool):
+            later[step.id] = step.record
+        elif step.collection is NODE_POOLS:
+            later.pop(step.id, None)
+    return closed + close_moved_nodes(context.directory.nodes.values(), pools, later, now)
 
 
 def check_id(id: str, what: str) -> str:

@@ -167,6 +167,8 @@ class ClusterPod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: The shared GPUs of which it has a part, by the scheduler's names.
     gpu_groups: tuple[str, ...] = ()
     created_at: Millis = 0
+    #: When the scheduler placed it; None if it is not placed.
+    placed_at: Millis | None = None
     started_at: Millis | None = None
     ended_at: Millis | None = None
     #: How its container ended, or how it ended before its last restart.

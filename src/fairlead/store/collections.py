@@ -12,6 +12,7 @@ from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, N
 from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
+from fairlead.model.records.ledger import SupplyInterval, UsageInterval
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.policies import PolicyRecord
@@ -273,6 +274,18 @@ POLICIES: Collection[PolicyRecord] = Collection(
     unique=(("type", "place"),),
 )
 
+USAGE: Collection[UsageInterval] = Collection(
+    name="usage",
+    record=UsageInterval,
+    columns=(_integer("until", indexed=True), _integer("since"), _text("project_id")),
+)
+
+SUPPLY: Collection[SupplyInterval] = Collection(
+    name="supply",
+    record=SupplyInterval,
+    columns=(_integer("until"), _text("type"), _text("subject")),
+)
+
 COLLECTIONS: tuple[Collection[object], ...] = (
     WORKLOADS,
     PODS,
@@ -295,4 +308,6 @@ COLLECTIONS: tuple[Collection[object], ...] = (
     ACCESS_RULES,
     POLICIES,
     CALLER_ENVIRONMENTS,
+    USAGE,
+    SUPPLY,
 )

@@ -176,6 +176,13 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(9, (AddColumns(table="workloads", indexed=("is_listed created_at", "is_listed project_id created_at")),)),
     # Versions before it do not know the counters of a rolling upgrade.
     Migration(10, (), admits_previous=False),
+    Migration(
+        11,
+        (
+            Table(name="usage", columns="until:integer since:integer project_id:text", indexed=("until",)),
+            Table(name="supply", columns="until:integer type:text subject:text"),
+        ),
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number; and for rolling upgrades of the

@@ -17,7 +17,7 @@ from fairlead.model.records.revision import Revision
 from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
 
 #: The phases whose time counts as waiting and as running.
-_WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
+WAITING_PHASES = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
 RUNNING_PHASES = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 _SHOWN_MOVES = 12
 
@@ -180,7 +180,7 @@ class Draft:
             phase_message=message,
             phase_reason=reason,
             phase_updated_at=self.now,
-            pending_time=before.pending_time + (spent if before.phase in _WAITING else 0),
+            pending_time=before.pending_time + (spent if before.phase in WAITING_PHASES else 0),
             running_time=before.running_time + (spent if before.phase in RUNNING_PHASES else 0),
         )
         self._moves.append(f"{before.phase}→{phase}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from fairlead.control.assets.caller_environments import delete_unused
 from fairlead.control.context import Context
+from fairlead.control.loop.usage_retention import drop_old_usage
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Unavailable
@@ -55,6 +56,7 @@ class Housekeeper:
             await self.purge(now)
             await delete_unused(self.context, now)
             await self.compact(now)
+            await drop_old_usage(self.context, now)
             self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
         self._earlier.clear()
         self._next_due = await self.delete_due(now)

@@ -13,12 +13,14 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.decide.pods.adoption import Adoption, decide_adoption, end_before_restore
+from fairlead.control.ledger.intervals import use_of_pod
 from fairlead.control.loop.board import Board
 from fairlead.engines.base import Forget, PodEngine, PodReport, PodState, Stop
+from fairlead.model.clock import Millis
 from fairlead.model.records.event import Event
-from fairlead.model.records.workload import LaunchRecord
+from fairlead.model.records.workload import LaunchRecord, Pod, Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.collections import PODS, USAGE, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -56,8 +58,8 @@ class PodAdopter:
         for entry in list(self._board.entries.values()):
             gone = [pod for pod in entry.pods if pod.node in nodes and pod.id not in running]
             if gone:
-                writes = tuple(Put(PODS, end_before_restore(pod, now)) for pod in gone)
-                await self._context.store.commit(Change(writes=writes))
+                ended = [end_before_restore(pod, now) for pod in gone]
+                await self._context.store.commit(Change(writes=_end_writes(entry.workload, ended, now)))
                 self._board.put(entry.workload, [pod for pod in entry.pods if pod not in gone])
 
     async def _adopt_workload(
@@ -103,8 +105,10 @@ class PodAdopter:
             message=message,
             source="engine",
         )
-        writes = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in (*adoption.pods, *adoption.ended))]
-        await self._context.store.commit(Change(writes=tuple(writes), events=(event,)))
+        adopted = [Put(PODS, pod) for pod in adoption.pods]
+        ended_writes = _end_writes(workload, adoption.ended, self._context.clock())
+        writes = (Put(WORKLOADS, workload), *adopted, *ended_writes)
+        await self._context.store.commit(Change(writes=writes, events=(event,)))
         known = self._board.entries.get(workload.id)
         ended = {pod.id for pod in adoption.ended}
         kept = [pod for pod in known.pods if pod.id not in ended] if known else []
@@ -125,3 +129,8 @@ class PodAdopter:
             await asyncio.sleep(_LOOK_SECONDS)
         await self._engine.apply([Forget(report.pod_id) for report in reports])
         return others
+
+
+def _end_writes(workload: Workload, ended: Sequence[Pod], now: Millis) -> tuple[Put, ...]:
+    """The records of pods that have ended, and what they held."""
+    return tuple(put for pod in ended for put in (Put(PODS, pod), Put(USAGE, use_of_pod(workload, pod, now))))

@@ -19,7 +19,9 @@ from fairlead.control.assets.pod_supplies import leave_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.claims import makes_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.ledger.intervals import close_node, close_usage, has_other_supply
 from fairlead.control.loop.driver import Driver, OrderT
+from fairlead.control.loop.usage_retention import begin_ledger
 from fairlead.control.organization.removal import remove_emptied
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.model.clock import Millis
@@ -28,7 +30,7 @@ from fairlead.model.records.organization import with_not_ready_since
 from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, NODES, PODS, REVISIONS, WORKLOADS
+from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, NODES, PODS, REVISIONS, SUPPLY, USAGE, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -289,6 +291,7 @@ class Reconciler(Generic[OrderT]):
         events = list(draft.events)
         writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
         writes += [Put(REVISIONS, revision) for revision in draft.revisions.values()]
+        writes += [Put(USAGE, interval) for interval in close_usage(draft)]
         if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
             claim_writes, claim_events = await leave_claims(self.context, workload)
             writes += claim_writes
@@ -337,6 +340,7 @@ class Reconciler(Generic[OrderT]):
                 workloads[id] = workload
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
+        await begin_ledger(self.context)
         await self._record_nodes()
         await self.driver.recover(workloads.values())
         await self._observe()
@@ -355,13 +359,14 @@ class Reconciler(Generic[OrderT]):
 
         A node that no longer exists is deleted; as long as it has pods, it stays and takes no new ones.
         """
-        known = self.context.directory.nodes
+        known, pools = self.context.directory.nodes, self.context.directory.node_pools.values()
+        now = self.context.clock()
         nodes = {node.id: node for node in await self.driver.engine.capacity()}
         used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}
         writes: list[Put | Delete] = []
         for node in known.values():
             if node.id not in nodes and node.name not in used:
-                writes.append(Delete(NODES, node.id))
+                writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.name, node, pools, now)))
             elif node.id not in nodes:
                 nodes[node.id] = msgspec.structs.replace(node, ready=False)
         for observed in nodes.values():
@@ -370,6 +375,8 @@ class Reconciler(Generic[OrderT]):
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
                 version = before.version + 1 if before else 1
                 writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))
+                if before is None or has_other_supply(before, node):
+                    writes.append(Put(SUPPLY, close_node(node.name, before, pools, now)))
         if writes:
             try:
                 await self.context.store.commit(Change(writes=tuple(writes)))

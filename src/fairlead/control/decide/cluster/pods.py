@@ -137,7 +137,7 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
         gpu_thousandths=_share(podset, node),
         cpu_milli=podset.request.cpu_milli,
         memory_bytes=podset.request.memory_bytes,
-        created_at=seen.created_at or draft.now,
+        created_at=seen.placed_at or seen.created_at or draft.now,
     )
     draft.set_tally(seen.role, msgspec.structs.replace(tally, made=tally.made + 1))
     draft.set_pod(pod)

@@ -50,6 +50,7 @@ def render_pod(pod: objects.Pod) -> ClusterPod:
     terminated = _terminated(main)
     phase = _phase(pod, main)
     disruption = find_disruption(pod)
+    placed = objects.condition(pod.status.conditions, "PodScheduled")
     reason, message = _reason_and_message(pod, main, terminated if phase in ENDED else None)
     if disruption is not None:
         reason, message = disruption.reason, disruption.message
@@ -65,6 +66,7 @@ def render_pod(pod: objects.Pod) -> ClusterPod:
         node_pool=labelled_pool(labels),
         gpu_groups=_gpu_groups(labels),
         created_at=objects.millis(pod.metadata.creation_timestamp) or 0,
+        placed_at=objects.millis(placed.last_transition_time) if placed is not None else None,
         started_at=_started(pod, main),
         ended_at=objects.millis(terminated.finished_at) if terminated is not None and phase in ENDED else None,
         exit_code=exit_code_of(terminated) if terminated is not None else None,

@@ -1,0 +1,106 @@
+"""The report of usage: reads the ledger and what is still open, and adds it up for a caller. Reads only.
+
+Called by the API. A caller sees the rows of their own projects; what others have is counted, never named.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.decide.draft import WAITING_PHASES
+from fairlead.control.decide.expand import podsets_of
+from fairlead.control.ledger.accounts import Period, Span
+from fairlead.control.ledger.answer import Dimension, UsageReport, UsageRights, render_usage
+from fairlead.control.ledger.book import Book
+from fairlead.control.ledger.intervals import LEDGER, close_node, close_owner, use_of_pod, wait_of_workload
+from fairlead.control.workloads.read import load_workloads_of
+from fairlead.model.clock import Millis, iso
+from fairlead.model.errors import Invalid
+from fairlead.model.records.ledger import SupplyInterval, UsageInterval
+from fairlead.model.records.organization import Caller, Department
+from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.base import Comparison, Query, Where
+from fairlead.store.collections import PODS, SUPPLY, USAGE, WORKLOADS
+
+_NEVER: Millis = 2**62
+
+
+class UsageQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    since: Millis
+    #: None for now.
+    until: Millis | None = None
+    by: tuple[Dimension, ...] = ("project",)
+
+
+async def report_usage(context: Context, caller: Caller, question: UsageQuestion) -> UsageReport:
+    """Add up a period. What is still running or waiting counts until now."""
+    access.check(caller, "projects:read")
+    now = context.clock()
+    until = now if question.until is None else min(question.until, now)
+    before = await context.store.get(SUPPLY, LEDGER)
+    start = now if before is None else before.until
+    period = Period(max(question.since, start), until)
+    if question.since >= until:
+        raise Invalid(f"The period is empty: it begins at {iso(question.since)} and ends at {iso(until)}")
+    if period.since >= until:
+        raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
+    book = await _load_book(context, period, now)
+    rights = UsageRights(access.visible_projects(caller), caller.departments)
+    return await context.questions.ask_anew(caller.name, lambda: render_usage(book, question.by, rights, start))
+
+
+async def _load_book(context: Context, period: Period, now: Millis) -> Book:
+    # What is open is read first: an interval that is closed meanwhile is then read twice, and counted once.
+    active = (Where("is_active", Comparison.EQUAL, 1),)
+    pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
+    open_workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
+    owners = {one.id: one for one in open_workloads}
+    owners |= await load_workloads_of(context, [pod for pod in pods if pod.workload_id not in owners])
+    inside = (Where("until", Comparison.ABOVE, period.since), Where("since", Comparison.BELOW, period.until))
+    closed: list[UsageInterval] = await context.store.find(Query(collection=USAGE, where=inside))
+    supply: list[SupplyInterval] = await context.store.find(Query(collection=SUPPLY, order=(("until", False),)))
+    uses = {pod.id: use_of_pod(owners[pod.workload_id], pod, now) for pod in pods if pod.workload_id in owners}
+    uses |= {interval.id: interval for interval in closed if interval.type == "used"}
+    waits = {
+        (one.id, one.phase_updated_at): wait_of_workload(one, podsets_of(one), one.phase_updated_at, now)
+        for one in open_workloads
+        if one.phase in WAITING_PHASES
+    }
+    waits |= {(interval.workload_id, interval.since): interval for interval in closed if interval.type == "waited"}
+    directory = context.directory
+    nodes = {
+        node.name: close_node(node.name, node, directory.node_pools.values(), period.until)
+        for node in directory.nodes.values()
+    }
+    return Book(
+        period=period,
+        uses=tuple(uses.values()),
+        waits=tuple(waits.values()),
+        nodes={name: _clip(spans, period) for name, spans in _timelines(supply, "node", nodes).items()},
+        projects=_timelines(supply, "project", _present(directory.projects)),
+        departments=_timelines(supply, "department", _present(directory.departments)),
+        department_of={id: project.department_id for id, project in directory.projects.items()},
+    )
+
+
+def _present(owners: Mapping[str, Department]) -> dict[str, SupplyInterval]:
+    return {id: close_owner(owner, _NEVER) for id, owner in owners.items()}
+
+
+def _timelines(
+    closed: Iterable[SupplyInterval], type: str, present: Mapping[str, SupplyInterval]
+) -> dict[str, list[Span]]:
+    """The intervals of each subject in order; each begins when the previous one ends."""
+    found: dict[str, list[Span]] = {}
+    last = (msgspec.structs.replace(supply, until=_NEVER) for supply in present.values())
+    for supply in (*(one for one in closed if one.type == type), *last):
+        spans = found.setdefault(supply.subject, [])
+        spans.append(Span(spans[-1].until if spans else 0, supply.until, supply))
+    return found
+
+
+def _clip(spans: Iterable[Span], period: Period) -> list[Span]:
+    clipped = ((span, period.clip(span.since, span.until)) for span in spans if span.supply.node_pool)
+    return [Span(part.since, part.until, span.supply) for span, part in clipped if part]
