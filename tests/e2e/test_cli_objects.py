@@ -100,3 +100,20 @@ def test_roles_groups_and_sessions(fairlead: Caller) -> None:
     ]
     assert brief["expiresAt"]
     fairlead.ok("service-account", "delete", "brief")
+
+
+def test_what_a_workload_used_is_reported(fairlead: Caller) -> None:
+    fairlead.ok("training", "submit", "metered", "-i", "fairlead.local/host", "--cpu-core-request", "0.5", "--", "true")
+    assert fairlead("wait", "metered", "--for", "Completed", "--timeout", "120s").code == exit_codes.OK
+    report = json.loads(fairlead.ok("report", "usage", "--by", "workload,project", "--json"))
+    row = next(row for row in report["rows"] if row["workload"] == "metered")
+    assert row["used"]["cpuHours"] > 0
+    assert row["used"]["gpuHours"] == 0
+    header, *lines = fairlead.ok("report", "usage", "--since", "1h", "--by", "workload", "-o", "csv").splitlines()
+    assert header.startswith("workload,workloadId,used.gpuHours,used.cpuHours,used.memoryGibHours,withinQuota.gpuHours")
+    assert any(line.startswith(f"metered,{row['workloadId']},0.0,{row['used']['cpuHours']},") for line in lines)
+    assert "BORROWED" in fairlead.ok("report", "usage")
+    assert "UNAVAILABLE" in fairlead.ok("report", "usage", "--by", "nodepool")
+    wrong = fairlead("report", "usage", "--since", "soon")
+    assert (wrong.code, "30d" in wrong.err) == (exit_codes.USAGE, True)
+    assert fairlead("report", "usage", "--by", "colour").code == exit_codes.USAGE

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.control.ledger.accounts import Period, Span, Use
+from fairlead.control.ledger.accounts import Period, SupplySpan, Use
 from fairlead.control.ledger.book import Account, Book, Grouping, add_up
 from fairlead.model.clock import DAY
-from fairlead.model.records.ledger import Amounts, PoolDeserved, SupplyInterval, UsageInterval
+from fairlead.model.records.ledger import PoolDeserved, ResourceAmounts, SupplyInterval, UsageInterval
 
 #: Everything changes at whole ticks; some of them are the ends of days.
 TICK = DAY // 4
@@ -35,10 +35,10 @@ def make_case(seed: int) -> Case:
     return Case(Book(Period(0, 0), uses, (), nodes, projects, {}, {}), period)
 
 
-def _spans(chance: random.Random, make: Callable[[int], SupplyInterval]) -> list[Span]:
+def _spans(chance: random.Random, make: Callable[[int], SupplyInterval]) -> list[SupplySpan]:
     """A history with up to three changes."""
     moments = [0, *sorted(chance.sample(range(1, LAST), chance.randint(0, 3))), LAST]
-    return [Span(since * TICK, until * TICK, make(until)) for since, until in pairwise(moments)]
+    return [SupplySpan(since * TICK, until * TICK, make(until)) for since, until in pairwise(moments)]
 
 
 def _node(chance: random.Random, name: str, until: int) -> SupplyInterval:
@@ -48,7 +48,7 @@ def _node(chance: random.Random, name: str, until: int) -> SupplyInterval:
         until=until * TICK,
         # Without a pool it did not exist.
         node_pool=chance.choice(("", *POOLS)),
-        capacity=Amounts(chance.randint(0, 4) * 1000, 0, 0),
+        capacity=ResourceAmounts(chance.randint(0, 4) * 1000, 0, 0),
         available=chance.random() < 0.7,
     )
 
@@ -75,11 +75,11 @@ def _use(chance: random.Random, number: int) -> UsageInterval:
         node_pool=chance.choice(POOLS),
         node=chance.choice(NODES),
         preemptible=chance.random() < 0.7,
-        amounts=Amounts(chance.randint(0, 2500), 0, 0),
+        amounts=ResourceAmounts(chance.randint(0, 2500), 0, 0),
     )
 
 
-def _at(spans: list[Span], tick: int) -> SupplyInterval:
+def _at(spans: list[SupplySpan], tick: int) -> SupplyInterval:
     """What was there; nothing where the node did not exist."""
     return next(span.supply for span in spans if span.since <= tick * TICK < span.until)
 
@@ -141,7 +141,7 @@ def _account(case: Case, *, by_day: bool = False, by_project: bool = False) -> A
     period = Period(since * TICK, until * TICK)
     nodes = {
         name: [
-            Span(part.since, part.until, span.supply)
+            SupplySpan(part.since, part.until, span.supply)
             for span in spans
             if span.supply.node_pool and (part := period.clip(span.since, span.until))
         ]

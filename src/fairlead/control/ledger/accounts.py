@@ -1,6 +1,6 @@
 """Splits what was used into what was within quota and what was borrowed, and finds who lent it. Pure.
 
-Called by the report. All amounts are whole numbers (`Amounts` × milliseconds), so that parts add up exactly.
+Called by the report. All amounts are whole numbers (`ResourceAmounts` × milliseconds), so that parts add up exactly.
 """
 
 from bisect import insort
@@ -10,13 +10,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from fairlead.model.clock import DAY, Millis
-from fairlead.model.records.ledger import Amounts, SupplyInterval, UsageInterval
+from fairlead.model.records.ledger import ResourceAmounts, SupplyInterval, UsageInterval
 
-#: The places of the resources in `Amounts`.
+#: The places of the resources in `ResourceAmounts`.
 RESOURCES = range(3)
 
 
-class Span(NamedTuple):
+class SupplySpan(NamedTuple):
     """What a node or an owner was in a part of the period."""
 
     since: Millis
@@ -48,7 +48,7 @@ class Use(NamedTuple):
     recorded: UsageInterval
 
     @property
-    def amounts(self) -> Amounts:
+    def amounts(self) -> ResourceAmounts:
         return self.recorded.amounts
 
 
@@ -57,7 +57,7 @@ def clip_uses(intervals: Iterable[UsageInterval], period: Period) -> list[Use]:
     return [Use(part.since, part.until, one.node_pool, one) for one, part in clipped if part]
 
 
-def locate_uses(uses: Iterable[Use], nodes: Mapping[str, Sequence[Span]]) -> Iterator[Use]:
+def locate_uses(uses: Iterable[Use], nodes: Mapping[str, Sequence[SupplySpan]]) -> Iterator[Use]:
     """The uses, each in the pool that its node was in at the time, as the scheduler counts them."""
     for use in uses:
         spans = [
@@ -172,11 +172,11 @@ class _QuotaSplit:
 
 
 class Loan(NamedTuple):
-    """What one owner had of another's quota, in an interval."""
+    """What one owner had of another's quota since a cut."""
 
+    since: Millis
     lender: str
     borrower: str
-    since: Millis
     amount: int
 
 
@@ -191,24 +191,33 @@ class PoolHistory(NamedTuple):
     capacity: Sequence[tuple[Millis, int]]
 
 
-def find_loans(history: PoolHistory, cuts: Iterable[Millis]) -> Iterator[Loan]:
+def find_loans(history: PoolHistory, cuts: Sequence[Millis]) -> Iterator[Loan]:
     """Who lent to whom. What is borrowed comes first from capacity that is in nobody's quota, and then from the owners
-    who do not use their quota, in proportion to what each leaves unused. Loans are cut at the given times.
+    who do not use their quota, in proportion to what each leaves unused. Loans are added up from cut to cut.
     """
-    changes: list[tuple[Millis, int, str, int | None]] = [(at, 0, owner, more) for at, owner, more in history.used]
-    changes += [(at, 1, owner, quota) for at, owner, quota in history.deserved]
-    changes += [(at, 2, "", more) for at, more in history.capacity]
-    changes += [(at, 3, "", None) for at in cuts]
+    changes: list[tuple[Millis, int, str, int | None]] = [(at, _USED, owner, more) for at, owner, more in history.used]
+    changes += [(at, _DESERVED, owner, quota) for at, owner, quota in history.deserved]
+    changes += [(at, _CAPACITY, "", more) for at, more in history.capacity]
+    changes += [(at, _CUT, "", None) for at in cuts]
     changes.sort(key=itemgetter(0))
-    pool, since = _LendingPool(), 0
+    pool, since, cut, next_cut = _LendingPool(), 0, 0, iter((*cuts, None))
+    end = next(next_cut)
     for at, group in groupby(changes, key=itemgetter(0)):
-        yield from pool.loans(since, at)
+        pool.lend(at - since)
+        since = at
+        if at == end:
+            yield from pool.take_loans(cut)
+            cut, end = at, next(next_cut)
         for _, kind, owner, value in group:
             pool.change(kind, owner, value)
-        since = at
+
+
+_USED, _DESERVED, _CAPACITY, _CUT = range(4)
 
 
 class _LendingPool:
+    """One resource of one pool at one time, and the loans since the last cut."""
+
     def __init__(self) -> None:
         self._used: dict[str, int] = {}
         self._deserved: dict[str, int | None] = {}
@@ -216,14 +225,15 @@ class _LendingPool:
         self._unused: dict[str, int] = {}
         self._capacity = 0
         self._promised = 0
+        self._loans: dict[str, dict[str, int]] = {}
 
     def change(self, kind: int, owner: str, value: int | None) -> None:
-        if kind == 2:
+        if kind == _CAPACITY:
             self._capacity += value or 0
-        if kind > 1:
+        if kind in (_CAPACITY, _CUT):
             return
         self._promised -= self._promise(owner)
-        if kind == 0:
+        if kind == _USED:
             self._used[owner] = self._used.get(owner, 0) + (value or 0)
         else:
             self._deserved[owner] = value
@@ -241,22 +251,28 @@ class _LendingPool:
         deserved = self._deserved.get(owner, 0)
         return self._used.get(owner, 0) if deserved is None else deserved
 
-    def loans(self, since: Millis, until: Millis) -> Iterator[Loan]:
+    def lend(self, time: Millis) -> None:
+        """Add what was lent in a time in which nothing changed."""
+        if not self._borrowed or not self._unused:
+            return
         borrowed, unused = sum(self._borrowed.values()), sum(self._unused.values())
-        lent = min(borrowed - max(0, self._capacity - self._promised), unused)
+        lent = min(borrowed - max(0, self._capacity - self._promised), unused) * time
         if lent <= 0:
             return
-        for lender, part in _divide(lent * (until - since), self._unused, unused):
-            for borrower, amount in _divide(part, self._borrowed, borrowed):
-                yield Loan(lender, borrower, since, amount)
-
-
-def _divide(amount: int, weights: Mapping[str, int], total: int) -> Iterator[tuple[str, int]]:
-    """An amount in whole parts in proportion to the weights; the last one gets what rounding leaves."""
-    rest, last = amount, max(weights)
-    for name, weight in weights.items():
-        if name != last:
-            part = amount * weight // total
+        # The last one of each gets what rounding leaves, so that the parts add up.
+        rest, last_lender, last_borrower = lent, next(reversed(self._unused)), next(reversed(self._borrowed))
+        for lender, weight in self._unused.items():
+            part = rest if lender is last_lender else lent * weight // unused
             rest -= part
-            yield name, part
-    yield last, rest
+            left = part
+            loans = self._loans.setdefault(lender, {})
+            for borrower, amount in self._borrowed.items():
+                share = left if borrower is last_borrower else part * amount // borrowed
+                left -= share
+                loans[borrower] = loans.get(borrower, 0) + share
+
+    def take_loans(self, since: Millis) -> Iterator[Loan]:
+        loans, self._loans = self._loans, {}
+        for lender, borrowers in loans.items():
+            for borrower, amount in borrowers.items():
+                yield Loan(since, lender, borrower, amount)

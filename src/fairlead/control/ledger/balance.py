@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead.control.ledger.accounts import RESOURCES, Period, Span, Use
+from fairlead.control.ledger.accounts import RESOURCES, Period, SupplySpan, Use
 from fairlead.model.clock import Millis
 from fairlead.model.records.ledger import NOTHING, SupplyInterval
 
@@ -16,7 +16,10 @@ def _zeros() -> list[int]:
 
 
 class Balance(msgspec.Struct):
-    """Everything that a pool had, in `Amounts` × milliseconds: used + idle + unavailable = capacity + overbooked."""
+    """Everything that a pool had, in `ResourceAmounts` × milliseconds.
+
+    used + idle + unavailable = capacity + overbooked
+    """
 
     capacity: list[int] = msgspec.field(default_factory=_zeros)
     used: list[int] = msgspec.field(default_factory=_zeros)
@@ -37,10 +40,10 @@ class _Stretch(NamedTuple):
 
 
 def balance_pools(
-    nodes: Mapping[str, Sequence[Span]], uses: Iterable[Use], days: Sequence[Period]
+    nodes: Mapping[str, Sequence[SupplySpan]], uses: Iterable[Use], days: Sequence[Period]
 ) -> dict[tuple[str, Millis], Balance]:
     """The balances by pool and by the beginning of the day. `days` is one period for all, or several in a row."""
-    spans: dict[tuple[str, str], list[Span]] = {}
+    spans: dict[tuple[str, str], list[SupplySpan]] = {}
     for name, of_node in nodes.items():
         for span in of_node:
             spans.setdefault((name, span.supply.node_pool), []).append(span)
@@ -57,7 +60,7 @@ def balance_pools(
     return balances
 
 
-def _stretches(spans: Sequence[Span], uses: Iterable[Use], days: Iterable[Period]) -> Iterator[_Stretch]:
+def _stretches(spans: Sequence[SupplySpan], uses: Iterable[Use], days: Iterable[Period]) -> Iterator[_Stretch]:
     times = {day.since for day in days} | {day.until for day in days}
     times |= {time for span in spans for time in (span.since, span.until)}
     changes: dict[Millis, list[int]] = {}

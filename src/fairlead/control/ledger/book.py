@@ -11,7 +11,7 @@ from fairlead.control.ledger.accounts import (
     Period,
     PoolHistory,
     QuotaStep,
-    Span,
+    SupplySpan,
     Use,
     clip_uses,
     find_loans,
@@ -33,10 +33,10 @@ class Book(NamedTuple):
     uses: Sequence[UsageInterval]
     waits: Sequence[UsageInterval]
     #: By name.
-    nodes: Mapping[str, Sequence[Span]]
+    nodes: Mapping[str, Sequence[SupplySpan]]
     #: By id.
-    projects: Mapping[str, Sequence[Span]]
-    departments: Mapping[str, Sequence[Span]]
+    projects: Mapping[str, Sequence[SupplySpan]]
+    departments: Mapping[str, Sequence[SupplySpan]]
     #: The department of each project, by id.
     department_of: Mapping[str, str]
 
@@ -57,7 +57,7 @@ def _zeros() -> list[int]:
 
 
 class Sums(msgspec.Struct):
-    """What a group used, borrowed, lent and waited for, in `Amounts` × milliseconds."""
+    """What a group used, borrowed, lent and waited for, in `ResourceAmounts` × milliseconds."""
 
     used: list[int] = msgspec.field(default_factory=_zeros)
     within: list[int] = msgspec.field(default_factory=_zeros)
@@ -109,7 +109,7 @@ def _by_pool_and_owner(uses: Iterable[Use], grouping: Grouping) -> dict[str, dic
 class _Quotas(NamedTuple):
     """The quotas of one owner in one pool over time."""
 
-    spans: Sequence[Span]
+    spans: Sequence[SupplySpan]
     pool: str
 
     def steps(self, resource: int) -> list[QuotaStep]:
@@ -169,7 +169,7 @@ def _add_waits(groups: dict[GroupKey, Sums], grouping: Grouping, waits: Iterable
 
 def _loans(
     book: Book,
-    owners: Mapping[str, Sequence[Span]],
+    owners: Mapping[str, Sequence[SupplySpan]],
     pool: str,
     by_owner: Mapping[str, Sequence[Use]],
     days: Sequence[Period],
@@ -200,11 +200,9 @@ def _loans(
                 (span.until, -span.supply.capacity[resource]),
             )
         ]
-        day = 0
+        starts = {day.since: day for day in days}
         for loan in find_loans(PoolHistory(used, deserved, capacity), cuts):
-            while days[day].until <= loan.since:
-                day += 1
-            yield resource, days[day], loan
+            yield resource, starts[loan.since], loan
 
 
 def _add_loans(

@@ -12,7 +12,7 @@ from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.placement.snapshot import pool_of
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
-from fairlead.model.records.ledger import Amounts, PoolDeserved, SupplyInterval, UsageInterval
+from fairlead.model.records.ledger import PoolDeserved, ResourceAmounts, SupplyInterval, UsageInterval
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Department, Node, NodePool, PoolQuota, Project
 from fairlead.model.records.workload import Pod, Workload
 
@@ -42,7 +42,7 @@ def use_of_pod(workload: Workload, pod: Pod, now: Millis) -> UsageInterval:
         _interval(workload, pod.id, pod.created_at, until),
         node_pool=pod.node_pool,
         node=pod.node,
-        amounts=Amounts(pod.gpu_thousandths * len(pod.gpu_devices), pod.cpu_milli, pod.memory_bytes),
+        amounts=ResourceAmounts(pod.gpu_thousandths * len(pod.gpu_devices), pod.cpu_milli, pod.memory_bytes),
     )
 
 
@@ -59,7 +59,7 @@ def wait_of_workload(workload: Workload, podsets: Iterable[PodSet], since: Milli
     return msgspec.structs.replace(
         _interval(workload, f"{workload.id}-{workload.version}", since, until),
         type="waited",
-        amounts=Amounts(gpu, cpu, memory),
+        amounts=ResourceAmounts(gpu, cpu, memory),
     )
 
 
@@ -89,7 +89,7 @@ def close_node(name: str, node: Node | None, pools: Iterable[NodePool], now: Mil
         subject=name,
         until=now,
         node_pool=pool_of(node, pools),
-        capacity=Amounts(1000 * len(node.gpus), node.cpu_milli, node.memory_bytes),
+        capacity=ResourceAmounts(1000 * len(node.gpus), node.cpu_milli, node.memory_bytes),
         available=node.ready and not node.cordoned,
     )
 

@@ -11,7 +11,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import WAITING_PHASES
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.ledger.accounts import Period, Span
+from fairlead.control.ledger.accounts import Period, SupplySpan
 from fairlead.control.ledger.answer import Dimension, UsageReport, UsageRights, render_usage
 from fairlead.control.ledger.book import Book
 from fairlead.control.ledger.intervals import LEDGER, close_node, close_owner, use_of_pod, wait_of_workload
@@ -91,16 +91,16 @@ def _present(owners: Mapping[str, Department]) -> dict[str, SupplyInterval]:
 
 def _timelines(
     closed: Iterable[SupplyInterval], type: str, present: Mapping[str, SupplyInterval]
-) -> dict[str, list[Span]]:
+) -> dict[str, list[SupplySpan]]:
     """The intervals of each subject in order; each begins when the previous one ends."""
-    found: dict[str, list[Span]] = {}
+    found: dict[str, list[SupplySpan]] = {}
     last = (msgspec.structs.replace(supply, until=_NEVER) for supply in present.values())
     for supply in (*(one for one in closed if one.type == type), *last):
         spans = found.setdefault(supply.subject, [])
-        spans.append(Span(spans[-1].until if spans else 0, supply.until, supply))
+        spans.append(SupplySpan(spans[-1].until if spans else 0, supply.until, supply))
     return found
 
 
-def _clip(spans: Iterable[Span], period: Period) -> list[Span]:
+def _clip(spans: Iterable[SupplySpan], period: Period) -> list[SupplySpan]:
     clipped = ((span, period.clip(span.since, span.until)) for span in spans if span.supply.node_pool)
-    return [Span(part.since, part.until, span.supply) for span, part in clipped if part]
+    return [SupplySpan(part.since, part.until, span.supply) for span, part in clipped if part]

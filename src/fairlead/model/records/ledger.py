@@ -11,7 +11,7 @@ import msgspec
 from fairlead.model.clock import Millis
 
 
-class Amounts(NamedTuple):
+class ResourceAmounts(NamedTuple):
     """An amount of each resource: thousandths of a GPU, millicores, bytes."""
 
     gpu: int = 0
@@ -19,7 +19,7 @@ class Amounts(NamedTuple):
     memory: int = 0
 
 
-NOTHING = Amounts()
+NOTHING = ResourceAmounts()
 
 
 class UsageInterval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,11 +43,11 @@ class UsageInterval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     #: Empty for a workload that waited.
     node: str = ""
     preemptible: bool = True
-    amounts: Amounts = NOTHING
+    amounts: ResourceAmounts = NOTHING
 
 
 class PoolDeserved(NamedTuple):
-    """The quota of an owner in one node pool, in the units of `Amounts`; None for an unlimited one."""
+    """The quota of an owner in one node pool, in the units of `ResourceAmounts`; None for an unlimited one."""
 
     gpu: int | None = 0
     cpu: int | None = None
@@ -69,5 +69,5 @@ class SupplyInterval(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     deserved: dict[str, PoolDeserved] = {}
     #: Of a node: its pool, what it had, and whether new pods could be placed on it. Nothing if it did not exist.
     node_pool: str = ""
-    capacity: Amounts = NOTHING
+    capacity: ResourceAmounts = NOTHING
     available: bool = False
