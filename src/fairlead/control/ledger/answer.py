@@ -87,15 +87,14 @@ class UsageReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class UsageRights(msgspec.Struct, frozen=True):
-    """The projects and departments that a caller may see; all of them if `projects` is None."""
+    """The projects and departments that a caller may see; None for all of them."""
 
     projects: frozenset[str] | None
-    departments: frozenset[str]
+    departments: frozenset[str] | None
 
     def sees(self, owner: str, *, is_department: bool) -> bool:
-        if self.projects is None:
-            return True
-        return owner in (self.departments if is_department else self.projects)
+        seen = self.departments if is_department else self.projects
+        return seen is None or owner in seen
 
 
 class _Names(msgspec.Struct, frozen=True):

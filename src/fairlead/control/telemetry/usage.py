@@ -36,7 +36,7 @@ class UsageQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def report_usage(context: Context, caller: Caller, question: UsageQuestion) -> UsageReport:
     """Add up a period. What is still running or waiting counts until now."""
-    access.check(caller, "projects:read")
+    access.check(caller, "workloads:read")
     now = context.clock()
     until = now if question.until is None else min(question.until, now)
     before = await context.store.get(SUPPLY, LEDGER)
@@ -47,7 +47,7 @@ async def report_usage(context: Context, caller: Caller, question: UsageQuestion
     if period.since >= until:
         raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
     book = await _load_book(context, period, now)
-    rights = UsageRights(access.visible_projects(caller), caller.departments)
+    rights = UsageRights(access.visible_projects(caller), access.visible_departments(caller, "departments:read"))
     return await context.questions.ask_anew(caller.name, lambda: render_usage(book, question.by, rights, start))
 
 
