@@ -128,6 +128,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"\w+ /api/v1/workload-templates.*", TARGET, "templates:{action}"),
     (r"GET /api/v1/workloads(/pods)?(/count|/telemetry)?", ANY, "workloads:read"),
     (r"GET /api/v1/workloads/pods", ANY, "workloads:read"),
+    (r"GET /api/v1/usage", ANY, "workloads:read"),
     (r"GET /api/v2/policy", ANY, "policies:read"),
     (r"(PUT|PATCH) /api/v2/policy/.*", TARGET, "policies:update"),
     (r"\w+ /api/v2/policy/.*", TARGET, "policies:{action}"),
