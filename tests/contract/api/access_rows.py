@@ -69,6 +69,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"POST /api/v1/(apps|service-accounts)/.*", TARGET, "service-account:update"),
     (r"\w+ /api/v1/(apps|service-accounts)/.*", TARGET, "service-account:{action}"),
     (r"(GET|DELETE) /api/v1/me/sessions", EVERYBODY, ""),
+    (r"(DELETE /api/v1/session|POST /api/v1/session/links)", EVERYBODY, ""),
     (r"DELETE /api/v1/me/sessions/.*", FOREIGN, ""),
     (r"GET /api/v1/users(/count)?", ANY, "users:read"),
     (r"POST /api/v1/users", ANY, "users:create"),
@@ -140,6 +141,8 @@ _PUBLIC = (
     r"healthz|metrics|readyz|url-access|api/v1/workloads/watch)"
 )
 
+#: Signing a browser in, and asking who is signed in.
+_BROWSER = ("GET /api/v1/session", "POST /api/v1/session")
 #: Operations of features that the installation lacks: they show and change nothing.
 _ABSENT = frozenset((route[0], route[1]) for feature in ABSENT_FEATURES for route in feature.routes)
 
@@ -147,7 +150,7 @@ _ABSENT = frozenset((route[0], route[1]) for feature in ABSENT_FEATURES for rout
 def need_of(method: str, path: str) -> Need | None:
     """What an operation needs; None for one that has no access check. Raises for an operation without a row."""
     text = f"{method} {path}"
-    if re.fullmatch(_PUBLIC, text) or (method, path) in _ABSENT:
+    if text in _BROWSER or re.fullmatch(_PUBLIC, text) or (method, path) in _ABSENT:
         return None
     for pattern, place, permission in _ROWS:
         if re.fullmatch(pattern, text):

@@ -8,6 +8,7 @@ import pytest
 from fairlead.control.people.sign_ins import MOST
 from fairlead.model.clock import DAY, SECOND, iso
 from tests.contract.api.api_server import START, Answer, ApiServer
+from tests.contract.api.test_browser_sessions import cookie_of
 from tests.contract.api.test_people import Person
 
 SESSIONS = "/api/v1/me/sessions"
@@ -50,6 +51,18 @@ def test_sessions_are_listed_and_ended(api: ApiServer) -> None:
     assert refresh(api, other).status == 400
     assert [one["id"] for one in ada.get(SESSIONS)["sessions"]] == [first["id"]]
     assert ada.call("DELETE", f"{SESSIONS}/{newest['id']}").status == 404
+
+
+def test_a_browser_is_a_session_too(api: ApiServer) -> None:
+    ada = Person(api, "ada@example.com")
+    body = {"username": ada.name, "password": ada.password}
+    browser = cookie_of(api.call("POST", "/api/v1/session", body, {"User-Agent": "browser"}, token=""))
+    api.clock.now += 20 * SECOND
+    [session] = [one for one in ada.get(SESSIONS)["sessions"] if one["client"] == "browser"]
+    shown = api.call("GET", SESSIONS, headers=browser, token="")
+    assert [one["id"] for one in shown.json["sessions"] if one["current"]] == [session["id"]]
+    assert ada.call("DELETE", f"{SESSIONS}/{session['id']}").status == 204
+    assert api.call("GET", SESSIONS, headers=browser, token="").status == 401
 
 
 def test_a_refreshed_token_belongs_to_the_same_session(api: ApiServer) -> None:

@@ -14,6 +14,7 @@ from fairlead.api.http.session_cookie import SESSION_SECONDS, SESSION_USE, csrf_
 from fairlead.api.http.shapes import Shape
 from fairlead.api.people.auth import issue
 from fairlead.control.people.authentication import Authenticator, Grant
+from fairlead.control.people.sessions import end_session
 from fairlead.model.clock import iso
 from fairlead.model.errors import Unauthenticated
 from fairlead.model.records.organization import Caller
@@ -59,15 +60,12 @@ class BrowserSessions:
         self._accounts = accounts
         self._codes = codes
 
-    def _start(self, account_id: str) -> str:
-        return self._accounts.sign_for(account_id, SESSION_USE, SESSION_SECONDS)
-
     async def sign_in(self, call: Call) -> Response:
         body = await receive_json(call, SignInBody)
         grant = Grant(grant_type="password", username=body.username, password=body.password)
         tokens = await issue(call, self._accounts, grant)
         caller = self._accounts.caller_of(tokens.access_token)
-        session = self._start(caller.id)
+        session = self._accounts.sign_for(caller.id, SESSION_USE, SESSION_SECONDS, caller.session_id)
         return as_json(_view(caller, session), headers=NO_CACHE | set_cookie(call.request, session))
 
     async def get(self, call: Call) -> Response:
@@ -79,6 +77,8 @@ class BrowserSessions:
         return as_json(_view(caller, session), headers=NO_CACHE)
 
     async def sign_out(self, call: Call) -> Response:
+        if call.caller.session_id:
+            await end_session(call.context, call.caller, call.caller.session_id, call.request_id)
         return Response(None, 204, NO_CACHE | set_cookie(call.request, ""))
 
     async def make_link(self, call: Call) -> Response:
@@ -89,12 +89,17 @@ class BrowserSessions:
         headers = NO_CACHE | {"referrer-policy": "no-referrer"}
         account_id = self._codes.redeem(query_text(call, "code"))
         try:
-            session = self._start(account_id) if account_id else ""
+            session = await self._open(call, account_id) if account_id else ""
         except Unauthenticated:
             session = ""
         if not session:
             return RedirectResponse(f"{PAGE_PATH}?link=expired", 303, headers)
         return RedirectResponse(PAGE_PATH, 303, headers | set_cookie(call.request, session))
+
+    async def _open(self, call: Call, account_id: str) -> str:
+        client = call.request.client
+        origin = (client.host if client else "", call.request.headers.get("user-agent", ""))
+        return await self._accounts.open_session(account_id, SESSION_USE, SESSION_SECONDS, origin)
 
 
 def session_operations(accounts: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:

@@ -5,14 +5,14 @@ from starlette.responses import Response
 from fairlead.api.http.body import receive_json
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import NO_CACHE, Call, Handler, Operation, Parameter, RequestBody, Schema, as_json
-from fairlead.api.people.views import PasswordReset, ResetCode, SessionList, render_session
+from fairlead.api.people.views import OwnSessions, PasswordReset, ResetCode, render_session
 from fairlead.control.people import accounts, sessions
 from fairlead.model.clock import iso
 
 
 async def get_sessions(call: Call) -> Response:
     found = sessions.load_own_sessions(call.context, call.caller)
-    return as_json(SessionList(sessions=[render_session(call, one) for one in found]))
+    return as_json(OwnSessions(sessions=[render_session(call, one) for one in found]))
 
 
 async def end_session(call: Call) -> Response:
@@ -53,10 +53,10 @@ def _operation(method: str, path: str, id: str, summary: str, run: Handler, answ
 
 
 SESSION_LIST_OPERATIONS: tuple[Operation, ...] = (
-    _operation("GET", "/me/sessions", "get_sessions", "List your sessions", get_sessions, {200: SessionList}),
-    _operation("DELETE", "/me/sessions", "end_sessions", "Sign out everywhere", end_sessions, {204: None}),
+    _operation("GET", "/me/sessions", "get_own_sessions", "List your sessions", get_sessions, {200: OwnSessions}),
+    _operation("DELETE", "/me/sessions", "end_own_sessions", "Sign out everywhere", end_sessions, {204: None}),
     _operation(
-        "DELETE", "/me/sessions/{sessionId}", "end_session", "End one of your sessions", end_session, {204: None}
+        "DELETE", "/me/sessions/{sessionId}", "end_own_session", "End one of your sessions", end_session, {204: None}
     ),
     _operation(
         "POST",

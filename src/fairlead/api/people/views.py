@@ -47,7 +47,7 @@ class AccountView(Shape):
     expires_at: Instant | UnsetType = UNSET
 
 
-class SessionView(Shape):
+class OwnSession(Shape):
     """A session of the caller: the tokens of one sign-in."""
 
     id: str
@@ -59,8 +59,8 @@ class SessionView(Shape):
     current: bool
 
 
-class SessionList(Shape):
-    sessions: list[SessionView]
+class OwnSessions(Shape):
+    sessions: list[OwnSession]
 
 
 class ResetCode(Shape):
@@ -204,8 +204,8 @@ def render_account(user: User) -> AccountView:
     )
 
 
-def render_session(call: Call, session: SignIn) -> SessionView:
-    return SessionView(
+def render_session(call: Call, session: SignIn) -> OwnSession:
+    return OwnSession(
         id=session.id,
         created_at=iso(session.created_at),
         expires_at=iso(session.expires_at),

@@ -246,12 +246,18 @@ class Authenticator:
             raise Unauthenticated("The token has expired; log in again")
         return known[1]
 
-    def sign_for(self, account_id: str, use: str, seconds: int) -> str:
-        """A token for an account that is valid only for this use."""
+    async def open_session(self, account_id: str, use: str, seconds: int, origin: tuple[str, str]) -> str:
+        """A token for this use in a new session of the account; `origin` is the client's address and program."""
+        session = new_session(self._context, seconds * SECOND, *origin)
+        is_recorded = await record_sign_in(self._context, account_id, session)
+        return self.sign_for(account_id, use, seconds, session.id if is_recorded else "")
+
+    def sign_for(self, account_id: str, use: str, seconds: int, session_id: str = "") -> str:
+        """A token for an account that is valid only for this use, and as long as the session, if it has one."""
         user = self._directory.users.get(account_id)
         if user is None or not user.enabled:
             raise Unauthenticated("The account was deleted or disabled")
-        return self._signer.sign(user, use, seconds)
+        return self._signer.sign(user, use, seconds, session_id=session_id)
 
     @property
     def issuer(self) -> str:
