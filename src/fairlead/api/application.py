@@ -58,7 +58,6 @@ from fairlead.api.settings import SETTING_OPERATIONS
 from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
 from fairlead.api.telemetry.metrics import telemetry_operations
 from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
-from fairlead.api.telemetry.usage import USAGE_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
 from fairlead.api.workloads.batch import BATCH_WORKLOAD_OPERATIONS
 from fairlead.api.workloads.caller_environments import CALLER_ENVIRONMENT_OPERATIONS
@@ -119,7 +118,6 @@ def make_application(
         *telemetry_operations(),
         *PLACE_OPERATIONS,
         *OWNER_TELEMETRY_OPERATIONS,
-        *USAGE_OPERATIONS,
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate),
