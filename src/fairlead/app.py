@@ -362,6 +362,7 @@ def _make_engine_host(
         **shared,
         driver=ClusterDriver(context, cluster),
         sessions=cluster,
+        logs=cluster,
         objects=cluster.custom_resources,
         observe_usage=cluster.observe_usage,
         can_stand_by=True,

@@ -17,6 +17,7 @@ from fairlead.engines.local.configuration import pick_runtime_variables
 from fairlead.formats.custom_resource import OWN_GROUP, RUNAI_GROUP
 from fairlead.model.allowed import ALLOWABLE
 from fairlead.model.errors import Refused
+from fairlead.model.quantity import whole
 
 DEFAULT_PORT = 7420
 DEFAULT_PROXY_PORT = 7421
@@ -76,6 +77,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_autoscaler: str = "auto"
     #: Where Prometheus answers, which knows how much pods use there; empty for nowhere.
     prometheus_url: str = ""
+    #: Bytes of output that is kept of pods that the cluster has deleted; 0 for none.
+    keep_logs_size: int = 10_000_000_000
     #: Seconds between scheduled backups (0: none), how many are kept, and where (empty: in the data folder).
     backup_every: int = 0
     backup_keep: int = 14
@@ -202,6 +205,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_tls=given.ingress_tls,
         node_autoscaler=given.node_autoscaler,
         prometheus_url=given.prometheus_url,
+        keep_logs_size=given.keep_logs_size,
         backup_every=given.backup_every,
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
@@ -209,14 +213,19 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
-        control=ControlSettings(
-            retry_delay=given.retry_delay,
-            scaling_window=given.scaling_window * 1000,
-            adopts_unknown_pods=given.unknown_pods == "adopt",
-            binds_equal_names=given.bind_users == "equal-names",
-            protects_ownership=given.workload_ownership_protection,
-        ),
+        control=_control_settings(given),
         flags=tuple(flags),
+    )
+
+
+def _control_settings(given: argparse.Namespace) -> ControlSettings:
+    return ControlSettings(
+        retry_delay=given.retry_delay,
+        scaling_window=given.scaling_window * 1000,
+        keep_logs=given.keep_logs * 1000,
+        adopts_unknown_pods=given.unknown_pods == "adopt",
+        binds_equal_names=given.bind_users == "equal-names",
+        protects_ownership=given.workload_ownership_protection,
     )
 
 
@@ -314,6 +323,7 @@ def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
 
 
 def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
+    add("--keep-logs", type=_duration, default="14d", metavar="TIME", help="how long output of ended pods is kept")
     add("--backup-every", type=_duration, default=0, metavar="TIME", help="back up regularly, such as every 6h or 1d")
     add("--keep", type=_positive, default=14, metavar="N", help="how many of these backups are kept; default 14")
     add("--backup-dir", metavar="FOLDER", help="where they are kept; default backups in the data folder")
@@ -335,6 +345,14 @@ def _duration(text: str) -> int:
     if not (number.isascii() and number.isdigit() and int(number) and unit in _UNITS):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 30m, 6h or 1d")
     return int(number) * _UNITS[unit]
+
+
+def _size(text: str) -> int:
+    """Bytes of a size such as 500M or 10Gi."""
+    try:
+        return whole(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500M or 10G") from error
 
 
 def _positive(text: str) -> int:
@@ -361,6 +379,13 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
         choices=("auto", "on", "off"),
         default="auto",
         help="whether an autoscaler adds nodes to that cluster; default auto: find out",
+    )
+    add(
+        "--keep-logs-size",
+        type=_size,
+        default="10G",
+        metavar="SIZE",
+        help="how much output is kept of pods that the cluster deleted, such as 10G or 500M; 0 for none",
     )
     add("--prometheus-url", default="", metavar="URL", help="Prometheus that measures pods and GPUs of that cluster")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")

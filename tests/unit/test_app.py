@@ -55,3 +55,22 @@ def test_urls_are_those_of_whoever_stands_first(flags: list[str], want: str) -> 
 def test_ingresses_need_a_cluster_a_class_and_a_server(flags: list[str]) -> None:
     with pytest.raises(Refused, match="--engine kubernetes, --ingress-class and --ingress-server"):
         read_url_settings(read_settings(["--data-dir", "/nowhere", *flags], {}), None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "want"),
+    [
+        pytest.param([], (14 * 86_400_000, 10_000_000_000), id="unless told otherwise"),
+        pytest.param(["--keep-logs", "2d", "--keep-logs-size", "500M"], (2 * 86_400_000, 500_000_000), id="told"),
+        pytest.param(["--keep-logs-size", "0"], (14 * 86_400_000, 0), id="none"),
+    ],
+)
+def test_how_much_output_is_kept(flags: list[str], want: tuple[int, int]) -> None:
+    settings = read_settings(["--data-dir", "/nowhere", *flags], {})
+    assert (settings.control.keep_logs, settings.keep_logs_size) == want
+
+
+def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read_settings(["--data-dir", "/nowhere", "--keep-logs-size", "much"], {})
+    assert "'much' is not a size such as 500M or 10G" in capsys.readouterr().err

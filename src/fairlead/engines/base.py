@@ -482,7 +482,7 @@ class Sessions(Protocol):
 
 
 class LogStore(Protocol):
-    """Keeps the output of ended pods. A cluster keeps it itself, so its engine has no such store."""
+    """Keeps the output of ended pods."""
 
     async def drop_logs(self, pod_ids: Collection[str]) -> None:
         """Remove the output of these pods, and everything else of them."""

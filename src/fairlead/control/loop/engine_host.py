@@ -43,7 +43,7 @@ class EngineHost(Generic[OrderT]):
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
     observe_usage: Callable[[], Sequence[MeasuredUsage]] = tuple
-    #: None if the engine's cluster keeps the logs itself.
+    #: None if the engine keeps no logs.
     logs: LogStore | None = None
     #: The custom resources of workloads; None if the engine has no such thing.
     objects: CustomResources | None = None

@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
+from fairlead.engines.kubernetes.kept_logs import KeptLogs
 from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import plural_of
@@ -49,6 +51,12 @@ class KubernetesOptions(Protocol):
     def prometheus_url(self) -> str: ...
 
     @property
+    def data_dir(self) -> Path: ...
+
+    @property
+    def keep_logs_size(self) -> int: ...
+
+    @property
     def domain(self) -> str: ...
 
     @property
@@ -67,6 +75,8 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     api = Api(load_access(written.kubeconfig, os.environ))
     engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(written.group), load_kept, allowed, ingress)
     engine.node_autoscaler = written.node_autoscaler
+    if written.keep_logs_size:
+        engine.kept_logs = KeptLogs(written.data_dir / "pod-logs", written.keep_logs_size)
     engine.prometheus = Prometheus(written.prometheus_url) if written.prometheus_url else None
     return engine
 

@@ -35,6 +35,7 @@ from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, POD_GROUP
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import has_kind
 from fairlead.engines.kubernetes.custom_resources import WatchedResources
+from fairlead.engines.kubernetes.kept_logs import KeptLogs
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
 from fairlead.engines.kubernetes.observe.nodes import render_node
@@ -47,7 +48,8 @@ from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.engines.kubernetes.render.organization import find_pool_selectors
 from fairlead.engines.kubernetes.sessions import CommandSession, dial, listening_port, stream_logs
 from fairlead.model.allowed import NOTHING_ALLOWED, Allowed
-from fairlead.model.errors import NotFound, Unavailable
+from fairlead.model.clock import Millis
+from fairlead.model.errors import NotFound, Refused, Unavailable
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import LoadKept, nothing_kept
 from fairlead.model.pods.urls import IngressSettings
@@ -89,6 +91,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         #: Whether an autoscaler adds nodes: `on`, `off`, or `auto` to find out.
         self.node_autoscaler = "auto"
         self._has_karpenter = False
+        #: The output of pods that are gone; None if it is not kept.
+        self.kept_logs: KeptLogs | None = None
         #: What measures the pods; None for nothing.
         self.prometheus: Prometheus | None = None
         self._applier.pool_selectors = self._find_pool_selectors
@@ -237,6 +241,10 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._organization.on_nodes_changed()
         self._notify()
 
+    def on_pod_changed(self, pod: objects.Pod) -> None:
+        if self.kept_logs is not None:
+            self.kept_logs.notice(pod, partial(stream_logs, self._api), self._tasks.spawn)
+
     def _on_report_changed(self, workload_id: str) -> None:
         self._changed[workload_id] = None
         self._notify()
@@ -248,7 +256,29 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     # Sessions
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
-        return stream_logs(self._api, self._pod(request.pod_id), request)
+        kept = self.kept_logs if self.kept_logs is not None and self.kept_logs.has(request.pod_id) else None
+        if kept is not None and self._cache.pod(request.pod_id) is None:
+            return kept.read(request)
+        return self._logs(self._pod(request.pod_id), request, kept)
+
+    async def _logs(self, pod: objects.Pod, request: LogRequest, kept: KeptLogs | None) -> AsyncIterator[bytes]:
+        """The node's output, or what was kept of it: the node, or its copy, may be gone before the pod is."""
+        try:
+            async for piece in stream_logs(self._api, pod, request):
+                yield piece
+                kept = None
+        except (NotFound, Refused):
+            if kept is None:
+                raise
+            async for piece in kept.read(request):
+                yield piece
+
+    async def drop_logs(self, pod_ids: Collection[str]) -> None:
+        if self.kept_logs is not None:
+            self.kept_logs.drop(pod_ids)
+
+    async def expire_logs(self, before: Millis) -> int:
+        return self.kept_logs.expire(before) if self.kept_logs is not None else 0
 
     async def exec(self, request: ExecRequest) -> CommandSession:
         return await CommandSession.run(self._api, self._pod(request.pod_id), request)

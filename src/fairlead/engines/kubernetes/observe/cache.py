@@ -50,6 +50,8 @@ class CacheListener(Protocol):
 
     def on_nodes_changed(self) -> None: ...
 
+    def on_pod_changed(self, pod: objects.Pod) -> None: ...
+
 
 class ClusterCache:
     #: Seconds that the end of a workload waits for the watch on pods: longer than it takes to notice a broken watch.
@@ -164,6 +166,7 @@ class ClusterCache:
         if after is None:
             return
         self._pods_by_uid[after.metadata.uid] = after
+        self._listener.on_pod_changed(after)
         id = after.metadata.labels.get(ID_LABEL, "")
         if (signalled := signalled_success(after)) is not None:
             self._signalled.setdefault(id, {})[after.metadata.uid] = run_of(after.metadata), signalled
