@@ -30,11 +30,12 @@ from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
+from fairlead.api.server.cluster_metrics import cluster_samples
 from fairlead.api.server.connections import limits_of_process, load_tls, make_protocol
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.machine_socket import MachineSocket
-from fairlead.api.server.metrics import Sample, loop_samples
+from fairlead.api.server.metrics import HistogramSample, Sample, loop_samples
 from fairlead.api.server.sockets import listen, reserve, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
@@ -396,10 +397,13 @@ def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporte
     return AuditExporter(store, now, make_sink(settings.audit_export), settings.data_dir / "audit-export.position")
 
 
-def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample]:
-    """Metrics of the loop, if it runs here, and of backups."""
+def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample | HistogramSample]:
+    """Metrics of the loop and of what it knows, if it runs here, and of backups."""
     loop = machine.reconciler if machine else None
-    return [*(loop_samples(loop.board, loop.figures) if loop else ()), *backups.samples()]
+    if loop is None:
+        return list(backups.samples())
+    known = cluster_samples(loop.context, loop.board, loop.figures)
+    return [*loop_samples(loop.board, loop.figures), *known, *backups.samples()]
 
 
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:

@@ -3,12 +3,12 @@
 A few dictionaries instead of a client library: the hot path costs one addition per request.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 
 import msgspec
 
 from fairlead.control.loop.board import Board
+from fairlead.control.loop.counters import Histogram
 from fairlead.control.loop.reconcile import LoopMetrics
 
 #: Upper bounds of the duration buckets, in seconds.
@@ -26,8 +26,17 @@ class Sample(msgspec.Struct, frozen=True):
     type: str = "gauge"
 
 
+class HistogramSample(msgspec.Struct, frozen=True):
+    """A metric with several values: how many were up to each bound."""
+
+    name: str
+    values: Histogram
+    help: str
+    labels: dict[str, str] = {}
+
+
 #: Called at every scrape; must answer from memory.
-Samples = Callable[[], Iterable[Sample]]
+Samples = Callable[[], Iterable[Sample | HistogramSample]]
 
 
 class Metrics:
@@ -36,21 +45,19 @@ class Metrics:
     def __init__(self, others: Samples = tuple) -> None:
         self._others = others
         self._requests: dict[tuple[str, int], int] = {}
-        self._durations: dict[str, list[int]] = {}
-        self._seconds: dict[str, float] = {}
+        self._durations: dict[str, Histogram] = {}
         self.in_flight = 0
 
     def count(self, operation: str, status: int, seconds: float) -> None:
         key = (operation, status)
         self._requests[key] = self._requests.get(key, 0) + 1
-        buckets = self._durations.get(operation)
-        if buckets is None:
-            buckets = self._durations[operation] = [0] * (len(BUCKETS) + 1)
-        buckets[bisect_left(BUCKETS, seconds)] += 1
-        self._seconds[operation] = self._seconds.get(operation, 0.0) + seconds
+        durations = self._durations.get(operation)
+        if durations is None:
+            durations = self._durations[operation] = Histogram(BUCKETS)
+        durations.observe(seconds)
 
     def render(self) -> str:
-        samples = [
+        samples: list[Sample | HistogramSample] = [
             Sample(
                 "fairlead_http_requests_total",
                 number,
@@ -61,23 +68,15 @@ class Metrics:
             for (operation, status), number in sorted(self._requests.items())
         ]
         samples.append(Sample("fairlead_http_requests_in_flight", self.in_flight, {}, "Requests being answered now."))
-        text = _render(samples) + self._render_durations()
-        return text + _render(self._others())
-
-    def _render_durations(self) -> str:
-        name = "fairlead_http_request_duration_seconds"
-        lines = [f"# HELP {name} Time from a request's arrival to its answer.", f"# TYPE {name} histogram"]
-        for operation, buckets in sorted(self._durations.items()):
-            total = 0
-            for bound, number in zip((*map(str, BUCKETS), "+Inf"), buckets, strict=True):
-                total += number
-                lines.append(f'{name}_bucket{{operation="{operation}",le="{bound}"}} {total}')
-            lines.append(f'{name}_sum{{operation="{operation}"}} {self._seconds[operation]:.6f}')
-            lines.append(f'{name}_count{{operation="{operation}"}} {total}')
-        return "\n".join(lines) + "\n"
+        text = "Time from a request's arrival to its answer."
+        samples += [
+            HistogramSample("fairlead_http_request_duration_seconds", values, text, {"operation": operation})
+            for operation, values in sorted(self._durations.items())
+        ]
+        return _render([*samples, *self._others()])
 
 
-def _render(samples: Iterable[Sample]) -> str:
+def _render(samples: Iterable[Sample | HistogramSample]) -> str:
     lines: list[str] = []
     named: set[str] = set()
     for sample in samples:
@@ -85,10 +84,27 @@ def _render(samples: Iterable[Sample]) -> str:
             named.add(sample.name)
             if sample.help:
                 lines.append(f"# HELP {sample.name} {sample.help}")
-            lines.append(f"# TYPE {sample.name} {sample.type}")
-        labels = ",".join(f'{key}="{_escape(value)}"' for key, value in sample.labels.items())
-        lines.append(f"{sample.name}{{{labels}}} {sample.value:g}" if labels else f"{sample.name} {sample.value:g}")
+            lines.append(f"# TYPE {sample.name} {sample.type if isinstance(sample, Sample) else 'histogram'}")
+        if isinstance(sample, Sample):
+            lines.append(_line(sample.name, sample.labels, f"{sample.value:g}"))
+        else:
+            lines += _histogram_lines(sample)
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _line(name: str, labels: dict[str, str], value: str) -> str:
+    listed = ",".join(f'{key}="{_escape(text)}"' for key, text in labels.items())
+    return f"{name}{{{listed}}} {value}" if listed else f"{name} {value}"
+
+
+def _histogram_lines(sample: HistogramSample) -> list[str]:
+    lines, total = [], 0
+    for bound, number in zip((*map(str, sample.values.bounds), "+Inf"), sample.values.counts, strict=True):
+        total += number
+        lines.append(_line(f"{sample.name}_bucket", {**sample.labels, "le": bound}, str(total)))
+    lines.append(_line(f"{sample.name}_sum", sample.labels, f"{sample.values.sum:.6f}"))
+    lines.append(_line(f"{sample.name}_count", sample.labels, str(total)))
+    return lines
 
 
 def _escape(value: str) -> str:
@@ -96,14 +112,20 @@ def _escape(value: str) -> str:
 
 
 def loop_samples(board: Board, figures: LoopMetrics) -> list[Sample]:
-    pods = [Sample("fairlead_pods", n, {"phase": phase}) for phase, n in board.count_pods().items()]
+    text = "Pods that have not ended, by phase"
+    pods = [Sample("fairlead_pods", n, {"phase": phase}, text) for phase, n in board.count_pods().items()]
     return [
         *pods,
         Sample("fairlead_open_workloads", len(board.entries), help="Workloads that are neither finished nor deleted"),
         Sample("fairlead_loop_cycles_total", figures.cycles, help="Cycles of the loop", type="counter"),
         Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Duration of the last cycle"),
-        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, type="counter"),
-        Sample("fairlead_scheduling_seconds_total", figures.scheduling_milliseconds / 1000, type="counter"),
+        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, help="Scheduling cycles", type="counter"),
+        Sample(
+            "fairlead_scheduling_seconds_total",
+            figures.scheduling_milliseconds / 1000,
+            help="Time spent in scheduling cycles",
+            type="counter",
+        ),
         Sample(
             "fairlead_lost_races_total",
             figures.conflicts,

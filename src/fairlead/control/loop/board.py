@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.expand import expand_spec, podsets_of
+from fairlead.control.loop.counters import WorkloadCounters
 from fairlead.control.serving.urls import UrlRegistry
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
@@ -31,6 +32,7 @@ class Board:
         self._next_wakes: dict[str, Millis] = {}
         self._open = open_workloads
         self._jobs: dict[str, tuple[WorkloadEntry, list[Job]]] = {}
+        self.counters = WorkloadCounters()
 
     def put(self, workload: Workload, pods: Iterable[Pod]) -> WorkloadEntry:
         """Hold the newest record of a workload. Its spec is expanded only when it changes."""
@@ -46,6 +48,7 @@ class Board:
             entry = (
                 msgspec.structs.replace(known, workload=workload, pods=active) if is_same else _entry(workload, active)
             )
+            self.counters.note(known.workload, workload)
             for pod in known.pods:
                 self.pods.pop(pod.id, None)
         for pod in active:

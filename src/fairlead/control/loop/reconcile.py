@@ -20,6 +20,7 @@ from fairlead.control.context import Context
 from fairlead.control.decide.claims import makes_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.ledger.intervals import close_node, close_usage, has_other_supply
+from fairlead.control.loop.counters import CYCLES, Histogram
 from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.loop.usage_retention import begin_ledger
 from fairlead.control.organization.removal import remove_emptied
@@ -50,6 +51,7 @@ class LoopMetrics:
     cycles: int = 0
     scheduling_cycles: int = 0
     scheduling_milliseconds: float = 0.0
+    scheduling: Histogram = field(default_factory=lambda: Histogram(CYCLES))
     last_cycle_milliseconds: float = 0.0
     conflicts: int = 0
 
@@ -244,7 +246,9 @@ class Reconciler(Generic[OrderT]):
         began = self.measure()
         if await self.driver.place(drafts, now):
             self.figures.scheduling_cycles += 1
-            self.figures.scheduling_milliseconds += (self.measure() - began) * 1000
+            seconds = self.measure() - began
+            self.figures.scheduling_milliseconds += seconds * 1000
+            self.figures.scheduling.observe(seconds)
 
     def _orders_each(self, drafts: dict[str, Draft]) -> dict[str, list[OrderT]]:
         """The orders of each draft, worked out before anything is recorded, because after that nothing may fail."""
