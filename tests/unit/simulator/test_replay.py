@@ -5,6 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
+from bench.kueue_loads import BASELINE, ideal_seconds, make_load
 from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare
 from fairlead.foresight.workloads import UnknownName
 from fairlead.scheduling.model.snapshot import Placement, Share, Snapshot
@@ -174,3 +175,15 @@ def test_files_of_the_wrong_form(text: str, form: str, want: str) -> None:
     with pytest.raises(HistoryError) as caught:
         read_history(text, form)
     assert str(caught.value) == want
+
+
+def test_departments_and_cores_are_kept_too() -> None:
+    """A load of Kueue's performance tests in small: queues that borrow in their department, and three priorities."""
+    sets = [each._replace(count=each.count // 25) for each in BASELINE]
+    cluster, history = make_load(2, 2, sets)
+    kept, plain = replay(cluster, history), replay(cluster, history, is_plain=True)
+    assert kept.workloads == plain.workloads
+    assert kept.decisions < plain.decisions
+    assert all(workload.end is not None for workload in kept.workloads)
+    assert sum(workload.evictions for workload in kept.workloads) > 0
+    assert ideal_seconds(BASELINE) == 66
