@@ -8,36 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import msgspec
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from fairlead.model.records.phase import Phase, PodPhase
-from tests import builders
 from tests.contract.api.api_server import START, ApiServer
+from tests.contract.api.busy_node import WAITS, fill_node
 
-HOLDS = "11111111-1111-4111-8111-11111111dddd"
-HOLDS_POD = "44444444-4444-4444-8444-44444444dddd"
-WAITS = "22222222-2222-4222-8222-22222222dddd"
 READING = {"explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction"}
 SMALL = {"image": "x", "compute": {"cpuCoreRequest": 1}}
 
 
 @pytest.fixture
 def busy(make_api: Any) -> ApiServer:
-    """A node of 4 cores that one workload fills for 600 s, and one that waits for it."""
     api: ApiServer = make_api()
-    shared: dict[str, Any] = {"cluster_id": api.cluster_id, "created_at": START, "phase_updated_at": START}
-    held: dict[str, Any] = {"phase": PodPhase.RUNNING, "node": "alpha", "node_pool": "default", "cpu_milli": 4000}
-    declared = {"annotations": [{"name": "fairlead/expected-runtime", "value": "600"}]}
-    fills = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": {"cpuCoreRequest": 4}, **declared}))
-    wants = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": {"cpuCoreRequest": 2}}))
-    api.put(
-        builders.workload("holds", id=HOLDS, phase=Phase.RUNNING, priority=90, spec=fills, **shared),
-        builders.pod("holds-0-0", id=HOLDS_POD, workload_id=HOLDS, role="worker", created_at=START, **held),
-        builders.workload("waits", id=WAITS, phase=Phase.PENDING, priority=50, spec=wants, **shared),
-    )
+    fill_node(api)
     return api
 
 
@@ -82,7 +67,7 @@ def test_reading_tools_answer_as_the_server_does(busy: ApiServer, tmp_path: Path
             assert [ref["workload"] for ref in changed["starts"]["workloads"]] == ["waits"]
             quotas = await ask(client, "audit_quota", project="default")
             assert [project["name"] for project in quotas["projects"]] == ["default"]
-            assert (await ask(client, "diagnose_eviction", workload="holds"))["lastEviction"] is None
+            assert (await ask(client, "diagnose_eviction", workload="fills"))["lastEviction"] is None
             unknown = await client.call_tool("explain", {"workload": "nobody"})
             assert unknown.is_error
             assert "There is no workload 'nobody'" in str(unknown.content)
