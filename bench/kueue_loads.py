@@ -21,7 +21,7 @@ class WorkloadSet(NamedTuple):
     """So many workloads per queue, one every `interval` seconds."""
 
     name: str
-    count: int
+    per_queue: int
     interval: float
     runtime: float
     priority: int
@@ -62,7 +62,7 @@ def make_load(cohorts: int, queues: int, sets: Sequence[WorkloadSet]) -> tuple[S
         )
         for _, project in names
         for each in sets
-        for number in range(each.count)
+        for number in range(each.per_queue)
     ]
     cluster = Snapshot(now=0, nodes=(node,), queues=(*departments, *projects))
     return cluster, tuple(sorted(arrivals, key=lambda arrival: (arrival.at, arrival.id)))
@@ -70,7 +70,7 @@ def make_load(cohorts: int, queues: int, sets: Sequence[WorkloadSet]) -> tuple[S
 
 def ideal_seconds(sets: Sequence[WorkloadSet]) -> float:
     """How long the work of one queue takes on its own quota."""
-    return sum(each.count * each.runtime * each.cores for each in sets) / _QUOTA
+    return sum(each.per_queue * each.runtime * each.cores for each in sets) / _QUOTA
 
 
 def _queue(name: str, parent: str | None, quota: int, limit: int) -> Queue:

@@ -179,7 +179,7 @@ def test_files_of_the_wrong_form(text: str, form: str, want: str) -> None:
 
 def test_departments_and_cores_are_kept_too() -> None:
     """A load of Kueue's performance tests in small: queues that borrow in their department, and three priorities."""
-    sets = [each._replace(count=each.count // 25) for each in BASELINE]
+    sets = [each._replace(per_queue=each.per_queue // 25) for each in BASELINE]
     cluster, history = make_load(2, 2, sets)
     kept, plain = replay(cluster, history), replay(cluster, history, is_plain=True)
     assert kept.workloads == plain.workloads
