@@ -26,9 +26,7 @@ from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
 from fairlead.api.assets.history import HISTORY_OPERATIONS
 from fairlead.api.assets.secrets import OBJECT_OPERATIONS
 from fairlead.api.audit import AUDIT_OPERATIONS
-from fairlead.api.deprecated.metrics import DEPRECATED_METRICS_OPERATIONS
-from fairlead.api.deprecated.others import deprecated_operations
-from fairlead.api.deprecated.projects import DEPRECATED_OWNER_OPERATIONS
+from fairlead.api.deprecated.routes import deprecated_operations
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
 from fairlead.api.http.forward import forward
@@ -144,8 +142,6 @@ def make_application(
         *ROLE_OPERATIONS,
         *BATCH_OPERATIONS,
         *SETTING_OPERATIONS,
-        *DEPRECATED_OWNER_OPERATIONS,
-        *DEPRECATED_METRICS_OPERATIONS,
         *deprecated_operations(accounts),
         *ABSENT_OPERATIONS,
         *health_operations(metrics),

@@ -1,9 +1,11 @@
-"""The older routes of tokens and storage classes."""
+"""The older routes of tokens and storage classes, and the list of all deprecated routes."""
 
 import msgspec
 from starlette.responses import Response
 
+from fairlead.api.deprecated.metrics import DEPRECATED_METRICS_OPERATIONS
 from fairlead.api.deprecated.paths import BASE, FAILURES, check_cluster, deprecated, flag
+from fairlead.api.deprecated.projects import DEPRECATED_OWNER_OPERATIONS
 from fairlead.api.http.body import read_body, read_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, Parameter, RequestBody, as_json
@@ -39,6 +41,8 @@ async def get_storage_class_names(call: Call) -> Response:
 
 
 def deprecated_operations(accounts: Authenticator) -> tuple[Operation, ...]:
+    """All routes of the older API."""
+
     async def grant_app_token(call: Call) -> Response:
         asked = read_json(AppTokenRequest, await read_body(call.request, "application/json"))
         grant = Grant(grant_type="app_token", client_id=asked.name or asked.id, client_secret=asked.secret)
@@ -46,6 +50,8 @@ def deprecated_operations(accounts: Authenticator) -> tuple[Operation, ...]:
         return as_json(AppTokens(tokens.access_token, tokens.id_token), headers=NO_CACHE)
 
     return (
+        *DEPRECATED_OWNER_OPERATIONS,
+        *DEPRECATED_METRICS_OPERATIONS,
         deprecated(
             method="POST",
             path="/v1/k8s/auth/oauth/apptoken",
