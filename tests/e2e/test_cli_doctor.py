@@ -66,3 +66,14 @@ def test_doctor_says_what_it_found_about_this_machine_and_the_server(server: Ser
     assert server.url in found["Server"]["found"]
     assert found["Version"]["state"] == "ok"
     assert all(each["advice"] for each in found.values() if each["state"] != "ok")
+
+
+def test_doctor_asks_the_server_that_is_configured(server: Server, tmp_path: Path) -> None:
+    none = Caller(tmp_path / "none", tmp_path)
+    findings = json.loads(none("doctor", "-o", "json", FAIRLEAD_URL=server.url).out)
+    assert findings[0] == {
+        "what": "Server",
+        "state": "ok",
+        "found": f"answers at {server.url}, as configured",
+        "advice": "",
+    }

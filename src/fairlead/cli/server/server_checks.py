@@ -9,6 +9,7 @@ from fairlead import __version__
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import read_duration
 from fairlead.cli.session.background import is_healthy
+from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.times import span
 from fairlead.client.access.local import LocalServer, load_flags, load_local, read_flag
@@ -26,6 +27,10 @@ def check_server(invocation: Invocation) -> list[Finding]:
     folder = data_folder(invocation)
     server = load_local(folder)
     restart = next_command(invocation, "server restart")
+    url = ServerSession(invocation).configured_url
+    if server is None and url:
+        # Its ports and backups are the matter of its own machine.
+        return [_check_configured(url), Finding("Version", "ok", __version__)]
     if server is None:
         start = next_command(invocation, "server start")
         found = [Finding("Server", "note", "does not run", f"Start it: {start}"), Finding("Version", "ok", __version__)]
@@ -81,6 +86,12 @@ def _check_answer(server: LocalServer) -> Finding:
         return Finding("Server", "ok", f"answers at {server.url}")
     advice = f"Read its log: {server.log}"
     return Finding("Server", "missing", f"process {server.pid} does not answer at {server.url}", advice)
+
+
+def _check_configured(url: str) -> Finding:
+    if is_healthy(url):
+        return Finding("Server", "ok", f"answers at {url}, as configured")
+    return Finding("Server", "missing", f"does not answer at {url}, as configured", "Check the address and the server")
 
 
 def _check_ports(flags: list[str]) -> Finding:

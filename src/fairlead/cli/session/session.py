@@ -61,19 +61,20 @@ class ServerSession:
     @property
     def is_of_machine(self) -> bool:
         """Whether the server of this session is the shared one of this machine, which knows us by our account."""
-        if self._is_configured or load_local(data_folder(self.invocation)) is not None:
+        if self.configured_url or load_local(data_folder(self.invocation)) is not None:
             return False
         return sign_in(self.invocation.environment.environ) is not None
 
     @property
-    def _is_configured(self) -> bool:
+    def configured_url(self) -> str:
+        """The address that a flag, the environment or the configuration names; empty for the server of this machine."""
         environ = self.invocation.environment.environ
-        return bool(self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url"))
+        return str(self.invocation.get("url") or environ.get("FAIRLEAD_URL") or self.settings.get("url") or "")
 
     @property
     def is_elsewhere(self) -> bool:
         """Whether a server is configured or this machine has a shared one, so that none is started."""
-        return self._is_configured or self.is_of_machine
+        return bool(self.configured_url) or self.is_of_machine
 
     def reconnect(self, patience: float | None = None) -> None:
         """Reconnect to the server, which may have another address now; raises Unreachable if it does not come back."""

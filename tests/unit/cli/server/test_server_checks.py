@@ -91,3 +91,15 @@ def test_the_advice_to_declare_gpus_keeps_the_flags_of_the_server(tmp_path: Path
 def test_a_server_with_declared_nodes_needs_no_advice_to_declare_some(tmp_path: Path) -> None:
     said = said_about_gpus(tmp_path, ["--node", "lab:cpu=8,gpus=2"])
     assert said.strip() == "this machine has none; the server has declared nodes (--node)"
+
+
+def test_a_server_elsewhere_is_not_to_be_started_here(tmp_path: Path) -> None:
+    invocation = invocation_in(tmp_path, [])
+    with socket.socket() as silent:
+        # Bound, so that nobody else gets the port, and not listening.
+        silent.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        invocation.environment.environ["FAIRLEAD_URL"] = url  # type: ignore[index] # it is a dictionary
+        found = {each.what: each for each in check_server(invocation)}
+    assert found.keys() == {"Server", "Version"}
+    assert (found["Server"].state, found["Server"].found) == ("missing", f"does not answer at {url}, as configured")
