@@ -29,6 +29,7 @@ VIEWS = (
     ("spec", "/ui/workloads/{running}/spec", "runs", "kind: TrainingWorkload"),
     ("cluster", "/ui/cluster", "Cluster", "1 free"),
     ("organization", "/ui/organization", "Organization", "GPUs used"),
+    ("audit", "/ui/audit", "Audit", "fairlead"),
     ("settings", "/ui/settings", "Settings", "Create an access key"),
 )
 

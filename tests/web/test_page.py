@@ -175,3 +175,14 @@ def test_the_page_recovers_when_the_server_comes_back(browser: Browser, tmp_path
     finally:
         again.close()
         server.close()
+
+
+def test_the_audit_is_searched_and_downloaded(visit: Visit, server: Server) -> None:
+    id = server.run("audited", "true")
+    page = visit.open("/ui/audit?q=audited")
+    entries = page.get_by_role("region", name="Entries of the audit log")
+    expect(entries).to_contain_text("audited", timeout=PATIENCE)
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download as CSV").click()
+    assert "audited" in download.value.path().read_text()
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")

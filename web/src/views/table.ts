@@ -15,12 +15,14 @@ export const SECTIONS: readonly Section[] = [
   { path: "/workloads", title: "Workloads", key: "w" },
   { path: "/cluster", title: "Cluster", key: "c" },
   { path: "/organization", title: "Organization", key: "p" },
+  { path: "/audit", title: "Audit", key: "a" },
   { path: "/settings", title: "Settings", key: "s" },
 ];
 
 const Workload = later(async () => (await import("./workload/workload")).WorkloadView);
 const Cluster = later(async () => (await import("./cluster/cluster")).Cluster);
 const Organization = later(async () => (await import("./organization/organization")).Organization);
+const Audit = later(async () => (await import("./audit/audit")).Audit);
 const Settings = later(async () => (await import("./settings/settings")).Settings);
 
 const VIEWS: [RegExp, ComponentType][] = [
@@ -29,6 +31,7 @@ const VIEWS: [RegExp, ComponentType][] = [
   [/^\/workloads\/[^/]+/, Workload],
   [/^\/cluster/, Cluster],
   [/^\/organization/, Organization],
+  [/^\/audit/, Audit],
   [/^\/settings/, Settings],
 ];
 

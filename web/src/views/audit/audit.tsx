@@ -1,0 +1,93 @@
+// Who did what, from where, and what came of it.
+import { get, type Schemas, urlOf } from "../../api/client";
+import { useLoad } from "../../parts/load";
+import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/parts";
+import { query, setQuery } from "../../router";
+import css from "./audit.module.css";
+import { SPANS, selectEntries, spanOf } from "./entries";
+
+const MOST = 500;
+
+export function Audit() {
+  const span = spanOf(query.value.get("span"));
+  const search = query.value.get("q") ?? "";
+  // To the minute, so that the same lines are not loaded again and again.
+  const end = Math.ceil(now.value / 60_000) * 60_000;
+  const times = { start: new Date(end - span.hours * 3_600_000).toISOString(), end: new Date(end).toISOString() };
+  const { value, error } = useLoad(
+    (signal) =>
+      get("/api/v1/audit/log", { query: { ...times, numberOfSamples: MOST, sortOrder: "desc" }, signal }),
+    JSON.stringify(times),
+  );
+  const shown = selectEntries(value?.audit_logs ?? [], search);
+  return (
+    <div class={parts.page}>
+      <ViewTitle>Audit</ViewTitle>
+      <div class={css.tools}>
+        <input
+          type="search"
+          aria-label="Search the audit log"
+          placeholder="Search (press /)"
+          value={search}
+          onInput={(event) => setQuery({ q: event.currentTarget.value })}
+        />
+        <select
+          aria-label="Time"
+          value={span.name}
+          onChange={(event) => setQuery({ span: event.currentTarget.value })}
+        >
+          {SPANS.map((one) => (
+            <option key={one.name} value={one.name}>
+              {one.title}
+            </option>
+          ))}
+        </select>
+        <a href={urlOf("/api/v1/audit/log/file", { query: { ...times, file_type: "CSV" } })} download="audit.csv">
+          Download as CSV
+        </a>
+        {value && (
+          <span class={parts.quiet} role="status">
+            {shown.length} of {value.total} entries
+          </span>
+        )}
+      </div>
+      <Problem error={error} />
+      {value && shown.length === 0 && <Empty>No entry matches.</Empty>}
+      {shown.length > 0 && <Entries entries={shown} />}
+    </div>
+  );
+}
+
+function Entries({ entries }: { entries: Schemas["AuditEntry"][] }) {
+  return (
+    <div class={css.box} tabIndex={0} role="region" aria-label="Entries of the audit log">
+      <table class={css.table}>
+        <thead>
+          <tr>
+            {["When", "Who", "Action", "What", "Result", "From"].map((title) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {entries.map((entry) => (
+            <tr key={entry.id}>
+              <td>
+                <Time at={entry.timestamp} />
+              </td>
+              <td>{entry.subject}</td>
+              <td>{entry.action}</td>
+              <td>
+                {entry.entity_type} {entry.entity_name}
+              </td>
+              <td>{entry.result}</td>
+              <td>{entry.source_ip}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

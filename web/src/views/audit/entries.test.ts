@@ -1,0 +1,16 @@
+import { expect, it } from "vitest";
+import type { Schemas } from "../../api/client";
+import { selectEntries, spanOf } from "./entries";
+
+const entry = (facts: Partial<Schemas["AuditEntry"]>): Schemas["AuditEntry"] =>
+  ({ subject: "ada", action: "create", entity_type: "workloads", result: "Succeeded", ...facts }) as Schemas["AuditEntry"];
+
+it("finds entries that have every word", () => {
+  const entries = [entry({ entity_name: "train" }), entry({ entity_name: "train", action: "delete" })];
+  expect(selectEntries(entries, "ADA delete").map((one) => one.action)).toEqual(["delete"]);
+  expect(selectEntries(entries, "")).toHaveLength(2);
+});
+
+it("shows a day unless told otherwise", () => {
+  expect([spanOf(null).hours, spanOf("hour").hours, spanOf("nonsense").hours]).toEqual([24, 1, 24]);
+});

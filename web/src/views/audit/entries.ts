@@ -1,0 +1,30 @@
+// The spans of time of the audit log, and the search in it.
+import type { Schemas } from "../../api/client";
+
+export interface TimeSpan {
+  name: string;
+  title: string;
+  hours: number;
+}
+
+const DAY: TimeSpan = { name: "day", title: "Last day", hours: 24 };
+
+export const SPANS: readonly TimeSpan[] = [
+  { name: "hour", title: "Last hour", hours: 1 },
+  DAY,
+  { name: "week", title: "Last week", hours: 168 },
+];
+
+export function spanOf(name: string | null): TimeSpan {
+  return SPANS.find((span) => span.name === name) ?? DAY;
+}
+
+/** The entries that have every word somewhere. */
+export function selectEntries(entries: readonly Schemas["AuditEntry"][], search: string): Schemas["AuditEntry"][] {
+  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+  return entries.filter((entry) => {
+    const facts = [entry.subject, entry.action, entry.entity_type, entry.entity_name, entry.result, entry.source_ip];
+    const text = facts.join(" ").toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
