@@ -12,10 +12,11 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from fairlead.control.loop.usage_retention import begin_ledger
 from tests.contract.api.api_server import START, ApiServer
 from tests.contract.api.busy_node import WAITS, fill_node
 
-READING = {"explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction"}
+READING = {"explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction", "usage"}
 SMALL = {"image": "x", "compute": {"cpuCoreRequest": 1}}
 
 
@@ -23,6 +24,7 @@ SMALL = {"image": "x", "compute": {"cpuCoreRequest": 1}}
 def busy(make_api: Any) -> ApiServer:
     api: ApiServer = make_api()
     fill_node(api)
+    api.do(begin_ledger(api.context))
     return api
 
 
@@ -68,6 +70,9 @@ def test_reading_tools_answer_as_the_server_does(busy: ApiServer, tmp_path: Path
             quotas = await ask(client, "audit_quota", project="default")
             assert [project["name"] for project in quotas["projects"]] == ["default"]
             assert (await ask(client, "diagnose_eviction", workload="fills"))["lastEviction"] is None
+            busy.clock.now += 60_000
+            used = await ask(client, "usage", by="project,day", since="2023-11-14T22:00:00Z")
+            assert used == busy.get("/api/v1/usage?by=project,day&since=2023-11-14T22:00:00Z")
             unknown = await client.call_tool("explain", {"workload": "nobody"})
             assert unknown.is_error
             assert "There is no workload 'nobody'" in str(unknown.content)

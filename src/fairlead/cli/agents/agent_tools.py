@@ -105,6 +105,14 @@ class AgentTools:
             "events": [event for event in events if _tells_of_eviction(event)],
         }
 
+    def usage(self, by: str = "project", since: str | None = None, until: str | None = None) -> Json:
+        """Report who used, borrowed, lent and waited for GPU-, CPU- and memory-hours. `by` is one or more of project,
+        department, user, workload, nodepool and day, joined by commas. `since` and `until` are times such as
+        2026-10-01T00:00:00Z; the last 30 days without them."""
+        with self._turn:
+            report: Json = self._client.request("GET", "/api/v1/usage", by=by, since=since, until=until)
+        return report
+
     def submit(self, kind: str, name: str, spec: dict[str, Any], project: str | None = None) -> Json:
         """Submit a workload. Ask `plan` first. What could never start is refused."""
         with self._turn:

@@ -23,7 +23,7 @@ from fairlead.client.json_object import Json
 
 P = ParamSpec("P")
 
-_READING = ("explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction")
+_READING = ("explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction", "usage")
 _INSTRUCTIONS = (
     "Tools of Fairlead, a workload orchestrator for AI clusters. Ask `explain` why a workload waits and what would "
     "start it, `plan` before submitting, `estimate` when it starts, `what_if` what a change would do. Answers come "

@@ -28,5 +28,5 @@ def test_tools_and_their_table_agree() -> None:
     page = (Path(__file__).parents[4] / "docs" / "agents.md").read_text()
     skill = Path(SKILL).read_text()
     tools = re.findall(r"^\| `([a-z_]+)` \|", page.partition("## Tools over")[2].partition("\n## ")[0], re.MULTILINE)
-    assert len(tools) == 7
+    assert len(tools) == 8
     assert ", ".join(tools) in skill
