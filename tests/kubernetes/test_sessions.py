@@ -84,6 +84,18 @@ def words(harness: ClusterHarness, workload: str) -> str:
     return harness.server.call("GET", f"/api/v1/workloads/{workload}/logs").body.decode()
 
 
+def test_output_outlives_a_pod_that_a_suspension_deletes(harness: ClusterHarness) -> None:
+    """With what it says after the signal."""
+    script = "trap 'echo bye; exit 0' TERM; echo hello; while true; do sleep 0.1; done"
+    workload = harness.submit("training", "talks", harness.real(script))
+    until(lambda: "hello" in words(harness, workload), "its output", PATIENCE)
+    harness.act("suspend", workload)
+    harness.until_phase(workload, "Stopped")
+    assert harness.objects("pods") == []
+    until(lambda: words(harness, workload) == "hello\nbye\n", "what was kept", PATIENCE)
+    assert run(harness, "training", "logs", "talks", "-p", harness.project, "--tail", "1").stdout == "bye\n"
+
+
 def test_output_is_followed_and_can_be_cut(harness: ClusterHarness) -> None:
     script = "for n in 1 2 3; do echo line $n; sleep 1; done"
     harness.submit("training", "lines", harness.real(script))
