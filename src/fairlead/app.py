@@ -94,7 +94,7 @@ log = logging.getLogger("fairlead")
 
 #: How long to wait for the lock: the command line takes it briefly to check whether a server runs.
 LOCK_SECONDS = 1.0
-#: In the data folder: what `fairlead restore --from-cluster` read, until a server with an empty database starts.
+#: In the data folder: what `fairlead restore --from-cluster` read, until the next server starts.
 RECOVERED = "recovered.json"
 #: Modules that are imported only if the settings need them.
 _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
@@ -299,7 +299,7 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
 
 
 def _load_recovered(folder: Path) -> RecoveredOrganization | None:
-    """What `fairlead restore --from-cluster` left for a server with an empty database."""
+    """What `fairlead restore --from-cluster` left for a server with an empty or restored database."""
     try:
         return msgspec.json.decode((folder / RECOVERED).read_bytes(), type=RecoveredOrganization)
     except FileNotFoundError:

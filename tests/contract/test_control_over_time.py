@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from fairlead.control.bootstrap import ensure_defaults
@@ -15,7 +16,7 @@ from fairlead.control.workloads.submit import submit
 from fairlead.kinds import KINDS
 from fairlead.model.clock import DAY
 from fairlead.model.errors import Invalid, Refused, TooMuch
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.organization import Caller, RecoveredOrganization
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.revision import Revision
 from fairlead.model.submission import Submission
@@ -130,6 +131,27 @@ def test_a_taken_name_is_refused_and_a_prefix_finds_another(tmp_path: Path) -> N
         made = await submit(context, CALLER, _submission(context, "twin", use_given_name_as_prefix=True))
         assert made.requested_name == "twin"
         assert made.name.startswith("twin-s")
+
+    in_store(tmp_path, test)
+
+
+def test_what_was_created_after_a_backup_is_added_from_the_cluster(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        await ensure_defaults(context)
+        directory = context.directory
+        [known] = directory.projects.values()
+        renamed = msgspec.structs.replace(known, name="renamed")
+        later = msgspec.structs.replace(known, id="7", version=3, name="later")
+        twin = msgspec.structs.replace(known, id="8")
+        recovered = RecoveredOrganization(
+            cluster_id=directory.cluster.id, departments=(), projects=(renamed, later, twin), node_pools=()
+        )
+        await ensure_defaults(context, recovered=recovered)
+        assert directory.projects == {known.id: known, "7": msgspec.structs.replace(later, version=1)}
+        await ensure_defaults(context, recovered=recovered)
+        assert set(directory.projects) == {known.id, "7"}
+        with pytest.raises(Refused, match="belong to installation other"):
+            await ensure_defaults(context, recovered=msgspec.structs.replace(recovered, cluster_id="other"))
 
     in_store(tmp_path, test)
 

@@ -91,6 +91,27 @@ def test_a_backup_that_knows_nothing_ends_nothing(harness: ClusterHarness) -> No
     assert harness.kubectl("delete", "twl", "applied", "-n", harness.namespace, "--timeout=120s").returncode == 0
 
 
+def test_a_project_that_was_created_after_the_backup_comes_back_from_the_cluster(harness: ClusterHarness) -> None:
+    backup = harness.folder / "before-project.tar.gz"
+    fairlead(harness, "backup", str(backup))
+    project = harness.make_project("later", gpus=2)
+    body = {"name": "kept", "projectId": project, "clusterId": harness.server.credentials["clusterId"]}
+    sent = harness.server.call("POST", "/api/v1/workloads/trainings", {**body, "spec": harness.spec()}).json
+    workload, gone = str(sent["workloadId"]), f"/api/v1/org-unit/projects/{project}"
+    try:
+        harness.until_phase(workload, "Running")
+        kept = ("get", "twl", "kept", "-n", "runai-later", "-o", "jsonpath={.status.workloadId}")
+        until(lambda: harness.kubectl(*kept).stdout == workload, "its object", PATIENCE)
+        cluster = ("--cluster-id", str(harness.server.credentials["clusterId"]))
+        restart(harness, str(backup), "--from-cluster", "--kubeconfig", str(harness.cluster.kubeconfig), *cluster)
+        until_adopted(harness, workload)
+        assert harness.server.workload(workload)["projectName"] == "later"
+        harness.until_phase(workload, "Running")
+    finally:
+        harness.server.call("DELETE", gone)
+        until(lambda: harness.server.call("GET", gone).status == 404, "its end", PATIENCE)
+
+
 def test_a_lost_database_is_rebuilt_from_the_cluster(harness: ClusterHarness) -> None:
     applied = apply(harness, document(harness, "kept"))
     sent = harness.train("sent", annotations=[{"name": "team", "value": "a"}])

@@ -3,6 +3,7 @@
 Called by `app` at every start. Existing records are left alone.
 """
 
+import logging
 import zlib
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,8 @@ from fairlead.model.records.organization import (
 from fairlead.store.base import Change, Collection, Put
 from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS
 
+log = logging.getLogger(__name__)
+
 DEFAULT_NAME = "default"
 _SYSTEM = "system"
 #: The first project may use the whole machine, all of it guaranteed, until somebody sets a quota.
@@ -35,7 +38,8 @@ _UNBOUNDED = Quota(deserved=None)
 async def ensure_defaults(context: Context, engine: str = "", recovered: RecoveredOrganization | None = None) -> None:
     """Create the missing records and load the directory; raises Refused if another engine owns the records.
 
-    A database without records gets those that were recovered from a cluster, if there are any.
+    A database without records gets those that were recovered from a cluster, if there are any; one that was restored
+    from a backup gets those that it does not have.
     """
     await context.directory.load()
     if not context.directory.clusters:
@@ -45,8 +49,37 @@ async def ensure_defaults(context: Context, engine: str = "", recovered: Recover
         with suppress(Conflict):
             await context.store.commit(_creation(records, now))
         await context.directory.load()
+    elif recovered is not None:
+        await _add_recovered(context, recovered)
     if engine:
         await _agree_on_engine(context, engine)
+
+
+async def _add_recovered(context: Context, recovered: RecoveredOrganization) -> None:
+    """Add the departments, projects and node pools that were created after the backup, with their ids."""
+    if recovered.cluster_id != context.directory.cluster.id:
+        raise Refused(
+            f"The cluster's objects belong to installation {recovered.cluster_id}, and the backup to "
+            f"{context.directory.cluster.id}; run `fairlead restore` again without --from-cluster"
+        )
+    directory = context.directory
+    present: dict[str, dict[str, Any]] = {
+        NODE_POOLS.name: dict(directory.node_pools),
+        DEPARTMENTS.name: dict(directory.departments),
+        PROJECTS.name: dict(directory.projects),
+    }
+    missing = []
+    for collection, record in _owned_records(recovered):
+        known = present[collection.name]
+        if record.id in known:
+            continue
+        if any(one.name == record.name for one in known.values()):
+            log.warning("%s %s of the cluster was not added: the backup has another one", collection.name, record.name)
+            continue
+        missing.append((collection, msgspec.structs.replace(record, version=1)))
+    if missing:
+        await context.store.commit(_creation(tuple(missing), context.clock()))
+        await context.directory.load()
 
 
 async def ensure_same_on_all_servers(context: Context, member: str, fingerprint: str, refusal: str) -> None:
@@ -111,19 +144,21 @@ def _cluster(cluster_id: str, now: Millis, numbers: dict[str, int] | None = None
 
 def _recovered_records(recovered: RecoveredOrganization, now: Millis) -> _Records:
     """The same ids as before, because objects in the cluster carry them; later ids continue after them."""
-    owned: tuple[tuple[Collection[Any], tuple[Any, ...]], ...] = (
-        (NODE_POOLS, recovered.node_pools),
-        (DEPARTMENTS, recovered.departments),
-        (PROJECTS, recovered.projects),
-    )
-    numbers = {
-        collection.name: max((int(one.id) for one in records if one.id.isdecimal()), default=0)
-        for collection, records in owned
-    }
-    again = [
-        (collection, msgspec.structs.replace(record, version=1)) for collection, records in owned for record in records
-    ]
+    owned = _owned_records(recovered)
+    numbers: dict[str, int] = {}
+    for collection, record in owned:
+        number = int(record.id) if record.id.isdecimal() else 0
+        numbers[collection.name] = max(number, numbers.get(collection.name, 0))
+    again = [(collection, msgspec.structs.replace(record, version=1)) for collection, record in owned]
     return ((CLUSTERS, _cluster(recovered.cluster_id, now, numbers)), *again)
+
+
+def _owned_records(recovered: RecoveredOrganization) -> _Records:
+    return (
+        *((NODE_POOLS, one) for one in recovered.node_pools),
+        *((DEPARTMENTS, one) for one in recovered.departments),
+        *((PROJECTS, one) for one in recovered.projects),
+    )
 
 
 def _creation(records: _Records, now: Millis) -> Change:

@@ -1,4 +1,4 @@
-"""`restore`: reads a backup into the data folder, or what a cluster knows of its organization.
+"""`restore`: reads a backup into the data folder, what a cluster knows of its organization, or both.
 
 No server may run meanwhile.
 """
@@ -27,12 +27,13 @@ _FROM_CLUSTER = "from-cluster"
 _RECOVERED = "recovered.json"
 _FLAGS = (
     *FLAGS,
-    Flag(_FROM_CLUSTER, "Rebuild a lost database from the objects in a Kubernetes cluster", "boolean"),
+    Flag(_FROM_CLUSTER, "Read what the objects in a Kubernetes cluster know", "boolean"),
     Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),
     Flag("cluster-id", "Installation to recover, if the cluster has several", placeholder="ID"),
 )
-_DETAILS = """fairlead restore FILE             reads a backup
-fairlead restore --from-cluster   reads departments, projects and node pools
+_DETAILS = """fairlead restore FILE                  reads a backup
+fairlead restore --from-cluster        reads departments, projects and node pools
+fairlead restore FILE --from-cluster   adds those that were created after it
 
 With --from-cluster, the next `fairlead serve --engine kubernetes` on this data
 folder takes over the installation and adopts all workloads that have a custom
@@ -47,20 +48,24 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def _restore(invocation: Invocation) -> int:
     is_from_cluster = bool(invocation.get(_FROM_CLUSTER))
-    if is_from_cluster == bool(invocation.names):
+    if not is_from_cluster and not invocation.names:
         raise UsageError("Name a backup, or use --from-cluster.")
     folder, database = Path(data_folder(invocation)), find_database(invocation)
     console = Console(invocation)
     with _unused(invocation, folder):
         if Path(database).exists() and not invocation.get("force"):
             raise UsageError(f"{folder} contains a database already; --force overwrites it.")
-        source = "the cluster" if is_from_cluster else invocation.names[0]
+        source = " and ".join([*invocation.names, *(["the cluster"] if is_from_cluster else [])])
         try:
             with Progress(console, f"Restoring {folder} from {source}"):
-                if is_from_cluster:
-                    _recover(invocation, folder, database)
+                # Before anything is changed, because the cluster may not answer.
+                recovered = _recover(invocation) if is_from_cluster else None
+                if invocation.names:
+                    restore_archive(Path(invocation.environment.folder, invocation.names[0]), folder, database)
                 else:
-                    restore_archive(Path(invocation.environment.folder, source), folder, database)
+                    _remove(database)
+                if recovered is not None:
+                    _keep(recovered, folder)
         except FairleadError as error:
             raise ClientError(str(error)) from error
     start = next_command(invocation, "serve --engine kubernetes" if is_from_cluster else "server start")
@@ -81,10 +86,16 @@ def _unused(invocation: Invocation, folder: Path) -> Iterator[None]:
         yield
 
 
-def _recover(invocation: Invocation, folder: Path, database: str) -> None:
-    content = recover_organization(invocation.get("kubeconfig", ""), invocation.get("cluster-id", ""))
+def _recover(invocation: Invocation) -> bytes:
+    return recover_organization(invocation.get("kubeconfig", ""), invocation.get("cluster-id", ""))
+
+
+def _remove(database: str) -> None:
     for ending in ("", "-wal", "-shm"):
         Path(database + ending).unlink(missing_ok=True)
+
+
+def _keep(content: bytes, folder: Path) -> None:
     partial = folder / f"{_RECOVERED}.partial"
     with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(content)

@@ -42,12 +42,14 @@ from fairlead.engines.kubernetes.install.checks import (
     judge_version,
 )
 from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work
+from fairlead.engines.kubernetes.install.manifests import GROUPS
 from fairlead.engines.kubernetes.install.permissions import (
     CLUSTER_PERMISSIONS,
     PERMISSIONS,
     PROJECT_PERMISSIONS,
     Permission,
 )
+from fairlead.engines.kubernetes.install.releases import PREREQUISITES, judge_release
 from fairlead.engines.kubernetes.observe.node_scaling import CLUSTER_AUTOSCALER_EVENTS, KARPENTER_POOL
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, labelled_pool
@@ -109,6 +111,7 @@ async def run_check(what: str, check: Check, api: Api) -> list[Finding]:
 def _checks(own_cluster: str) -> tuple[tuple[str, Check], ...]:
     return (
         ("KAI-Scheduler", _check_scheduler),
+        ("Versions", _check_releases),
         (AT_WORK, check_kai_at_work),
         ("Operators", _check_operators),
         ("Nodes", _check_nodes),
@@ -135,6 +138,15 @@ async def _check_scheduler(api: Api) -> list[Finding]:
     programs = await _list(api, DEPLOYMENT.path(KAI_NAMESPACE))
     findings = [Finding("KAI-Scheduler", "ok", "its queues and pod groups are installed"), *judge_programs(programs)]
     return findings + judge_schedulers(_arguments_of(programs), pools)
+
+
+async def _check_releases(api: Api) -> list[Finding]:
+    findings: list[Finding] = []
+    for wanted in PREREQUISITES:
+        pods = [item["spec"]["template"]["spec"] for item in await _list(api, DEPLOYMENT.path(wanted.namespace))]
+        images = [container.get("image", "") for pod in pods for container in pod["containers"]]
+        findings += judge_release(wanted, images)
+    return findings
 
 
 def _arguments_of(deployments: Sequence[Manifest]) -> list[str]:
@@ -194,8 +206,8 @@ async def _check_definitions(api: Api) -> list[Finding]:
         elif installed[0].metadata.labels.get(_SYSTEM) == "fairlead":
             findings.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
         else:
-            advice = "This may be a cluster of NVIDIA Run:ai; use another cluster, or remove Run:ai first"
-            findings.append(Finding(resource.kind, "missing", f"{name} was not installed by Fairlead", advice))
+            advice = f"This may be a cluster of NVIDIA Run:ai; run Fairlead with --group {GROUPS[1]} beside it"
+            findings.append(Finding(resource.kind, "note", f"{name} was not installed by Fairlead", advice))
     return findings
 
 
