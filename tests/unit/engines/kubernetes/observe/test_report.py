@@ -96,6 +96,12 @@ def test_pods(given: objects.Pod, want: tuple[PodPhase, str, str]) -> None:
     assert (seen.phase, seen.reason, seen.message) == want
 
 
+def test_a_pod_is_placed_when_its_scheduler_says_so() -> None:
+    condition = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:07Z"}
+    assert render_pod(pod(node="n1", status={"conditions": [condition]})).placed_at == 1_767_225_607_000
+    assert render_pod(pod(status={"conditions": [condition | {"status": "False"}]})).placed_at is None
+
+
 def test_what_a_pod_tells_of_itself() -> None:
     running = container({"running": {"startedAt": "2026-01-01T00:00:01Z"}}, restartCount=2)
     seen = render_pod(pod(phase="Running", node="n1", status=running | {"conditions": READY}))
