@@ -45,8 +45,9 @@ bench: $(ready) ## measure, beside the goals (ARGS="--peers" adds dstack and Slu
 serve: $(runnable) ## a server in the foreground (ARGS="--port 8080 …")
 	@.venv/bin/fairlead serve $(ARGS)
 
-soak: $(ready) ## broken YAML for 5 minutes, 10,000 random clusters, then kill -9 for 10, then as root faults of a cluster for 10 (ARGS="--seed 7 --minutes 30")
+soak: $(ready) ## broken YAML for 5 minutes, 10,000 random policies, 10,000 random clusters, then kill -9 for 10, then as root faults of a cluster for 10 (ARGS="--seed 7 --minutes 30")
 	@$(python) -m tests.properties.fuzz_yaml $(ARGS)
+	@$(python) -m tests.properties.policy_checks $(ARGS)
 	@$(python) -m tests.properties.foresight_checks $(ARGS)
 	@$(python) -m tests.e2e.crash $(ARGS)
 	@$(python) -m tests.kubernetes.soak $(ARGS)
