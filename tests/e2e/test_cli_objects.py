@@ -117,3 +117,24 @@ def test_what_a_workload_used_is_reported(fairlead: Caller) -> None:
     wrong = fairlead("report", "usage", "--since", "soon")
     assert (wrong.code, "30d" in wrong.err) == (exit_codes.USAGE, True)
     assert fairlead("report", "usage", "--by", "colour").code == exit_codes.USAGE
+
+
+def test_a_file_is_checked_against_the_policy(fairlead: Caller, tmp_path: Path) -> None:
+    fairlead.ok("project", "create", "checked")
+    policy: dict[str, object] = {"type": "training", "name": "small", "scope": "project", "project": "checked"}
+    policy |= {"defaults": {"backoffLimit": 2}, "rules": {"compute": {"gpuDevicesRequest": {"max": 1}}}}
+    (tmp_path / "policy.yaml").write_text(json.dumps(policy))
+    fairlead.ok("policy", "apply", "-f", str(tmp_path / "policy.yaml"))
+    for gpus in (1, 2):
+        name = f"gpus-{gpus}"
+        head = {"apiVersion": "run.ai/v2alpha1", "kind": "TrainingWorkload", "metadata": {"name": name}}
+        values = {"name": name, "image": "fairlead.local/host", "gpu": str(gpus)}
+        spec = {member: {"value": value} for member, value in values.items()}
+        (tmp_path / f"{gpus}.yaml").write_text(json.dumps(head | {"spec": spec}))
+    accepted = fairlead.ok("policy", "check", "-p", "checked", "-f", str(tmp_path / "1.yaml"))
+    assert accepted.startswith("gpus-1 would be accepted; set by policy or template: ")
+    assert "backoffLimit" in accepted
+    refused = fairlead("policy", "check", "-p", "checked", "-f", str(tmp_path / "2.yaml"))
+    assert refused.code != 0
+    assert "no greater than 1" in refused.err
+    assert "gpus-" not in fairlead.ok("list", "-p", "checked")

@@ -80,6 +80,15 @@ def _apply(invocation: Invocation) -> int:
     return _each(invocation, _apply_one, apply_template)
 
 
+def check_files(invocation: Invocation) -> int:
+    """`policy check`: whether the policies of their projects accept the workloads in files. Nothing is submitted."""
+    return _each(invocation, _check_one, _skip_template)
+
+
+#: The flags of `policy check`.
+CHECK_FLAGS = (_FILES, _RECURSIVE, PROJECT)
+
+
 def _diff(invocation: Invocation) -> int:
     return _each(invocation, _diff_one, diff_template)
 
@@ -208,6 +217,21 @@ def _request(session: ServerSession, workload: IntermediateWorkload, place: Json
     body: Json = request_body(workload)
     body |= {"projectId": str(place.get("projectId") or place["id"]), "clusterId": place["clusterId"]}
     return body | ({"templateId": workload.template_id} if workload.template_id else {})
+
+
+def _check_one(session: ServerSession, workload: IntermediateWorkload) -> int:
+    # As a prefix, because a workload of that name may exist already.
+    body = _request(session, workload, _project(session, workload)) | {"useGivenNameAsPrefix": True}
+    accepted = session.client.kind(workload.kind.key).dry_run(body)
+    changed = differences(workload.kind, _whole_spec(session, accepted, workload), workload.spec)
+    suffix = f"; set by policy or template: {', '.join(changed)}" if changed else ""
+    session.console.data(f"{workload.name} would be accepted{suffix}")
+    return OK
+
+
+def _skip_template(session: ServerSession, templates: Templates, document: TemplateFile) -> int:
+    session.console.say(f"{document.name} is a template; it is checked when a workload uses it.")
+    return OK
 
 
 def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:

@@ -13,6 +13,7 @@ import yaml
 from fairlead.admission.policies.cases import TYPES, CaseFile, judge_case
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
+from fairlead.cli.files.apply import CHECK_FLAGS, check_files
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.session import ServerSession, find_named
@@ -53,6 +54,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
         ),
         Command("diff", "Compare the policies in files with the server", _diff, (files,)),
         Command("delete", "Delete the policy of a scope", _delete, where),
+        Command("check", "Check workloads in files against the policies of their project", check_files, CHECK_FLAGS),
         Command("explain", "Show which rules fit a field", _explain, (type,), "FIELD", 1, 1),
         Command("test", "Run test cases of policies from files, without a server", _test, OUTPUT, "FILE...", 1, None),
     )
