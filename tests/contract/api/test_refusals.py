@@ -103,7 +103,9 @@ def test_a_body_beyond_the_limit_is_413(api: ApiServer, make_api: Callable[..., 
     connection.close()
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1/workload", "/api/v1/workloads/", "//api/v1/workloads", "/%00"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/api", "/api/v1/workload", "/api/v1/workloads/", "//api/v1/workloads", "/%00"]
+)
 def test_unknown_paths_are_404(api: ApiServer, path: str) -> None:
     assert_error(api.call("GET", path), 404, "Resource id not found.")
 
