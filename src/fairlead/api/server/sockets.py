@@ -30,12 +30,13 @@ def listen(
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:
             sock.bind((host, port))
+            # Another server that starts at the same time may have bound it too, and listened first.
+            sock.listen(1024)
         except OSError as error:
             sock.close()
             if port == ports[-1]:
                 raise Refused(f"Cannot listen on port {port} of {host}: {error.strerror}") from error
             continue
-        sock.listen(1024)
         return sock
     raise Refused(f"Cannot listen on any port of {host}")
 
