@@ -14,7 +14,7 @@ from fairlead.foresight.messages import enumerate_names, plural
 from fairlead.foresight.outlook import SECONDS, step
 from fairlead.foresight.runtimes import UNKNOWN, RunningTime, draw_part
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
-from fairlead.model.clock import iso
+from fairlead.model.clock import in_words
 from fairlead.scheduling.cycle import decide
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Snapshot
@@ -105,8 +105,8 @@ def _without(snapshot: Snapshot, ended: frozenset[str], now: float) -> Snapshot:
 
 def format_start(median: float, late: float) -> str:
     """Both times in words, without a full stop."""
-    text = f"Starts about {iso(round(median * 1000))}"
-    return f"{text}, very likely by {iso(round(late * 1000))}" if late > median else text
+    text = f"Starts about {in_words(round(median * 1000))}"
+    return f"{text}, very likely by {in_words(round(late * 1000))}" if late > median else text
 
 
 def explain_missing_start(
@@ -117,7 +117,8 @@ def explain_missing_start(
     shown = [workloads.name(key) for key in blind if workloads.is_visible(key)][:_SHOWN]
     reached = [each.until for each in untold if each.until is not None]
     if len(reached) == len(untold):
-        return f"No estimate: it starts after {iso(round(min(reached) * 1000))}, and the scheduler was not run further."
+        earliest = in_words(round(min(reached) * 1000))
+        return f"No estimate: it starts after {earliest}, and the scheduler was not run further."
     if shown:
         return f"No estimate: nothing like {enumerate_names(shown)} has ended yet."
     if blind:

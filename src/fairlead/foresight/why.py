@@ -20,7 +20,7 @@ from fairlead.foresight.messages import format_changes, format_concerned
 from fairlead.foresight.outlook import ASSUMPTIONS, look_ahead
 from fairlead.foresight.search import ChangeSearch, Method, Solution
 from fairlead.foresight.workloads import HIDDEN_POD, NOTHING_WAITS, Concerned, SnapshotWorkloads
-from fairlead.model.clock import iso
+from fairlead.model.clock import in_words
 from fairlead.scheduling.messages import NEVER, format_reason
 from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
@@ -257,7 +257,7 @@ class _Explanation:
 
     def _message(self, family: str, changes: Sequence[Change], ends: Concerned, at: float | None) -> str:
         if at is not None:
-            return f"Wait until {iso(round(at * 1000))}: others are protected from eviction until then"
+            return f"Wait until {in_words(round(at * 1000))}: others are protected from eviction until then"
         if family == "ends":
             return f"Wait until {format_concerned(ends)} {'ends' if ends.count == 1 else 'end'}"
         if family == "suspend":

@@ -22,6 +22,11 @@ def iso(instant: Millis) -> str:
     return f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S}.{instant % 1000:03d}Z"
 
 
+def in_words(instant: Millis) -> str:
+    """As messages to people say it, to the second."""
+    return f"{datetime.fromtimestamp(instant / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 def from_iso(text: str) -> Millis:
     """The time that an ISO 8601 string names; a string without a zone is read as UTC."""
     moment = datetime.fromisoformat(text)

@@ -48,7 +48,7 @@ def test_a_declared_end_is_when_the_next_one_starts() -> None:
     answer = estimate_start(snapshot, "waits", {HOLDS: RunningTime(declared=500, elapsed=100)})
     assert (answer.status, answer.p50, answer.p90) == ("estimated", 1400, 1400)
     assert [(step.event, step.workload, step.basis) for step in answer.chain] == [("ends", "holds", "declared")]
-    assert answer.message == "Starts about 1970-01-01T00:23:20.000Z: holds ends then (declared)."
+    assert answer.message == "Starts about 1970-01-01 00:23:20 UTC: holds ends then (declared)."
 
 
 def test_who_goes_first_is_played_too() -> None:

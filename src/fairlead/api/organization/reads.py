@@ -91,7 +91,7 @@ class QuotaAmounts(Shape):
 
 
 class QuotaStatus(Shape):
-    """What running pods use, and what waiting pods request in addition: GPU devices, millicores, megabytes."""
+    """What running pods use, and what running and waiting pods request together: GPU devices, millicores, megabytes."""
 
     allocated: QuotaAmounts
     allocated_non_preemptible: QuotaAmounts
