@@ -32,6 +32,16 @@ def test_every_operation_has_its_own_id_and_words(description: dict[str, Any]) -
     assert all(one["summary"] and one["responses"] for one in operations)
 
 
+def test_operations_that_need_a_token_say_what_happens_without_one(description: dict[str, Any]) -> None:
+    silent = [
+        (method, path)
+        for path, methods in description["paths"].items()
+        for method, one in methods.items()
+        if one.get("security", description.get("security")) and not {"401", "4XX", "default"} & set(one["responses"])
+    ]
+    assert silent == []
+
+
 def test_paths_are_the_contracts_or_marked_as_ours(description: dict[str, Any]) -> None:
     known = {
         (path, method)

@@ -5,6 +5,7 @@ from typing import cast
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_text, wrong_parameter
+from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.telemetry.metrics import read_names
 from fairlead.control.ledger.answer import DIMENSIONS, Dimension, UsageReport
@@ -53,7 +54,7 @@ USAGE_OPERATIONS = (
                 description=f"What to group by: one or more of {', '.join(DIMENSIONS)}, separated by commas.",
             ),
         ),
-        answers={200: UsageReport},
+        answers={200: UsageReport, **failing(400, 401, 403, 503)},
         is_addition=True,
     ),
 )
