@@ -1,8 +1,8 @@
 """Plays a history on a cluster: arrivals and ends in the order of their times, and cycles after each that matters.
 
-The plain way is `decide` on the whole cluster after every arrival and end, until nothing changes. A standing cluster
-makes the same decisions and keeps its model in between, and two kinds of cycle are spared, because they would change
-nothing: when nothing waits, and when others like the newcomers wait already.
+The reference way is `decide` on the whole cluster after every arrival and end, until nothing changes. An incremental
+cluster makes the same decisions and keeps its model in between. Two kinds of cycle are skipped, because they would
+change nothing: when nothing waits, and when jobs equal to the new ones already wait.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from fairlead.foresight.outlook import step
 from fairlead.scheduling.cycle import decide
+from fairlead.scheduling.incremental import IncrementalCluster, can_decide_incrementally
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
-from fairlead.scheduling.standing import StandingCluster, can_stand
 from fairlead.simulator.history import Arrival
 
 #: Placed tasks with all of the state that a cycle changes.
@@ -45,23 +45,23 @@ class ReplayResult(NamedTuple):
     repeats: int
 
 
-def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_plain: bool = False) -> ReplayResult:
+def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_reference: bool = False) -> ReplayResult:
     """`cluster`: nodes, queues and settings; its own jobs are left out. Queues are named as the projects are.
 
-    `is_plain` spares nothing; tests compare both ways.
+    `is_reference` skips no cycle; tests compare both ways.
     """
-    return _Replay(cluster, history, is_plain).run()
+    return _Replay(cluster, history, is_reference).run()
 
 
 class _Replay:
-    def __init__(self, cluster: Snapshot, history: Sequence[Arrival], is_plain: bool) -> None:
+    def __init__(self, cluster: Snapshot, history: Sequence[Arrival], is_reference: bool) -> None:
         self.cluster: Snapshot = replace(cluster, jobs=())
         self.arrivals = [_job(arrival) for arrival in history]
         self.history = history
-        self.standing: StandingCluster | None = None
-        if not is_plain and can_stand(self.cluster, self.arrivals):
-            self.standing = StandingCluster(self.cluster)
-        self.jobs: dict[str, Job] = {} if self.standing is None else self.standing.jobs
+        self.incremental: IncrementalCluster | None = None
+        if not is_reference and can_decide_incrementally(self.cluster, self.arrivals):
+            self.incremental = IncrementalCluster(self.cluster)
+        self.jobs: dict[str, Job] = {} if self.incremental is None else self.incremental.jobs
         self.waiting: set[str] = set()
         self.by_id = {arrival.id: arrival for arrival in history}
         #: End time, id, and the number of the start that it belongs to.
@@ -89,34 +89,34 @@ class _Replay:
             for job in newcomers:
                 self._put(job)
             self.waiting.update(job.id for job in newcomers)
-            if self.waiting and (newcomers or has_ended) and not self._is_spared(now, newcomers):
+            if self.waiting and (newcomers or has_ended) and not self._can_skip_cycle(now, newcomers):
                 self._cycle(now)
         return self._result()
 
     def _put(self, job: Job) -> None:
-        if self.standing is None:
+        if self.incremental is None:
             self.jobs[job.id] = job
         else:
-            self.standing.put(job)
+            self.incremental.put(job)
 
     def _end(self, now: float) -> bool:
         has_ended = False
         while self.ends and self.ends[0][0] <= now:
             at, id, number = heapq.heappop(self.ends)
             if self.starts.get(id) == number and id in self.jobs and id not in self.waiting:
-                if self.standing is None:
+                if self.incremental is None:
                     del self.jobs[id]
                 else:
-                    self.standing.remove(id)
+                    self.incremental.remove(id)
                 self.ended[id] = at
                 self.used += self.by_id[id].duration * self.by_id[id].gpus * self.by_id[id].pods
                 has_ended = True
         return has_ended
 
-    def _is_spared(self, now: float, newcomers: Sequence[Job]) -> bool:
-        if self.standing is None or (self.next_change is not None and self.next_change <= now):
+    def _can_skip_cycle(self, now: float, newcomers: Sequence[Job]) -> bool:
+        if self.incremental is None or (self.next_change is not None and self.next_change <= now):
             return False
-        return self.standing.refuses([job.id for job in newcomers])
+        return self.incremental.would_change_nothing([job.id for job in newcomers])
 
     def _cycle(self, now: float) -> None:
         """Cycles at this moment until nothing changes, or until workloads that swap places are where they were."""
@@ -126,7 +126,7 @@ class _Replay:
             self.decisions += 1
             self.next_change = decisions.next_change_at
             self._note(decisions, now)
-            if self.standing is not None and self.standing.is_settled:
+            if self.incremental is not None and self.incremental.is_settled:
                 return
             if not decisions.binds and not decisions.evictions:
                 return
@@ -139,8 +139,8 @@ class _Replay:
                 seen.add(places)
 
     def _decide(self, now: float) -> Decisions:
-        if self.standing is not None:
-            return self.standing.decide(now)
+        if self.incremental is not None:
+            return self.incremental.decide(now)
         snapshot: Snapshot = replace(self.cluster, jobs=tuple(self.jobs.values()), now=now)
         decisions = decide(snapshot)
         for job in step(snapshot, decisions, now).jobs:

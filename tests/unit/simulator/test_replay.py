@@ -84,7 +84,7 @@ def random_load(seed: int) -> tuple[Snapshot, list[Arrival]]:
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 10, 61])
 def test_a_kept_model_decides_as_a_new_one_does(seed: int) -> None:
     cluster, history = random_load(seed)
-    kept, plain = replay(cluster, history), replay(cluster, history, is_plain=True)
+    kept, plain = replay(cluster, history), replay(cluster, history, is_reference=True)
     assert kept.workloads == plain.workloads
     assert kept.repeats == plain.repeats
     assert kept.decisions <= plain.decisions
@@ -181,7 +181,7 @@ def test_departments_and_cores_are_kept_too() -> None:
     """A load of Kueue's performance tests in small: queues that borrow in their department, and three priorities."""
     sets = [each._replace(per_queue=each.per_queue // 25) for each in BASELINE]
     cluster, history = make_load(2, 2, sets)
-    kept, plain = replay(cluster, history), replay(cluster, history, is_plain=True)
+    kept, plain = replay(cluster, history), replay(cluster, history, is_reference=True)
     assert kept.workloads == plain.workloads
     assert kept.decisions < plain.decisions
     assert all(workload.end is not None for workload in kept.workloads)

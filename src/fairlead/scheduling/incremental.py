@@ -2,7 +2,7 @@
 
 The plain way is `decide` on a new snapshot of everything in each cycle. Here jobs come, change and go one by one, and
 only they are built anew. The decisions are the same; reasons, states and device indices are not made. One node pool,
-whole GPUs, no affinity and no topology; `can_stand` says whether that is so.
+whole GPUs, no affinity and no topology: `can_decide_incrementally` checks this.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from fairlead.scheduling.simulate import advance
 
 #: Lines of a session's journals after which it is built anew, so that they do not grow for ever.
 _MOST_LINES = 1_000_000
-#: What a task of a standing cluster may have, beside its name and where it is.
+#: What a task of an incremental cluster may have, beside its name and where it is.
 _PLAIN = Task(id="")
 
 
-def can_stand(cluster: Snapshot, jobs: Iterable[Job]) -> bool:
-    """Whether a standing cluster decides as `decide` does for these nodes, queues and jobs."""
+def can_decide_incrementally(cluster: Snapshot, jobs: Iterable[Job]) -> bool:
+    """Whether an incremental cluster decides as `decide` does for these nodes, queues and jobs."""
     pools = {node.node_pool for node in cluster.nodes} | {queue.node_pool for queue in cluster.queues}
     parents = {queue.parent for queue in cluster.queues}
     leaves = {queue.name for queue in cluster.queues if queue.name not in parents}
@@ -54,7 +54,7 @@ def _is_plain(job: Job) -> bool:
     )
 
 
-class StandingCluster:
+class IncrementalCluster:
     """`put` and `remove` jobs, then `decide`; `jobs` is what the next cycle would find in its snapshot."""
 
     def __init__(self, cluster: Snapshot) -> None:
@@ -108,11 +108,11 @@ class StandingCluster:
         self.session.take_out(live)
         live.cut()
 
-    def refuses(self, newcomers: Sequence[str]) -> bool:
+    def would_change_nothing(self, newcomers: Sequence[str]) -> bool:
         """Whether a cycle after these jobs were put would change nothing, as the one before did.
 
-        So it is if others like each of them wait already, the newcomers come after those, and they do not change what
-        any queue deserves. With one priority for all jobs their order among the others does not matter either.
+        True if equal jobs already wait for each new job, the new jobs come after them, and no queue's share changes.
+        With one priority for all jobs, their order among the others does not matter either.
         """
         if not self.is_settled or len(self._priorities) > 1:
             return False
