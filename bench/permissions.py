@@ -16,8 +16,8 @@ from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
 from fairlead.control.lists import ListRequest
 from fairlead.control.people.callers import build_caller
+from fairlead.control.role_table import ROLES
 from fairlead.control.workloads.read import find_workloads
-from fairlead.kinds.roles import ROLES
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Caller, Cluster, Project, User

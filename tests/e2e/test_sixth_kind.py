@@ -60,6 +60,7 @@ CHOIR = Kind(
     resource="ChoirWorkload",
     command=("choir",),
     meant_for="training",
+    resource_type="choirs",
     category="Train",
     priority="low",
     can_suspend=True,
@@ -114,6 +115,8 @@ def test_it_has_routes_and_is_described(choirs: Server) -> None:
         "/api/v1/workloads/choirs/{workloadId}/suspend",
         "/api/v1/workloads/choirs/{workloadId}/resume",
     }
+    sets = choirs.call("GET", "/api/v1/authorization/permission-sets").json
+    assert {"Choirs: view", "Choirs: manage"} <= {one["name"] for one in sets}
 
 
 def test_it_runs_from_its_command_to_its_end(choirs: Server, copy: Path) -> None:

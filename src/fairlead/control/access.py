@@ -7,7 +7,7 @@ has no role do not exist for them (`NotFound`); an operation that no role allows
 
 from functools import cache
 
-from fairlead.kinds.roles import EVERYBODY, TYPE_OF_KIND
+from fairlead.control.role_table import EVERYBODY, TYPE_OF_KIND
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY as INSTALLATION
 from fairlead.model.records.organization import Caller

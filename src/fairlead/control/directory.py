@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from fairlead.kinds.roles import ROLES, resolve_role
+from fairlead.control.role_table import ROLES, resolve_role
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User

@@ -246,6 +246,7 @@ DISTRIBUTED = Kind(
     ),
     mirrored_members=(("masterSpec", ""),),
     meant_for="distributed",
+    resource_type="trainings",
     category="Train",
     priority="low",
     can_suspend=True,

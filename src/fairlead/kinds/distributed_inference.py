@@ -250,6 +250,7 @@ DISTRIBUTED_INFERENCE = Kind(
     command_member=LEADER,
     mirrored_members=((WORKER, LEADER),),
     meant_for="inference",
+    resource_type="inferences",
     category="Deploy",
     priority="very-high",
     can_suspend=False,

@@ -189,6 +189,7 @@ INFERENCE = Kind(
     letter="I",
     command=("inference",),
     meant_for="inference",
+    resource_type="inferences",
     category="Deploy",
     priority="very-high",
     can_suspend=False,

@@ -101,6 +101,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     mirrored_members: tuple[tuple[str, str], ...] = ()
     #: Its word in assets that say for which workloads they are meant.
     meant_for: str
+    #: Its type in roles; kinds that Run:ai 2.24 has no type for take a similar one.
+    resource_type: str
     #: Build, Train or Deploy.
     category: str
     #: The default priority class.

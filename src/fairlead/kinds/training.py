@@ -93,6 +93,7 @@ TRAINING = Kind(
     switch=KindSwitch(("mpi", "processes", "slotsPerWorker"), DISTRIBUTED.key, ("distributedFramework", "MPI")),
     command=("training",),
     meant_for="training",
+    resource_type="trainings",
     category="Train",
     priority="low",
     can_suspend=True,

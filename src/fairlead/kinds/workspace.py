@@ -45,6 +45,7 @@ WORKSPACE = Kind(
     letter="W",
     command=("workspace",),
     meant_for="workspace",
+    resource_type="workspaces",
     category="Build",
     priority="high",
     can_suspend=True,

@@ -19,7 +19,7 @@ from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.api.people.access_rules import NUMBER, read_operation
 from fairlead.control.people import roles
 from fairlead.control.people.roles import RoleInput
-from fairlead.kinds.roles import ACTIONS, PERMISSION_SETS, RESOURCE_TYPES, PermissionSet
+from fairlead.control.role_table import ACTIONS, PERMISSION_SETS, RESOURCE_TYPES, PermissionSet
 from fairlead.model.clock import iso
 from fairlead.model.records.access import Role
 from fairlead.model.spec.fields import Given, Spec, value_or

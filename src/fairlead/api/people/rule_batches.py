@@ -19,7 +19,7 @@ from fairlead.api.people.access_rules import (
 )
 from fairlead.control.people import access_rules
 from fairlead.control.people.access_rules import RuleInput
-from fairlead.kinds.roles import RESOURCE_TYPES
+from fairlead.control.role_table import RESOURCE_TYPES
 from fairlead.model.errors import FairleadError, Forbidden, Invalid
 from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec

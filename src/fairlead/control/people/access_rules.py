@@ -11,7 +11,7 @@ from fairlead.control.people.accounts import refuse_without_administrator
 from fairlead.control.people.callers import is_subject, rights_key
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
-from fairlead.kinds.roles import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS
+from fairlead.control.role_table import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope

@@ -25,7 +25,7 @@ from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
 from fairlead.control.people.sign_ins import new_session, record_sign_in
 from fairlead.control.people.throttle import SignInThrottle
-from fairlead.kinds.roles import ADMINISTRATOR_ROLE
+from fairlead.control.role_table import ADMINISTRATOR_ROLE
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import AccessRule

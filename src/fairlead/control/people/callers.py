@@ -6,7 +6,7 @@ Called by `authentication.py` for a new token, and again when accounts, rules or
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from fairlead.kinds.roles import ADMINISTRATOR_ROLE, EVERYBODY
+from fairlead.control.role_table import ADMINISTRATOR_ROLE, EVERYBODY
 from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Scope
 from fairlead.model.records.organization import Caller, Project, User

@@ -5,7 +5,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.kinds.roles import FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
+from fairlead.control.role_table import FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
 from fairlead.model.records.access import CustomRole, Role
 from fairlead.model.records.organization import Caller, Cluster

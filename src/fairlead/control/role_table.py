@@ -21,6 +21,16 @@ class ResourceType(NamedTuple):
     title: str
 
 
+def _workload_types(*categories: str) -> tuple[str, ...]:
+    return tuple(
+        dict.fromkeys(
+            kind.resource_type for category in categories for kind in KINDS.values() if kind.category == category
+        )
+    )
+
+
+_TRAIN = _workload_types("Build", "Train")
+_SERVE = _workload_types("Deploy")
 _DATA_SOURCES = (
     ResourceType("pvc-assets", "workload-asset", "Data sources: claims"),
     ResourceType("git-assets", "workload-asset", "Data sources: Git"),
@@ -47,9 +57,7 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ResourceType("access-keys", "iam", "Access keys"),
     ResourceType("events-history", "iam", "Audit log"),
     ResourceType("workloads", "workload", "Workloads"),
-    ResourceType("workspaces", "workload", "Workspaces"),
-    ResourceType("trainings", "workload", "Trainings"),
-    ResourceType("inferences", "workload", "Inferences"),
+    *(ResourceType(name, "workload", name.capitalize()) for name in (*_TRAIN, *_SERVE)),
     ResourceType("environments", "workload-asset", "Environments"),
     ResourceType("compute-resources", "workload-asset", "Compute resources"),
     *_DATA_SOURCES,
@@ -57,10 +65,8 @@ RESOURCE_TYPES: tuple[ResourceType, ...] = (
     ResourceType("credentials", "workload-asset", "Credentials"),
     ResourceType("templates", "workload-asset", "Templates"),
 )
-#: By REST name of a kind of workload: its resource type. Kinds that 2.24 has no type for follow a similar one.
-TYPE_OF_KIND = {
-    kind.rest: {"distributed": "trainings"}.get(kind.meant_for, f"{kind.meant_for}s") for kind in KINDS.values()
-}
+#: By REST name of a kind of workload: its resource type.
+TYPE_OF_KIND = {kind.rest: kind.resource_type for kind in KINDS.values()}
 #: What every account may do: these are about itself, or the same for everybody.
 EVERYBODY = frozenset(
     {
@@ -80,8 +86,6 @@ GIVEN_BY_HOLDERS = frozenset(
 ).difference(EVERYBODY)
 
 _EVERY_TYPE = tuple(type.name for type in RESOURCE_TYPES)
-_TRAIN = ("workspaces", "trainings")
-_SERVE = ("inferences",)
 _DATA = tuple(type.name for type in _DATA_SOURCES)
 _ASSETS = ("environments", "compute-resources", *_DATA, "datavolumes", "credentials", "templates")
 _PLACES = ("department", "project", "cluster", "policies")

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.kinds import KINDS
-from fairlead.kinds.roles import (
+from fairlead.control.role_table import (
     ADMINISTRATOR_ROLE,
     EVERYBODY,
     GIVEN_BY_HOLDERS,
@@ -94,7 +93,22 @@ def test_the_administrator_may_do_everything() -> None:
     every = {f"{type.name}:{action}" for type in RESOURCE_TYPES for action in LETTERS.values()}
     assert every == ADMINISTRATOR_ROLE.permissions
     assert EVERYBODY.isdisjoint(GIVEN_BY_HOLDERS)
-    assert {TYPE_OF_KIND[kind.rest] for kind in KINDS.values()} <= {type.name for type in RESOURCE_TYPES}
+
+
+def test_every_kind_has_a_resource_type() -> None:
+    assert [type.name for type in RESOURCE_TYPES if type.group == "workload"] == [
+        "workloads",
+        "workspaces",
+        "trainings",
+        "inferences",
+    ]
+    assert TYPE_OF_KIND == {
+        "trainings": "trainings",
+        "workspaces": "workspaces",
+        "distributed": "trainings",
+        "inferences": "inferences",
+        "distributed-inferences": "inferences",
+    }
 
 
 def test_a_custom_role_allows_what_its_sets_allow() -> None:
