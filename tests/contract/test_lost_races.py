@@ -1,5 +1,6 @@
 """What an engine reports once is not lost when the loop's own record is, or when the store does not answer."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -8,6 +9,7 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
+from fairlead.control.organization.removal import remove_emptied
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,
@@ -24,7 +26,7 @@ from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Put, Query, Store
-from fairlead.store.collections import NODES, PODS, WORKLOADS
+from fairlead.store.collections import NODES, PODS, PROJECTS, WORKLOADS
 from tests import builders
 from tests.contract.quiet_engines import QuietCluster, QuietPods, cluster_loop, pod_loop
 from tests.contract.test_control_over_time import in_store
@@ -260,5 +262,18 @@ def test_a_pod_whose_record_was_made_unknown_to_the_loop_is_started_and_not_made
         await loop.cycle()
         [pod] = await context.store.find(Query(collection=PODS))
         assert [order.pod.pod_id for order in engine.orders if isinstance(order, Start)] == [pod.id]
+
+    in_store(tmp_path, test)
+
+
+def test_two_that_find_a_deleted_project_empty_both_succeed(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        [project] = context.directory.projects.values()
+        going = msgspec.structs.replace(project, version=project.version + 1, deleted_at=1)
+        await context.store.commit(Change(writes=(Put(PROJECTS, going),)))
+        await context.directory.load()
+        await asyncio.gather(remove_emptied(context), remove_emptied(context))
+        assert not context.directory.projects
+        assert await context.store.get(PROJECTS, project.id) is None
 
     in_store(tmp_path, test)

@@ -12,7 +12,7 @@ from fairlead.control.organization.inventory import check_department
 from fairlead.control.records import AuditedRequest, RecordChange, check_id, record_steps, retry_on_conflict
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
-from fairlead.model.errors import NotFound
+from fairlead.model.errors import Conflict, NotFound
 from fairlead.model.records.organization import Caller, Department, Project
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
@@ -101,4 +101,8 @@ async def remove_emptied(context: Context) -> None:
 
 
 async def _remove(context: Context, step: RecordChange) -> None:
-    await record_steps(context, AuditedRequest(_SYSTEM, "delete"), [step], None)
+    try:
+        await record_steps(context, AuditedRequest(_SYSTEM, "delete"), [step], None)
+    except Conflict:
+        # The loop and a request may find it emptied at the same time; one of them is enough.
+        await context.directory.refresh([(step.collection.name, step.id)])
