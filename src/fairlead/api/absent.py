@@ -46,7 +46,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
     ),
     AbsentFeature(
         "identity providers over the API",
-        "An identity provider is set by the operator when the server is started",
+        "Single sign-on is not supported; users sign in with a password",
         (
             ("GET", "/api/v1/idps", "get_idps", []),
             ("POST", "/api/v1/idps", "create_idp", None),
@@ -101,7 +101,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
     ),
     AbsentFeature(
         "reports",
-        "Reports are not made in the background; use the metrics of projects and workloads over time",
+        "Reports are not made in the background; use GET /api/v1/usage",
         (
             ("GET", "/api/v1/org-unit/reports", "list_reports", {"reports": []}),
             ("POST", "/api/v1/org-unit/reports", "create_report", None),

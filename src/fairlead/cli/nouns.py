@@ -68,7 +68,7 @@ NOUNS: dict[str, Noun] = {
     "audit": Noun("organization.audit", "Show who did what, from where, with which result", _ORGANIZATION),
     "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
     "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
-    "group": Noun("organization.user", "Grant roles to groups, which sign-on brings along", _ORGANIZATION),
+    "group": Noun("organization.user", "Grant roles to groups of users", _ORGANIZATION),
     "role": Noun("organization.roles", "List roles and what they allow, and make your own", _ORGANIZATION),
     "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),
     "node": Noun("organization.owners", "List and describe nodes", _ORGANIZATION),
@@ -127,7 +127,7 @@ ALIASES = {
 }
 #: Commands of the runai command line and of other tools that do not exist here, and what to use instead.
 _REPLACED = {
-    "auth": "log in with `fairlead login`, set permissions with `fairlead user` and `fairlead service-account`",
+    "auth": "log in with `fairlead login`, set permissions with `fairlead user`, `service-account`, `group` and `role`",
     "diagnostics": "`fairlead server status` names the server's log, `--debug` shows the requests of a command",
     "kubeconfig": "commands talk to the server, see `fairlead login` and `fairlead config`",
     "cancel": "`fairlead suspend NAME` stops a workload and keeps it, `fairlead delete NAME` removes it",

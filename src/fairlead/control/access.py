@@ -105,7 +105,11 @@ def check_owner(caller: Caller, workload: Workload, *, is_protected: bool) -> No
 
 
 def _forbidden(caller: Caller, operation: str, where: str) -> Forbidden:
-    return Forbidden(f"No access rule allows {caller.name} to do {operation}{where}; an administrator can add one")
+    resource, _, verb = operation.partition(":")
+    return Forbidden(
+        f"{caller.name} may not {verb} {resource.replace('-', ' ')}{where}; an administrator can grant a role with the "
+        f"right {permission_of(operation)}"
+    )
 
 
 def is_allowed(caller: Caller, operation: str, scope_key: str) -> bool:

@@ -42,7 +42,7 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     scaling_window: Millis = 60 * SECOND
     #: Whether running pods that no record knows are adopted when a server starts; otherwise they are stopped.
     adopts_unknown_pods: bool = True
-    #: Whether users are bound to accounts of the machine that are called like them (`people/machine_accounts.py`).
+    #: Whether users are bound to accounts of the machine that are called like them (`machine_accounts.py`).
     binds_equal_names: bool = False
     #: Whether only its creator, besides administrators, may change, stop or delete a workload.
     protects_ownership: bool = False

@@ -1,6 +1,6 @@
 """Records a workload that only the cluster knows: its custom resource has the spec, its status what the server wrote.
 
-Called by `custom_resources.py` after a restore, or if the database was lost. The workload was accepted before, so its
+Called by `loop.py` after a restore, or if the database was lost. The workload was accepted before, so its
 project's rules and limits are not applied again, and its pods run on.
 """
 

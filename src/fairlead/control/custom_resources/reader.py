@@ -1,6 +1,6 @@
 """Turns a custom resource into a submission, with the same reader and checks as for files.
 
-Called by `custom_resources.py` and by the admission webhook.
+Called by `loop.py` and by the admission webhook.
 """
 
 import contextlib

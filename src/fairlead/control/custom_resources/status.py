@@ -1,6 +1,6 @@
 """The status of a workload's custom resource, as kubectl shows it and as a later server adopts it. Pure.
 
-Called by `custom_resources.py`. Conditions keep the time at which they became what they are.
+Called by `loop.py`. Conditions keep the time at which they became what they are.
 """
 
 from collections.abc import Iterable
