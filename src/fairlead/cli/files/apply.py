@@ -240,9 +240,11 @@ def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
     if live is None:
         _submit(session, workload, project)
         return OK
-    changes = _changes(session, live.content, workload)
+    before = _whole_spec(session, live.content, workload)
+    wanted = _wanted_spec(session, live.content, workload)
+    changes = differences(workload.kind, before, wanted)
     allowed = session.client.kind(workload.kind.key).entry.can_change
-    fixed = [path for path in changes if path.split(".")[0].split("[")[0] not in allowed]
+    fixed = [path for path in changes if _member(path) not in allowed or _is_removed_value(before, wanted, path)]
     if fixed:
         fixed_part = "the spec" if not allowed else "this part of the spec"
         session.console.complain(
@@ -251,32 +253,61 @@ def _apply_one(session: ServerSession, workload: IntermediateWorkload) -> int:
         )
         return FAILED
     if changes:
-        _change(session, workload, live, changes)
+        _change(session, workload, live, changes, _patch(before, wanted, changes))
     else:
         _set_active(session, workload, live)
     return OK
 
 
-def _change(session: ServerSession, workload: IntermediateWorkload, live: Live, changes: list[str]) -> None:
+def _change(
+    session: ServerSession, workload: IntermediateWorkload, live: Live, changes: list[str], patch: Json
+) -> None:
     """Change the members that can change while it runs."""
     paths = ", ".join(changes)
     if session.invocation.get("dry-run"):
         session.console.data(f"{live.row['name']}: would be changed ({paths})")
         return
-    before = _whole_spec(session, live.content, workload)
-    wanted = _wanted_spec(session, live.content, workload)
-    members = {path.split(".")[0].split("[")[0] for path in changes}
-    patch = {name: _difference(before.get(name), wanted.get(name)) for name in members}
     session.client.kind(workload.kind.key).update(live.row["id"], patch)
     session.console.data(f"{live.row['name']}: changed ({paths})")
 
 
-def _difference(before: object, wanted: object) -> object:
-    """The patch to send: objects are patched member by member, and null removes a member."""
-    if not isinstance(before, dict) or not isinstance(wanted, dict):
-        return wanted
-    gone: Json = {name: None for name in before if name not in wanted}
-    return gone | {name: _difference(before.get(name), value) for name, value in wanted.items()}
+def _member(path: str) -> str:
+    """The member of the spec that a path is in."""
+    return path.split(".")[0].split("[")[0]
+
+
+def _is_removed_value(before: Json, wanted: Json, path: str) -> bool:
+    """Whether a member is missing that no patch can remove: null at the top level of a patch changes nothing."""
+    member = _member(path)
+    return wanted.get(member) is None and not isinstance(before.get(member), list | dict)
+
+
+def _patch(before: Json, wanted: Json, changes: list[str]) -> Json:
+    """The patch that carries out the changes: lists are replaced, objects are patched member by member."""
+    patch: Json = {}
+    for member in {_member(path) for path in changes}:
+        old, new = before.get(member), wanted.get(member)
+        if isinstance(old, dict):
+            patch[member] = _difference(old, new or {}, member, changes)
+        else:
+            patch[member] = [] if new is None else new
+    return patch
+
+
+def _difference(before: Json, wanted: Json, path: str, changes: list[str]) -> Json:
+    """The patch of an object: null removes a member. Members that the file cannot have are left alone."""
+    patch: Json = {}
+    for name in before:
+        here = f"{path}.{name}"
+        if name not in wanted and any(one == here or one.startswith((f"{here}.", f"{here}[")) for one in changes):
+            patch[name] = None
+    for name, value in wanted.items():
+        known = before.get(name)
+        if isinstance(known, dict) and isinstance(value, dict):
+            patch[name] = _difference(known, value, f"{path}.{name}", changes)
+        else:
+            patch[name] = value
+    return patch
 
 
 def _submit(session: ServerSession, workload: IntermediateWorkload, project: Json) -> None:

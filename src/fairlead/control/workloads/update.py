@@ -138,11 +138,16 @@ async def _build_changed_record(context: Context, workload: Workload, change: _S
 
 
 def _merged(before: Mapping[str, object], wanted: Mapping[str, object]) -> dict[str, object]:
-    """Objects are merged member by member; everything else, including lists, is replaced."""
+    """Objects are merged member by member, and null removes a member; everything else, including lists, is replaced."""
     after = dict(before)
     for name, value in wanted.items():
         known = before.get(name)
-        after[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+        if value is None:
+            after.pop(name, None)
+        elif isinstance(value, dict):
+            after[name] = _merged(known if isinstance(known, dict) else {}, value)
+        else:
+            after[name] = value
     return after
 
 
