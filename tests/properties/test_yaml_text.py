@@ -3,7 +3,7 @@
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairlead.formats.yaml.text import render_yaml
@@ -27,6 +27,7 @@ DOCUMENTS = st.dictionaries(TEXTS, DATA, min_size=1, max_size=5)
 
 
 @given(st.lists(DOCUMENTS, min_size=1, max_size=3))
+@example([{"\0<<": []}])
 @settings(max_examples=400, deadline=None)
 def test_it_is_read_as_it_was(documents: list[dict[str, Any]]) -> None:
     text = render_yaml(*documents)

@@ -28,8 +28,8 @@ SCALAR, MAPPING, SEQUENCE = "text", "mapping", "list"
 _CORE_TAGS = frozenset(
     {"!", *(f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "map", "seq"))}
 )
-#: An unquoted `<<`; a quoted one is an ordinary key.
-_MERGE = "\0<<"
+#: An unquoted `<<`; a quoted one is an ordinary key. No key of a file can be equal: YAML has no surrogates.
+_MERGE = "\ud800<<"
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
@@ -281,10 +281,11 @@ class _Reader:
 
 
 def _merge(node: YamlNode) -> None:
-    """Merge the mapping of `<<`; the mapping's own entries win."""
-    merged = node.content[_MERGE]
+    """Merge the mapping of `<<`; the mapping's own entries win. What cannot be merged is an entry like any other."""
+    merged = node.content.pop(_MERGE)
     sources = merged.content if merged.form is SEQUENCE else [merged]
     if all(source.form is MAPPING for source in sources):
-        del node.content[_MERGE]
         for source in sources:
             node.content = {**source.content, **node.content}
+    else:
+        node.content.setdefault("<<", merged)
