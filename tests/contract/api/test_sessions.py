@@ -61,6 +61,7 @@ def test_a_browser_is_a_session_too(api: ApiServer) -> None:
     [session] = [one for one in ada.get(SESSIONS)["sessions"] if one["client"] == "browser"]
     shown = api.call("GET", SESSIONS, headers=browser, token="")
     assert [one["id"] for one in shown.json["sessions"] if one["current"]] == [session["id"]]
+    assert session["expiresAt"] == iso(START + 12 * 3600 * SECOND), "as long as its cookie"
     assert ada.call("DELETE", f"{SESSIONS}/{session['id']}").status == 204
     assert api.call("GET", SESSIONS, headers=browser, token="").status == 401
 

@@ -1,6 +1,8 @@
 """Authentication: the bearer token or the session of a request, and the two endpoints that issue tokens."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -136,14 +138,25 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
 
 async def issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
+    address, client = client_of(call)
+    with log_failed_sign_in(call, grant.username or grant.client_id or "a refresh token"):
+        return await accounts.issue(msgspec.structs.replace(grant, client=client), address)
+
+
+def client_of(call: Call) -> tuple[str, str]:
+    """The client's address and program."""
     client = call.request.client
-    grant = msgspec.structs.replace(grant, client=call.request.headers.get("user-agent", ""))
-    address = client.host if client else ""
-    account = (grant.username or grant.client_id)[:_LOGGED] or "a refresh token"
+    return client.host if client else "", call.request.headers.get("user-agent", "")
+
+
+@contextmanager
+def log_failed_sign_in(call: Call, account: str) -> Iterator[None]:
+    account = account[:_LOGGED]
     call.request.scope["fairlead.account"] = account
     try:
-        return await accounts.issue(grant, address)
+        yield
     except (BadCredentials, TooMuch) as error:
+        address, _ = client_of(call)
         fields = {"request_id": call.request_id, "account": account, "address": address}
         logger.warning("Sign-in as %s from %s failed: %s", account, address, error, extra={"fields": fields})
         raise

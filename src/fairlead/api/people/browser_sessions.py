@@ -12,8 +12,8 @@ from fairlead.api.http.one_time import LINK_LIFETIME, OneTimeCodes
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
 from fairlead.api.http.session_cookie import SESSION_SECONDS, SESSION_USE, csrf_token, read_cookie, set_cookie
 from fairlead.api.http.shapes import Shape
-from fairlead.api.people.auth import issue
-from fairlead.control.people.authentication import Authenticator, Grant
+from fairlead.api.people.auth import client_of, log_failed_sign_in
+from fairlead.control.people.authentication import Authenticator
 from fairlead.control.people.sessions import end_session
 from fairlead.model.clock import iso
 from fairlead.model.errors import Unauthenticated
@@ -62,10 +62,10 @@ class BrowserSessions:
 
     async def sign_in(self, call: Call) -> Response:
         body = await receive_json(call, SignInBody)
-        grant = Grant(grant_type="password", username=body.username, password=body.password)
-        tokens = await issue(call, self._accounts, grant)
-        caller = self._accounts.caller_of(tokens.access_token)
-        session = self._accounts.sign_for(caller.id, SESSION_USE, SESSION_SECONDS, caller.session_id)
+        with log_failed_sign_in(call, body.username):
+            user = await self._accounts.verify_password(body.username, body.password, client_of(call)[0])
+        session = await self._open(call, user.id)
+        caller = self._accounts.caller_of(session, SESSION_USE)
         return as_json(_view(caller, session), headers=NO_CACHE | set_cookie(call.request, session))
 
     async def get(self, call: Call) -> Response:
@@ -97,9 +97,7 @@ class BrowserSessions:
         return RedirectResponse(PAGE_PATH, 303, headers | set_cookie(call.request, session))
 
     async def _open(self, call: Call, account_id: str) -> str:
-        client = call.request.client
-        origin = (client.host if client else "", call.request.headers.get("user-agent", ""))
-        return await self._accounts.open_session(account_id, SESSION_USE, SESSION_SECONDS, origin)
+        return await self._accounts.open_session(account_id, SESSION_USE, SESSION_SECONDS, client_of(call))
 
 
 def session_operations(accounts: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:

@@ -296,8 +296,7 @@ class Authenticator:
             if user.type == ACCESS_KEY:
                 key, user = user, await self._owner(user)
         elif grant.grant_type == "password":
-            _require(("username", grant.username), ("password", grant.password))
-            user = await self._log_in("user", grant.username, grant.password, address)
+            user = await self.verify_password(grant.username, grant.password, address)
             session = new_session(self._context, REFRESH_SECONDS * SECOND, address, grant.client)
         elif grant.grant_type == "refresh_token":
             user, key, session = await self._refresh(grant.refresh_token)
@@ -309,6 +308,11 @@ class Authenticator:
         if session is not None and not await record_sign_in(self._context, user.id, session):
             session = None
         return self._sign(user, key, session)
+
+    async def verify_password(self, username: str, password: str, address: str) -> User:
+        """The user with this name and password; raises as `issue` does."""
+        _require(("username", username), ("password", password))
+        return await self._log_in("user", username, password, address)
 
     def issue_for(self, user: User) -> Tokens:
         """Tokens for a user whom the operating system has identified."""
