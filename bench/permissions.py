@@ -20,7 +20,8 @@ from fairlead.control.role_table import ROLES
 from fairlead.control.workloads.read import find_workloads
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller, Cluster, Project, User
+from fairlead.model.records.organization import Cluster, Project
+from fairlead.model.records.people import Caller, User
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import ACCESS_RULES, CLUSTERS, PROJECTS, USERS, WORKLOADS
 from fairlead.store.sqlite import open_sqlite

@@ -16,7 +16,8 @@ from fairlead.control.workloads.submit import submit
 from fairlead.kinds import KINDS
 from fairlead.model.clock import DAY
 from fairlead.model.errors import Invalid, Refused, TooMuch
-from fairlead.model.records.organization import Caller, RecoveredOrganization
+from fairlead.model.records.organization import RecoveredOrganization
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.revision import Revision
 from fairlead.model.submission import Submission

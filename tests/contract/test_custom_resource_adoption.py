@@ -14,7 +14,7 @@ from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update
 from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.kinds import KINDS
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import build

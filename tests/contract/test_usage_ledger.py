@@ -27,7 +27,8 @@ from fairlead.engines.base import (
 )
 from fairlead.model.clock import DAY, SECOND
 from fairlead.model.errors import Invalid
-from fairlead.model.records.organization import Caller, GpuDevice, Node
+from fairlead.model.records.organization import GpuDevice, Node
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Put, Query

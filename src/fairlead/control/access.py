@@ -10,7 +10,7 @@ from functools import cache
 from fairlead.control.role_table import EVERYBODY, TYPE_OF_KIND
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY as INSTALLATION
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 
 #: Resources of operations that are called differently in roles, or that follow another resource.

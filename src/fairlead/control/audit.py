@@ -18,7 +18,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import FairleadError
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.event import AuditLine
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.store.base import Change, Comparison, Query, Where
 from fairlead.store.collections import AUDIT
 

@@ -10,7 +10,8 @@ from typing import Any
 from fairlead.control.role_table import ROLES, resolve_role
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.access import AccessRule, Role
-from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project
+from fairlead.model.records.people import User
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.base import Collection, Query, Store, VersionedRecord
 from fairlead.store.collections import (

@@ -13,7 +13,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField, as_conditions, parse_filters, select
 from fairlead.model.errors import NotFound
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.store.base import Collection, Comparison, Query, VersionedRecord, Where
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from fairlead.control.context import Context
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, Unauthenticated
-from fairlead.model.records.organization import Caller, User
+from fairlead.model.records.people import Caller, User
 from fairlead.model.records.workload import Workload
 
 _LONGEST = 32

@@ -16,7 +16,8 @@ from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, NotFound, Unavailable
 from fairlead.model.records.event import Event
 from fairlead.model.records.ledger import SupplyInterval
-from fairlead.model.records.organization import Caller, Cluster, Department, NodePool
+from fairlead.model.records.organization import Cluster, Department, NodePool
+from fairlead.model.records.people import Caller
 from fairlead.store.base import Change, Collection, Delete, Put, VersionedRecord
 from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, PROJECTS, SUPPLY
 

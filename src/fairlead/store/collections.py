@@ -13,7 +13,8 @@ from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.ledger import SupplyInterval, UsageInterval
-from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project, User
+from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project
+from fairlead.model.records.people import User
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.model.records.revision import Revision

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.people.sign_ins import MOST
+from fairlead.control.people.login_sessions import MOST
 from fairlead.model.clock import DAY, SECOND, iso
 from tests.contract.api.api_server import START, Answer, ApiServer
 from tests.contract.api.test_browser_sessions import cookie_of

@@ -8,7 +8,7 @@ import pytest
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.machine_accounts import account_of, check_binding, check_same_account, find_user
 from fairlead.model.errors import Forbidden, Invalid
-from fairlead.model.records.organization import Caller, User
+from fairlead.model.records.people import Caller, User
 from tests import builders
 
 

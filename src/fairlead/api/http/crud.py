@@ -27,7 +27,7 @@ from fairlead.api.http.operation import (
 from fairlead.api.http.shapes import Accepted
 from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 T = TypeVar("T")
 #: The struct of a body, the input of a use case, the record that it returns.

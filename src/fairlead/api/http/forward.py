@@ -19,7 +19,7 @@ from fairlead.api.http.operation import Call
 from fairlead.api.http.session_cookie import CSRF_HEADER
 from fairlead.model.errors import Unavailable
 from fairlead.model.pods.urls import ANSWERED, DESCRIBING
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 _PIECE = 64 * 1024
 _HEAD_BYTES = 64 * 1024

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from fairlead.api.http.operation import Call
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 #: How often rights are checked again.
 CHECK_SECONDS = 1.0

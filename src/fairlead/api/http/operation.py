@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fairlead.control.context import Context
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 
 class Call:

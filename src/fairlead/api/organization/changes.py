@@ -44,7 +44,8 @@ from fairlead.control.context import Context
 from fairlead.control.organization import inventory, node_pools, owners, removal
 from fairlead.control.organization.inputs import NodePoolInput, OwnerInput
 from fairlead.control.organization.inventory import Usages
-from fairlead.model.records.organization import Caller, Department, NodePool, Project
+from fairlead.model.records.organization import Department, NodePool, Project
+from fairlead.model.records.people import Caller
 
 UpdateOwner = Callable[[Context, Caller, str, OwnerInput, str], Awaitable[Department]]
 #: A new department or project uses nothing.

@@ -73,7 +73,7 @@ from fairlead.control.people.authentication import ACCESS_KEY
 from fairlead.model.clock import from_iso
 from fairlead.model.english import with_article
 from fairlead.model.errors import ComplianceIssue, Invalid
-from fairlead.model.records.organization import Caller, User
+from fairlead.model.records.people import Caller, User
 from fairlead.model.spec.fields import is_given, value_or
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")

@@ -15,7 +15,7 @@ from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, 
 from fairlead.api.http.session_cookie import CSRF_HEADER, SESSION_USE, may_write, read_cookie
 from fairlead.control.people.authentication import Authenticator, BadCredentials, Grant, Tokens
 from fairlead.model.errors import Invalid, TooMuch, Unauthenticated
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 logger = logging.getLogger("fairlead.api")
 #: How much of a name is logged.

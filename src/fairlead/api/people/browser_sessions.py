@@ -13,11 +13,11 @@ from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, 
 from fairlead.api.http.session_cookie import SESSION_SECONDS, SESSION_USE, csrf_token, read_cookie, set_cookie
 from fairlead.api.http.shapes import Shape
 from fairlead.api.people.auth import client_of, log_failed_sign_in
+from fairlead.control.people.accounts import end_session
 from fairlead.control.people.authentication import Authenticator
-from fairlead.control.people.sessions import end_session
 from fairlead.model.clock import iso
 from fairlead.model.errors import Unauthenticated
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.spec.fields import Spec
 
 _PATH = "/api/v1/session"

@@ -6,17 +6,17 @@ from fairlead.api.http.body import receive_json
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import NO_CACHE, Call, Handler, Operation, Parameter, RequestBody, Schema, as_json
 from fairlead.api.people.views import OwnSessions, PasswordReset, ResetCode, render_session
-from fairlead.control.people import accounts, sessions
+from fairlead.control.people import accounts, login_sessions
 from fairlead.model.clock import iso
 
 
 async def get_sessions(call: Call) -> Response:
-    found = sessions.load_own_sessions(call.context, call.caller)
+    found = login_sessions.load_own_sessions(call.context, call.caller)
     return as_json(OwnSessions(sessions=[render_session(call, one) for one in found]))
 
 
 async def end_session(call: Call) -> Response:
-    await sessions.end_session(call.context, call.caller, call.path["sessionId"], call.request_id)
+    await accounts.end_session(call.context, call.caller, call.path["sessionId"], call.request_id)
     return Response(status_code=204)
 
 

@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, UnsetType
 from fairlead.api.http.operation import Call
 from fairlead.api.http.shapes import Instant, Shape
 from fairlead.model.clock import Millis, iso
-from fairlead.model.records.organization import SignIn, User
+from fairlead.model.records.people import LoginSession, User
 from fairlead.model.spec.fields import Given, Maybe, Spec, Text, UpTo253
 
 
@@ -204,7 +204,7 @@ def render_account(user: User) -> AccountView:
     )
 
 
-def render_session(call: Call, session: SignIn) -> OwnSession:
+def render_session(call: Call, session: LoginSession) -> OwnSession:
     return OwnSession(
         id=session.id,
         created_at=iso(session.created_at),

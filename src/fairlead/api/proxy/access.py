@@ -19,7 +19,7 @@ from fairlead.control.serving.urls import Route, UrlLocation, UrlRegistry, UrlSe
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Unauthenticated
 from fairlead.model.pods.urls import SIGN_IN
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 COOKIE = "fairlead-url"
 #: How long a browser stays signed in to a URL.

@@ -17,7 +17,7 @@ from fairlead.api.proxy.messages import NO_BODY, RequestHead, host_of, value_of
 from fairlead.api.proxy.upstream import Upstreams, reach, too_late
 from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import GRPC, Route
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 #: The gRPC status for an HTTP status, as gRPC's documentation maps them.
 _STATUS = {400: 13, 401: 16, 403: 7, 404: 12, 429: 14, 502: 14, 503: 14, 504: 4, 505: 12}

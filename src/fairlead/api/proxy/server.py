@@ -31,7 +31,7 @@ from fairlead.api.proxy.messages import (
 from fairlead.api.proxy.upstream import Upstream, Upstreams, reach, too_late
 from fairlead.control.serving.traffic import PendingRequest
 from fairlead.control.serving.urls import GRPC, Route
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 logger = logging.getLogger("fairlead.proxy")
 

@@ -27,7 +27,7 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.english import with_article
 from fairlead.model.errors import Invalid
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission
 

@@ -22,7 +22,8 @@ from fairlead.kinds import KINDS
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound
 from fairlead.model.priority import PRIORITIES, is_preemptible
-from fairlead.model.records.organization import Caller, WorkloadType
+from fairlead.model.records.organization import WorkloadType
+from fairlead.model.records.people import Caller
 from fairlead.model.spec.fields import Given, Spec
 
 _GROUP = "run.ai"

@@ -21,7 +21,7 @@ from fairlead.api.workloads.views import WorkloadView, render_workload_view
 from fairlead.control import access
 from fairlead.control.workloads import read
 from fairlead.model.errors import TooMuch
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 #: An empty message is sent after this time without a change, so that both ends notice a dead connection.
 KEEP_ALIVE_SECONDS = 15.0

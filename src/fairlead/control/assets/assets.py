@@ -19,7 +19,7 @@ from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.fields import Struct, fields_of, value_or
 from fairlead.store.base import Collection, Comparison, Query, Where

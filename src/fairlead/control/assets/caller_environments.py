@@ -14,7 +14,7 @@ from fairlead.control.context import Context
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import ComplianceIssue, Invalid, Refused, TooMuch, refuse_malformed
 from fairlead.model.records.caller_environment import CallerEnvironment
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
 from fairlead.store.collections import CALLER_ENVIRONMENTS

@@ -17,7 +17,8 @@ from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_scope_key
-from fairlead.model.records.organization import Caller, Project
+from fairlead.model.records.organization import Project
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.canonical import items
 from fairlead.model.spec.claims import Pvc

@@ -19,7 +19,7 @@ from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import DataVolume, Reference, Scope, project_scope_key
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, DATA_VOLUMES
 

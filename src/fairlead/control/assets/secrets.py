@@ -18,7 +18,7 @@ from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import ConfigMap, NamedRecord, Reference, Secret, project_scope_key, user_scope_key
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.syntax import Syntax, flaw_of
 from fairlead.store.base import Collection, Comparison, Where
 from fairlead.store.collections import CONFIG_MAPS, SECRETS

@@ -10,7 +10,7 @@ from fairlead.control.lists import ListRequest, Page
 from fairlead.control.references.users import find_users
 from fairlead.model.records.assets import Asset, Reference, project_scope_key
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ASSETS, EVENTS

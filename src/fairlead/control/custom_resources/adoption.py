@@ -17,7 +17,7 @@ from fairlead.engines.base import CustomResource
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, from_iso
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import TERMINAL, Phase
 from fairlead.model.records.revision import Revision, Stage
 from fairlead.model.records.workload import Workload

@@ -26,7 +26,8 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid
 from fairlead.model.records.assets import Secret, project_scope_key
-from fairlead.model.records.organization import Caller, Project, namespace_of
+from fairlead.model.records.organization import Project, namespace_of
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import Spec, build, fields_of, is_given
 from fairlead.model.submission import Submission

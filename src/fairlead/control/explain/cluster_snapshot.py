@@ -13,7 +13,7 @@ from fairlead.control.loop.board import Board
 from fairlead.control.loop.schedule import Scheduler
 from fairlead.model.clock import Millis
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.model.decisions import Decisions

@@ -14,7 +14,7 @@ from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.estimate import EstimateAnswer, estimate_start
 from fairlead.foresight.workloads import NOTHING_WAITS
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 
 

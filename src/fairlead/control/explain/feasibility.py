@@ -14,7 +14,7 @@ from fairlead.control.explain.new_nodes import may_new_node_help
 from fairlead.control.loop.board import Board
 from fairlead.control.workloads.submit import submit
 from fairlead.model.errors import Refused
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission

@@ -24,7 +24,7 @@ from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 
 _ELSEWHERE = "The cluster's own scheduler decides; this is what Fairlead's scheduler would do on its state."

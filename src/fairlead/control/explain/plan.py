@@ -18,7 +18,7 @@ from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
 from fairlead.foresight.plan import PlanAnswer, describe_difference, make_plan
 from fairlead.model.errors import PlanChanged
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission

@@ -15,7 +15,7 @@ from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.suggestions import format_suggestion, suggest_changes
 from fairlead.foresight.why import WhyAnswer
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 
 async def suggest_to_caller(context: Context, caller: Caller, ids: Sequence[str]) -> dict[str, str]:

@@ -22,7 +22,8 @@ from fairlead.control.loop.board import Board
 from fairlead.control.organization.inventory import OwnerUsage
 from fairlead.engines.base import SCALE_UP
 from fairlead.model.clock import Millis
-from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, PoolQuota
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Department, PoolQuota
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.messages import format_amount, format_largest

@@ -7,7 +7,8 @@ from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import NotFound, refuse_malformed
-from fairlead.model.records.organization import Caller, Cluster
+from fairlead.model.records.organization import Cluster
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import CLUSTERS
 
 

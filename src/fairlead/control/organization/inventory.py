@@ -17,7 +17,8 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.errors import NotFound
-from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Cluster, Department, Node, NodePool, Project
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Cluster, Department, Node, NodePool, Project
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.model.decisions import FairShare

@@ -20,7 +20,8 @@ from fairlead.control.records import (
     retry_on_conflict,
 )
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
-from fairlead.model.records.organization import DEFAULT_NODE_POOL, Caller, Department, NodePool, PoolQuota, Project
+from fairlead.model.records.organization import DEFAULT_NODE_POOL, Department, NodePool, PoolQuota, Project
+from fairlead.model.records.people import Caller
 from fairlead.store.base import Collection, Query
 from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PROJECTS
 

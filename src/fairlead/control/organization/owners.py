@@ -22,15 +22,8 @@ from fairlead.control.records import (
     retry_on_conflict,
 )
 from fairlead.model.errors import ComplianceIssue, Conflict, NotFound, refuse_malformed
-from fairlead.model.records.organization import (
-    NAMESPACE_PREFIX,
-    RANKS,
-    Caller,
-    Department,
-    PoolQuota,
-    Project,
-    namespace_of,
-)
+from fairlead.model.records.organization import NAMESPACE_PREFIX, RANKS, Department, PoolQuota, Project, namespace_of
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import DEPARTMENTS, PROJECTS
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?\Z")

@@ -13,7 +13,8 @@ from fairlead.control.records import AuditedRequest, RecordChange, check_id, rec
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, NotFound
-from fairlead.model.records.organization import Caller, Department, Project
+from fairlead.model.records.organization import Department, Project
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import DEPARTMENTS, PROJECTS, WORKLOADS

@@ -12,7 +12,8 @@ from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
-from fairlead.model.records.organization import Caller, Cluster, NetworkTopology
+from fairlead.model.records.organization import Cluster, NetworkTopology
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import CLUSTERS
 
 _MAX_LEVELS = 16

@@ -11,7 +11,8 @@ from fairlead.control.context import Context
 from fairlead.control.organization.topologies import load_cluster
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.errors import Conflict, NotFound
-from fairlead.model.records.organization import Caller, Cluster, WorkloadType
+from fairlead.model.records.organization import Cluster, WorkloadType
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import CLUSTERS
 
 

@@ -15,7 +15,8 @@ from fairlead.control.role_table import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller, Cluster, Department, Project
+from fairlead.model.records.organization import Cluster, Department, Project
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import ACCESS_RULES
 
 SUBJECT_TYPES = ("user", "app", "service-account", "group")

@@ -25,7 +25,7 @@ from fairlead.model.clock import DAY, Millis
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Secret, user_scope_key
-from fairlead.model.records.organization import Caller, User
+from fairlead.model.records.people import Caller, User
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
 
@@ -310,7 +310,7 @@ async def change_account(
         before: User | None = await context.store.get(USERS, id)
         if before is None:
             raise NotFound(f"There is no account with the id {id[:60]!r}")
-        ending: dict[str, Any] = {"generation": before.generation + 1, "sign_ins": ()} if locks_out else {}
+        ending: dict[str, Any] = {"generation": before.generation + 1, "login_sessions": ()} if locks_out else {}
         members = ending | changes(before)
         after = msgspec.structs.replace(before, version=before.version + 1, updated_at=context.clock(), **members)
         await record_steps(
@@ -325,6 +325,19 @@ async def _change(
     context: Context, request: AuditedRequest, id: str, message: str, members: dict[str, Any], *, locks_out: bool
 ) -> User:
     return await change_account(context, request, id, message, lambda before: members, locks_out=locks_out)
+
+
+async def end_session(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
+    """End one session of the caller: its tokens become invalid."""
+    user: User | None = await context.store.get(USERS, caller.id)
+    if user is None or all(one.id != id for one in user.login_sessions):
+        raise NotFound(f"You have no session with the id {id[:60]!r}")
+
+    def without(before: User) -> dict[str, object]:
+        return {"login_sessions": tuple(one for one in before.login_sessions if one.id != id)}
+
+    request = AuditedRequest(caller, "end-session", request_id)
+    await change_account(context, request, user.id, "ended a session", without)
 
 
 async def delete_account(

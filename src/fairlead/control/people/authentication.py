@@ -23,14 +23,14 @@ from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
-from fairlead.control.people.sign_ins import new_session, record_sign_in
+from fairlead.control.people.login_sessions import new_session, record_sign_in
 from fairlead.control.people.throttle import SignInThrottle
 from fairlead.control.role_table import ADMINISTRATOR_ROLE
 from fairlead.model.clock import SECOND, Clock, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller, SignIn, User
+from fairlead.model.records.people import Caller, LoginSession, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import ACCESS_RULES, USERS
 
@@ -273,7 +273,7 @@ class Authenticator:
             is_good = is_good and key is not None and key.generation == token.key_generation
         if user is None or not is_good:
             raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
-        is_settled = not token.session_id or any(one.id == token.session_id for one in user.sign_ins)
+        is_settled = not token.session_id or any(one.id == token.session_id for one in user.login_sessions)
         if not is_settled and self._clock() - token.issued > NEW_SESSION:
             raise Unauthenticated("This session was ended; log in again")
         directory = self._directory
@@ -286,7 +286,7 @@ class Authenticator:
         Raises `BadCredentials`, `UnsupportedGrant`, `Invalid` for missing members, or `TooMuch` after many failures.
         """
         key: User | None = None
-        session: SignIn | None = None
+        session: LoginSession | None = None
         if grant.grant_type in ("app_token", "client_credentials"):
             _require(("clientId", grant.client_id), ("clientSecret", grant.client_secret))
             user = await self._log_in("app", grant.client_id, grant.client_secret, address)
@@ -318,7 +318,7 @@ class Authenticator:
         """Tokens for a user whom the operating system has identified."""
         return self._sign(user, None)
 
-    def _sign(self, user: User, key: User | None, session: SignIn | None = None) -> Tokens:
+    def _sign(self, user: User, key: User | None, session: LoginSession | None = None) -> Tokens:
         """Tokens, none of which outlives the access key or service account."""
         seconds = self._signer.access_seconds
         refreshing = max(seconds, REFRESH_SECONDS)
@@ -341,7 +341,7 @@ class Authenticator:
             raise BadCredentials("The user of this access key was deleted or disabled")
         return user
 
-    async def _refresh(self, token: str) -> tuple[User, User | None, SignIn | None]:
+    async def _refresh(self, token: str) -> tuple[User, User | None, LoginSession | None]:
         if not token:
             raise Invalid("The grant refresh_token needs a refreshToken")
         try:
@@ -353,7 +353,7 @@ class Authenticator:
         is_good = user is not None and user.enabled and user.generation == content.generation
         if content.key_id:
             is_good = is_good and key is not None and key.generation == content.key_generation
-        sessions = {one.id: one for one in user.sign_ins} if user is not None else {}
+        sessions = {one.id: one for one in user.login_sessions} if user is not None else {}
         session = sessions.get(content.session_id)
         if user is None or not is_good or (content.session_id and session is None):
             raise BadCredentials("The account of this refresh token was deleted, disabled or changed; log in again")

@@ -9,7 +9,8 @@ from functools import lru_cache
 from fairlead.control.role_table import ADMINISTRATOR_ROLE, EVERYBODY
 from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Scope
-from fairlead.model.records.organization import Caller, Project, User
+from fairlead.model.records.organization import Project
+from fairlead.model.records.people import Caller, User
 
 _WIDE = frozenset({"system", "tenant", "cluster"})
 _MACHINES = frozenset({"app", "service-account"})

@@ -8,7 +8,8 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.role_table import FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
 from fairlead.model.records.access import CustomRole, Role
-from fairlead.model.records.organization import Caller, Cluster
+from fairlead.model.records.organization import Cluster
+from fairlead.model.records.people import Caller
 from fairlead.store.collections import CLUSTERS
 
 _LONGEST = 255

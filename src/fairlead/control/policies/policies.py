@@ -16,7 +16,7 @@ from fairlead.formats.policies import policy_violations
 from fairlead.kinds.policies import PolicyType
 from fairlead.model.errors import ComplianceIssue, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Scope
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.collections import ASSETS, POLICIES
 

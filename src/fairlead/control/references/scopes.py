@@ -17,7 +17,8 @@ from fairlead.model.records.assets import (
     project_scope_key,
     user_scope_key,
 )
-from fairlead.model.records.organization import Caller, Project
+from fairlead.model.records.organization import Project
+from fairlead.model.records.people import Caller
 
 K = TypeVar("K", bound=NamedRecord)
 

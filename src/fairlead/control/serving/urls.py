@@ -15,7 +15,7 @@ from fairlead.control.serving.traffic import ServiceBackends, Traffic
 from fairlead.model.pods.container_fields import OfferedUrl
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.urls import UrlRoute
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.revision import Stage
 from fairlead.model.records.workload import Workload

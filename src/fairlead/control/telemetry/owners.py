@@ -14,7 +14,8 @@ from fairlead.control.organization.inventory import OwnerUsage, load_usage, visi
 from fairlead.control.telemetry.metrics import Measurement, Span
 from fairlead.control.telemetry.summaries import Group, Sums
 from fairlead.model.clock import Millis
-from fairlead.model.records.organization import Caller, Department, PoolQuota, Project
+from fairlead.model.records.organization import Department, PoolQuota, Project
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS

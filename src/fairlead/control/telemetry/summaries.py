@@ -16,7 +16,8 @@ from fairlead.control.usage_history import Telemetry
 from fairlead.control.workloads.read import load_live_pods
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
-from fairlead.model.records.organization import Caller, Node
+from fairlead.model.records.organization import Node
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.model.resource_usage import node_key

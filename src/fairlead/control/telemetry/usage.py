@@ -19,7 +19,8 @@ from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
 from fairlead.model.records.ledger import SupplyInterval, UsageInterval
-from fairlead.model.records.organization import Caller, Department
+from fairlead.model.records.organization import Department
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, SUPPLY, USAGE, WORKLOADS

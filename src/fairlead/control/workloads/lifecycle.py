@@ -14,7 +14,7 @@ from fairlead.control.workloads.policies import check_against_policy
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict, NotFound
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Put

@@ -16,7 +16,7 @@ from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where

@@ -10,7 +10,7 @@ from fairlead.control.workloads.read import load_workload
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where

@@ -20,7 +20,7 @@ from fairlead.engines.base import Sessions
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Elsewhere, NotFound, Refused, Unavailable
 from fairlead.model.records.lease import Lease
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where

@@ -27,7 +27,8 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.errors import ComplianceIssue, Conflict, FairleadError, Invalid, TooMuch, Unavailable
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller, Project
+from fairlead.model.records.organization import Project
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
 from fairlead.model.spec.canonical import drop_null_choices

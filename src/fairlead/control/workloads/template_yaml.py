@@ -17,7 +17,7 @@ from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.assets import Scope, project_scope_key
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.templates import Template
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import TEMPLATES

@@ -15,7 +15,7 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.templates import Template
 from fairlead.model.submission import Submission
 from fairlead.store.base import Comparison, Query, Where

@@ -19,7 +19,7 @@ from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import build, fields_of
 from fairlead.model.submission import Submission

@@ -1,4 +1,4 @@
-"""What the store keeps: workloads, phases, events, organization, access.
+"""What the store keeps: workloads, phases, events, organization, people, access.
 
 Changed only through a store's transaction.
 """

@@ -7,7 +7,7 @@ from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.messages import read_request
 from fairlead.control.people.authentication import Authenticator
 from fairlead.control.serving.urls import Route, UrlLocation, UrlRegistry, UrlSettings
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 
 ROUTE = Route(workload_id="w", project_id="1", owner="workload w", location=UrlLocation("w.localhost", "/x"), port=80)
 

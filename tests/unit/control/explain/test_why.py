@@ -15,7 +15,8 @@ from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.feasibility import find_lasting_blocker
 from fairlead.control.explain.foresight import explain_pending
 from fairlead.control.explain.why import WaitingReport, explain_waiting
-from fairlead.model.records.organization import Caller, GpuDevice, Node, PoolQuota, Project, Quota
+from fairlead.model.records.organization import GpuDevice, Node, PoolQuota, Project, Quota
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.scheduling.model.snapshot import Snapshot

@@ -8,7 +8,7 @@ import pytest
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.serving.urls import UrlLocation, UrlRegistry, UrlSettings, locate, parse_custom_url, render_url
 from fairlead.model.pods.podset import PodContainer
-from fairlead.model.records.organization import Caller
+from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from tests.builders import container_fields, pod, podset, workload
 

@@ -1,6 +1,7 @@
-"""Records sign-ins: the sessions of users, and when service accounts and access keys were used last.
+"""Records login sessions of users, and when service accounts and access keys were used last; lists sessions.
 
-Called by the authenticator. A session is part of the user's record, which every server keeps in memory.
+Called by the authenticator and the API; `accounts.py` ends a session. A session is part of the user's record, which
+every server keeps in memory.
 """
 
 import msgspec
@@ -9,7 +10,7 @@ from fairlead.control.context import Context
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.records.event import Event
-from fairlead.model.records.organization import SignIn, User
+from fairlead.model.records.people import Caller, LoginSession, User
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import USERS
 
@@ -21,7 +22,7 @@ _TRIES = 20
 _LONGEST = 200
 
 
-async def record_sign_in(context: Context, user_id: str, session: SignIn | None = None) -> bool:
+async def record_sign_in(context: Context, user_id: str, session: LoginSession | None = None) -> bool:
     """Write the time of a sign-in and its session, if any; returns whether the session is in the user's record.
 
     While the store cannot be written, people can still sign in; such a session is not listed.
@@ -31,9 +32,13 @@ async def record_sign_in(context: Context, user_id: str, session: SignIn | None 
         now = context.clock()
         if user is None or (session is None and now - (user.last_login_at or 0) < PRECISION):
             return False
-        kept = tuple(one for one in user.sign_ins if one.expires_at > now and (session is None or one.id != session.id))
-        sign_ins = kept if session is None else (*kept, session)[-MOST:]
-        after = msgspec.structs.replace(user, version=user.version + 1, last_login_at=now, sign_ins=sign_ins)
+        kept = tuple(
+            one for one in user.login_sessions if one.expires_at > now and (session is None or one.id != session.id)
+        )
+        login_sessions = kept if session is None else (*kept, session)[-MOST:]
+        after = msgspec.structs.replace(
+            user, version=user.version + 1, last_login_at=now, login_sessions=login_sessions
+        )
         event = Event(at=now, subject=USERS.name, subject_id=user.id, reason="SignedIn", source="control")
         try:
             await context.store.commit(Change(writes=(Put(USERS, after),), events=(event,)))
@@ -46,8 +51,15 @@ async def record_sign_in(context: Context, user_id: str, session: SignIn | None 
     return False
 
 
-def new_session(context: Context, lifetime: Millis, address: str, client: str) -> SignIn:
+def new_session(context: Context, lifetime: Millis, address: str, client: str) -> LoginSession:
     now = context.clock()
-    return SignIn(
+    return LoginSession(
         id=context.new_id(), created_at=now, expires_at=now + lifetime, address=address, client=client[:_LONGEST]
     )
+
+
+def load_own_sessions(context: Context, caller: Caller) -> list[LoginSession]:
+    """The caller's sessions that have not expired, newest first."""
+    user = context.directory.users.get(caller.id)
+    now = context.clock()
+    return [one for one in reversed(user.login_sessions) if one.expires_at > now] if user else []
