@@ -23,8 +23,9 @@ def policy_for(context: Context, kind: Kind, project_id: str) -> Policy:
     return effective_policy(context, POLICY_TYPE_OF_KIND[kind.key], Scope("project", project_id))
 
 
-async def add_imposed_assets(context: Context, kind: Kind, submission: Submission, policy: Policy) -> Submission:
-    """The submission with the data sources that the policy imposes on it; they win over its own of the same name."""
+async def add_imposed_assets(context: Context, kind: Kind, submission: Submission) -> Submission:
+    """The submission with the data sources that its policy imposes on it; they win over its own of the same name."""
+    policy = policy_for(context, kind, submission.project_id)
     if not any(policy.imposed_assets.values()):
         return submission
     usable = scopes.scope_keys_of_project(context, submission.project_id)

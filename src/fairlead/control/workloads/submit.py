@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairlead.admission.admit import LENIENT_DIALECT, admit, requested_dependencies
-from fairlead.admission.project_rules import apply_project_rules, has_project_rules
+from fairlead.admission.admit import LENIENT_DIALECT, requested_dependencies
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
@@ -19,7 +18,8 @@ from fairlead.control.decide.review import forbidden_fields
 from fairlead.control.machine_accounts import account_of
 from fairlead.control.references.dependencies import find_unmet
 from fairlead.control.references.names import resolve_names, waiting_condition
-from fairlead.control.workloads.policies import add_imposed_assets, policy_for
+from fairlead.control.workloads.admission import admit_for_project
+from fairlead.control.workloads.policies import add_imposed_assets
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.formats.foreign.manifests import DIALECT as MANIFEST_DIALECT
 from fairlead.formats.yaml.spec import yaml_path
@@ -56,15 +56,9 @@ async def submit(
             f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the maximum", 30
         )
     submission = await apply_named_template(context, kind, submission)
-    policy = policy_for(context, kind, project.id)
-    submission = await add_imposed_assets(context, kind, submission, policy)
-    admitted = admit(kind, submission, max_completions=context.settings.max_completions, policy=policy)
+    submission = await add_imposed_assets(context, kind, submission)
+    admitted = admit_for_project(context, kind, submission)
     submission = msgspec.structs.replace(submission, spec=admitted.spec)
-    department = context.directory.departments.get(project.department_id)
-    if has_project_rules(project, department):
-        admitted = apply_project_rules(
-            project, department, kind, submission.spec, admitted, measures_gpus=context.measures_gpus
-        )
     _refuse_forbidden(context, kind, submission)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))

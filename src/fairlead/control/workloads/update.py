@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from fairlead.admission.admit import Admitted, admit
-from fairlead.admission.project_rules import apply_project_rules, has_project_rules
+from fairlead.admission.admit import Admitted
 from fairlead.control.audit import audit_line
 from fairlead.control.context import Context
 from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.references.names import resolve_names
+from fairlead.control.workloads.admission import admit_for_project
 from fairlead.control.workloads.lifecycle import load_for_change
-from fairlead.control.workloads.policies import policy_for
 from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
@@ -161,14 +160,7 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
         cluster_id=workload.cluster_id,
         spec=build(kind.spec, spec),
     )
-    policy = policy_for(context, kind, workload.project_id)
-    admitted = admit(kind, submission, max_completions=context.settings.max_completions, policy=policy)
-    project = context.directory.projects.get(workload.project_id)
-    department = context.directory.departments.get(workload.department_id)
-    if project is not None and has_project_rules(project, department):
-        admitted = apply_project_rules(
-            project, department, kind, submission.spec, admitted, measures_gpus=context.measures_gpus
-        )
+    admitted = admit_for_project(context, kind, submission)
     await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
     return admitted
 
