@@ -199,21 +199,21 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
     machine = None if settings.api_only else _make_engine_host(settings, context, url, sock, proxied)
-    accounts = Authenticator(context, await _prepare_records(settings, context))
+    authenticator = Authenticator(context, await _prepare_records(settings, context))
     limits = RequestLimits(body_bytes=settings.body_limit)
-    gate = UrlGate(accounts, context.url_registry, now)
+    gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     backups = BackupSchedule(settings, lambda: machine is not None and machine.reconciler is not None)
     exporter = _make_audit_exporter(settings, store)
     samples = partial(_samples, machine, backups)
-    application = make_application(context, accounts, limits, samples, gate, more)
+    application = make_application(context, authenticator, limits, samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
     server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
-    door = _make_machine_socket(settings, context, accounts, url)
+    door = _make_machine_socket(settings, context, authenticator, url)
     server.handle_signals()
 
     async def open_urls() -> None:
@@ -268,14 +268,14 @@ async def _prepare_records(settings: ServerSettings, context: Context) -> Signer
 
 
 def _make_machine_socket(
-    settings: ServerSettings, context: Context, accounts: Authenticator, url: str
+    settings: ServerSettings, context: Context, authenticator: Authenticator, url: str
 ) -> MachineSocket | None:
     if not settings.machine_socket:
         return None
 
     def sign_in(account: str) -> tuple[str, Tokens]:
         user = load_user_of(context, account)
-        return user.name, accounts.issue_for(user)
+        return user.name, authenticator.issue_for(user)
 
     certificate = os.path.abspath(settings.tls_certificate) if settings.tls_certificate else ""
     return MachineSocket(settings.machine_socket, url, certificate, sign_in)

@@ -11,7 +11,7 @@ import pytest
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.control.ledger.answer import Dimension, UsageReport, UsageRow
+from fairlead.control.ledger.report import Dimension, UsageReport, UsageRow
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.loop.usage_retention import drop_old_usage
 from fairlead.control.telemetry.usage import UsageQuestion, report_usage

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairlead.control.ledger.accounts import Period, SupplySpan, Use
-from fairlead.control.ledger.book import Account, Book, Grouping, add_up
+from fairlead.control.ledger.periods import Period, SupplySpan, Use
+from fairlead.control.ledger.totals import Grouping, PeriodRecords, PeriodTotals, add_up
 from fairlead.model.clock import DAY
 from fairlead.model.records.ledger import PoolDeserved, ResourceAmounts, SupplyInterval, UsageInterval
 
@@ -21,7 +21,7 @@ NODES, POOLS, PROJECTS = ("n0", "n1", "n2"), ("a", "b"), ("p0", "p1", "p2")
 
 
 class Case(NamedTuple):
-    book: Book
+    records: PeriodRecords
     period: tuple[int, int]
 
 
@@ -32,7 +32,7 @@ def make_case(seed: int) -> Case:
     uses = tuple(_use(chance, number) for number in range(chance.randint(0, 10)))
     since = chance.randrange(LAST)
     period = (since, chance.randint(since + 1, LAST))
-    return Case(Book(Period(0, 0), uses, (), nodes, projects, {}, {}), period)
+    return Case(PeriodRecords(Period(0, 0), uses, (), nodes, projects, {}, {}), period)
 
 
 def _spans(chance: random.Random, make: Callable[[int], SupplyInterval]) -> list[SupplySpan]:
@@ -95,7 +95,7 @@ cases = st.integers(min_value=0, max_value=1_000_000).map(make_case)
 many = settings(max_examples=100, deadline=None)
 
 
-def count_by_ticks(book: Book, since: int, until: int) -> tuple[Counts, Counts]:
+def count_by_ticks(records: PeriodRecords, since: int, until: int) -> tuple[Counts, Counts]:
     """(project, pool, workload, what) and (pool, what) → thousandths of a GPU × ticks; each tick on its own."""
     of_workloads: Counts = {}
     of_pools: Counts = {}
@@ -104,8 +104,8 @@ def count_by_ticks(book: Book, since: int, until: int) -> tuple[Counts, Counts]:
         counts[key] = counts.get(key, 0) + amount
 
     for tick in range(since, until):
-        nodes = {name: _at(list(spans), tick) for name, spans in book.nodes.items()}
-        there = [use for use in book.uses if use.since <= tick * TICK < use.until]
+        nodes = {name: _at(list(spans), tick) for name, spans in records.nodes.items()}
+        there = [use for use in records.uses if use.since <= tick * TICK < use.until]
         for name, node in nodes.items():
             for pool in POOLS:
                 held = sum(use.amounts.gpu for use in there if use.node == name and _pool(use, node) == pool)
@@ -116,7 +116,7 @@ def count_by_ticks(book: Book, since: int, until: int) -> tuple[Counts, Counts]:
                 add(of_pools, (pool, "idle" if node.available else "unavailable"), max(0, capacity - held))
         for project in PROJECTS:
             for pool in POOLS:
-                deserved = _at(list(book.projects[project]), tick).deserved[pool].gpu
+                deserved = _at(list(records.projects[project]), tick).deserved[pool].gpu
                 rest = 10**9 if deserved is None else deserved
                 mine = [use for use in there if use.project_id == project and _pool(use, nodes[use.node]) == pool]
                 for use in sorted(mine, key=lambda one: (one.preemptible, one.since, one.id)):
@@ -135,7 +135,7 @@ def _by_project(use: Use) -> tuple[str, ...]:
     return use.recorded.project_id, use.pool
 
 
-def _account(case: Case, *, by_day: bool = False, by_project: bool = False) -> Account:
+def _totals(case: Case, *, by_day: bool = False, by_project: bool = False) -> PeriodTotals:
     """As the report asks: nodes are cut to the period, and those that did not exist are left out."""
     since, until = case.period
     period = Period(since * TICK, until * TICK)
@@ -145,12 +145,12 @@ def _account(case: Case, *, by_day: bool = False, by_project: bool = False) -> A
             for span in spans
             if span.supply.node_pool and (part := period.clip(span.since, span.until))
         ]
-        for name, spans in case.book.nodes.items()
+        for name, spans in case.records.nodes.items()
     }
-    book = case.book._replace(period=period, nodes=nodes)
+    records = case.records._replace(period=period, nodes=nodes)
     if by_project:
-        return add_up(book, Grouping(by_day, False, _by_project, lambda owner, pool: (owner, pool)))
-    return add_up(book, Grouping(by_day, False, _by_workload, None))
+        return add_up(records, Grouping(by_day, False, _by_project, lambda owner, pool: (owner, pool)))
+    return add_up(records, Grouping(by_day, False, _by_workload, None))
 
 
 def _positive(counts: Mapping[tuple[str, ...], int]) -> Counts:
@@ -160,9 +160,9 @@ def _positive(counts: Mapping[tuple[str, ...], int]) -> Counts:
 @many
 @given(cases)
 def test_every_second_is_within_quota_or_borrowed(case: Case) -> None:
-    of_workloads, _ = count_by_ticks(case.book, *case.period)
+    of_workloads, _ = count_by_ticks(case.records, *case.period)
     found: Counts = {}
-    for (key, _), sums in _account(case).groups.items():
+    for (key, _), sums in _totals(case).groups.items():
         found[*key, "within"] = sums.within[0]
         found[*key, "borrowed"] = sums.borrowed[0]
         assert sums.used == [a + b for a, b in zip(sums.within, sums.borrowed, strict=True)]
@@ -172,32 +172,32 @@ def test_every_second_is_within_quota_or_borrowed(case: Case) -> None:
 @many
 @given(cases)
 def test_used_idle_and_unavailable_are_the_capacity(case: Case) -> None:
-    _, of_pools = count_by_ticks(case.book, *case.period)
-    account = _account(case)
+    _, of_pools = count_by_ticks(case.records, *case.period)
+    totals = _totals(case)
     found: Counts = {}
-    for (pool, _), balance in account.pools.items():
+    for (pool, _), balance in totals.pools.items():
         for what in ("capacity", "used", "idle", "unavailable", "overbooked"):
             found[pool, what] = getattr(balance, what)[0]
         assert balance.used[0] + balance.idle[0] + balance.unavailable[0] == balance.capacity[0] + balance.overbooked[0]
     assert _positive(found) == {key: amount * TICK for key, amount in _positive(of_pools).items()}
-    used = sum(sums.used[0] for sums in account.groups.values())
-    assert used == sum(balance.used[0] for balance in account.pools.values())
+    used = sum(sums.used[0] for sums in totals.groups.values())
+    assert used == sum(balance.used[0] for balance in totals.pools.values())
 
 
 @many
 @given(cases)
 def test_days_and_parts_of_a_period_add_up(case: Case) -> None:
     """Nothing depends on where a report begins or ends, or on the days in between."""
-    whole = _account(case)
+    whole = _totals(case)
     daily: dict[tuple[str, ...], list[int]] = {}
-    for (key, _), sums in _account(case, by_day=True).groups.items():
+    for (key, _), sums in _totals(case, by_day=True).groups.items():
         within, borrowed = daily.setdefault(key, [0, 0])
         daily[key] = [within + sums.within[0], borrowed + sums.borrowed[0]]
     assert daily == {key: [sums.within[0], sums.borrowed[0]] for (key, _), sums in whole.groups.items()}
     since, until = case.period
     if until - since > 1:
         middle = (since + until) // 2
-        parts = [_account(case._replace(period=period)) for period in ((since, middle), (middle, until))]
+        parts = [_totals(case._replace(period=period)) for period in ((since, middle), (middle, until))]
         for (key, _), sums in whole.groups.items():
             found = [
                 part.groups[key, start * TICK]
@@ -210,16 +210,16 @@ def test_days_and_parts_of_a_period_add_up(case: Case) -> None:
 @many
 @given(cases)
 def test_nobody_lends_what_it_uses_or_more_than_others_borrow(case: Case) -> None:
-    account = _account(case, by_project=True)
-    lent = sum(sums.lent[0] for sums in account.groups.values())
-    borrowed = sum(sums.borrowed[0] for sums in account.groups.values())
-    received = sum(amount[0] for sums in account.groups.values() for amount in sums.borrowed_from.values())
-    given_away = sum(amount[0] for sums in account.groups.values() for amount in sums.lent_to.values())
+    totals = _totals(case, by_project=True)
+    lent = sum(sums.lent[0] for sums in totals.groups.values())
+    borrowed = sum(sums.borrowed[0] for sums in totals.groups.values())
+    received = sum(amount[0] for sums in totals.groups.values() for amount in sums.borrowed_from.values())
+    given_away = sum(amount[0] for sums in totals.groups.values() for amount in sums.lent_to.values())
     assert lent == received == given_away <= borrowed
     assert {pool: amount * TICK for pool, amount in _lent_by_ticks(case).items()} == {
-        pool: sum(sums.lent[0] for ((_, its), _), sums in account.groups.items() if its == pool) for pool in POOLS
+        pool: sum(sums.lent[0] for ((_, its), _), sums in totals.groups.items() if its == pool) for pool in POOLS
     }
-    for ((project, _), _), sums in account.groups.items():
+    for ((project, _), _), sums in totals.groups.items():
         assert project not in sums.lent_to
         assert sum(amount[0] for amount in sums.borrowed_from.values()) <= sums.borrowed[0]
 
@@ -228,15 +228,15 @@ def _lent_by_ticks(case: Case) -> dict[str, int]:
     """By pool: what is borrowed beyond the capacity that is in nobody's quota, as far as quotas are unused."""
     lent = dict.fromkeys(POOLS, 0)
     for tick in range(*case.period):
-        nodes = {name: _at(list(spans), tick) for name, spans in case.book.nodes.items()}
-        there = [use for use in case.book.uses if use.since <= tick * TICK < use.until]
+        nodes = {name: _at(list(spans), tick) for name, spans in case.records.nodes.items()}
+        there = [use for use in case.records.uses if use.since <= tick * TICK < use.until]
         for pool in POOLS:
             free = sum(node.capacity.gpu for node in nodes.values() if node.node_pool == pool)
             borrowed = unused = 0
             for project in PROJECTS:
                 mine = [use for use in there if use.project_id == project and _pool(use, nodes[use.node]) == pool]
                 held = sum(use.amounts.gpu for use in mine)
-                deserved = _at(list(case.book.projects[project]), tick).deserved[pool].gpu
+                deserved = _at(list(case.records.projects[project]), tick).deserved[pool].gpu
                 quota = held if deserved is None else deserved
                 free -= quota
                 borrowed += max(0, held - quota)

@@ -95,7 +95,7 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_application(
     context: Context,
-    accounts: Authenticator,
+    authenticator: Authenticator,
     limits: RequestLimits | None = None,
     samples: Samples = tuple,
     gate: UrlGate | None = None,
@@ -104,10 +104,10 @@ def make_application(
     """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
     bounds = limits or RequestLimits()
-    gate = gate or UrlGate(accounts, context.url_registry, context.clock)
+    gate = gate or UrlGate(authenticator, context.url_registry, context.clock)
     operations = [
         *kind_operations(),
-        *token_operations(accounts),
+        *token_operations(authenticator),
         *WORKLOAD_OPERATIONS,
         *BATCH_WORKLOAD_OPERATIONS,
         *MANIFEST_OPERATIONS,
@@ -142,20 +142,20 @@ def make_application(
         *ROLE_OPERATIONS,
         *BATCH_OPERATIONS,
         *SETTING_OPERATIONS,
-        *deprecated_operations(accounts),
+        *deprecated_operations(authenticator),
         *ABSENT_OPERATIONS,
         *health_operations(metrics),
         *access_operations(gate),
-        *_browser_operations(context, accounts),
+        *_browser_operations(context, authenticator),
         *more,
     ]
     operations += description_operations(operations)
-    return Application(context, accounts, bounds, metrics, operations)
+    return Application(context, authenticator, bounds, metrics, operations)
 
 
-def _browser_operations(context: Context, accounts: Authenticator) -> list[Operation]:
+def _browser_operations(context: Context, authenticator: Authenticator) -> list[Operation]:
     """The page, its sessions, and the documentation."""
-    sessions = session_operations(accounts, OneTimeCodes(context.clock))
+    sessions = session_operations(authenticator, OneTimeCodes(context.clock))
     return [*sessions, *page_operations(), *documentation_operations()]
 
 
@@ -165,14 +165,14 @@ class Application:
     def __init__(
         self,
         context: Context,
-        accounts: Authenticator,
+        authenticator: Authenticator,
         limits: RequestLimits,
         metrics: Metrics,
         operations: list[Operation],
     ) -> None:
         self._context = context
         self._auditor = AuditWriter(context)
-        self._accounts = accounts
+        self._authenticator = authenticator
         self._limits = limits
         self._metrics = metrics
         self._router = Router(operations)
@@ -240,7 +240,7 @@ class Application:
         scope["fairlead.call"] = call
         current_request.set(_facts(scope))
         if not operation.is_public:
-            call.authenticate = partial(authenticate, self._accounts, call.request)
+            call.authenticate = partial(authenticate, self._authenticator, call.request)
             call.caller = call.authenticate()
             self._limit(call.caller.id)
             if context.stopping:

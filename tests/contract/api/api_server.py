@@ -144,8 +144,8 @@ class ApiServer:
         await store.commit(Change(writes=(Put(NODES, node),)))
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
-        self.accounts = Authenticator(self.context, signer)
-        self.application = make_application(self.context, self.accounts, self.limits)
+        self.authenticator = Authenticator(self.context, signer)
+        self.application = make_application(self.context, self.authenticator, self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self.application,

@@ -137,7 +137,7 @@ def cookie_for(api: ApiServer, url: str) -> str:
     async def sign() -> str:
         name = api.credentials.client_id
         account = next(user for user in api.context.directory.users.values() if user.name == name)
-        return api.accounts.sign_for(account.id, f"url {url}", 600)
+        return api.authenticator.sign_for(account.id, f"url {url}", 600)
 
     return api.do(sign())
 

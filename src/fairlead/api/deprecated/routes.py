@@ -40,13 +40,13 @@ async def get_storage_class_names(call: Call) -> Response:
     return as_json(StorageClassNames(storage_classes=tuple(STORAGE_CLASSES)))
 
 
-def deprecated_operations(accounts: Authenticator) -> tuple[Operation, ...]:
+def deprecated_operations(authenticator: Authenticator) -> tuple[Operation, ...]:
     """All routes of the older API."""
 
     async def grant_app_token(call: Call) -> Response:
         asked = read_json(AppTokenRequest, await read_body(call.request, "application/json"))
         grant = Grant(grant_type="app_token", client_id=asked.name or asked.id, client_secret=asked.secret)
-        tokens = await issue(call, accounts, grant)
+        tokens = await issue(call, authenticator, grant)
         return as_json(AppTokens(tokens.access_token, tokens.id_token), headers=NO_CACHE)
 
     return (

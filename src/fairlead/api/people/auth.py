@@ -22,7 +22,7 @@ logger = logging.getLogger("fairlead.api")
 _LOGGED = 200
 
 
-def authenticate(accounts: Authenticator, request: Request) -> Caller:
+def authenticate(authenticator: Authenticator, request: Request) -> Caller:
     """The caller of a request; raises `Unauthenticated` if the token is missing, forged, foreign or expired.
 
     Browsers send the cookie of their session instead of a header.
@@ -32,13 +32,13 @@ def authenticate(accounts: Authenticator, request: Request) -> Caller:
             scheme, _, token = value.decode("latin-1").partition(" ")
             if scheme.lower() != "bearer" or not token:
                 raise Unauthenticated("The Authorization header must be `Bearer TOKEN`, with an access token")
-            return accounts.caller_of(token.strip())
+            return authenticator.caller_of(token.strip())
     session = read_cookie(request)
     if not session:
         raise Unauthenticated("The request has no Authorization header; get a token at /api/v1/token")
     if not may_write(request, session):
         raise Unauthenticated(f"The request has a session, but not its token in the header {CSRF_HEADER}")
-    return accounts.caller_of(session, SESSION_USE)
+    return authenticator.caller_of(session, SESSION_USE)
 
 
 class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):
@@ -136,11 +136,11 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
     return Grant(**values)
 
 
-async def issue(call: Call, accounts: Authenticator, grant: Grant) -> Tokens:
+async def issue(call: Call, authenticator: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
     address, client = client_of(call)
     with log_failed_sign_in(call, grant.username or grant.client_id or "a refresh token"):
-        return await accounts.issue(msgspec.structs.replace(grant, client=client), address)
+        return await authenticator.issue(msgspec.structs.replace(grant, client=client), address)
 
 
 def client_of(call: Call) -> tuple[str, str]:
@@ -162,16 +162,16 @@ def log_failed_sign_in(call: Call, account: str) -> Iterator[None]:
         raise
 
 
-def token_operations(accounts: Authenticator) -> tuple[Operation, ...]:
+def token_operations(authenticator: Authenticator) -> tuple[Operation, ...]:
     async def grant_token(call: Call) -> Response:
-        tokens = await issue(call, accounts, read_grant(await read_body(call.request, "application/json")))
+        tokens = await issue(call, authenticator, read_grant(await read_body(call.request, "application/json")))
         answer = TokenAnswer(tokens.access_token, tokens.id_token, tokens.refresh_token, tokens.expires_in)
         return as_json(answer, headers=NO_CACHE)
 
     async def grant_token_form(call: Call) -> Response:
         body = await read_body(call.request, "application/x-www-form-urlencoded")
         try:
-            tokens = await issue(call, accounts, read_form_grant(body))
+            tokens = await issue(call, authenticator, read_form_grant(body))
         except Invalid as error:
             return render_oauth_error(error)
         answer = OAuthTokenAnswer(

@@ -56,22 +56,22 @@ def _view(caller: Caller | None, session: str) -> SessionView:
 class BrowserSessions:
     """The handlers of the operations."""
 
-    def __init__(self, accounts: Authenticator, codes: OneTimeCodes[str]) -> None:
-        self._accounts = accounts
+    def __init__(self, authenticator: Authenticator, codes: OneTimeCodes[str]) -> None:
+        self._authenticator = authenticator
         self._codes = codes
 
     async def sign_in(self, call: Call) -> Response:
         body = await receive_json(call, SignInBody)
         with log_failed_sign_in(call, body.username):
-            user = await self._accounts.verify_password(body.username, body.password, client_of(call)[0])
+            user = await self._authenticator.verify_password(body.username, body.password, client_of(call)[0])
         session = await self._open(call, user.id)
-        caller = self._accounts.caller_of(session, SESSION_USE)
+        caller = self._authenticator.caller_of(session, SESSION_USE)
         return as_json(_view(caller, session), headers=NO_CACHE | set_cookie(call.request, session))
 
     async def get(self, call: Call) -> Response:
         session = read_cookie(call.request)
         try:
-            caller = self._accounts.caller_of(session, SESSION_USE) if session else None
+            caller = self._authenticator.caller_of(session, SESSION_USE) if session else None
         except Unauthenticated:
             caller = None
         return as_json(_view(caller, session), headers=NO_CACHE)
@@ -97,11 +97,11 @@ class BrowserSessions:
         return RedirectResponse(PAGE_PATH, 303, headers | set_cookie(call.request, session))
 
     async def _open(self, call: Call, account_id: str) -> str:
-        return await self._accounts.open_session(account_id, SESSION_USE, SESSION_SECONDS, client_of(call))
+        return await self._authenticator.open_session(account_id, SESSION_USE, SESSION_SECONDS, client_of(call))
 
 
-def session_operations(accounts: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:
-    sessions = BrowserSessions(accounts, codes)
+def session_operations(authenticator: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:
+    sessions = BrowserSessions(authenticator, codes)
     return (
         Operation(
             method="POST",

@@ -54,8 +54,8 @@ class RequestDenied(Exception):
 
 
 class UrlGate:
-    def __init__(self, accounts: Authenticator, exposure: UrlRegistry, clock: Clock) -> None:
-        self._accounts = accounts
+    def __init__(self, authenticator: Authenticator, exposure: UrlRegistry, clock: Clock) -> None:
+        self._authenticator = authenticator
         self._exposure = exposure
         self._links = OneTimeCodes[SignInToken](clock)
         #: A cache of tokens and whether they are ours, because every request of a caller has the same token.
@@ -107,10 +107,10 @@ class UrlGate:
         scheme, _, token = value_of(request.headers, b"authorization").partition(b" ")
         try:
             if scheme.lower() == b"bearer" and self._is_ours(token):
-                return self._accounts.caller_of(token.decode("latin-1").strip()), False
+                return self._authenticator.caller_of(token.decode("latin-1").strip()), False
             cookie = _cookie(request.headers)
             if cookie:
-                return self._accounts.caller_of(cookie, _use(route.location)), True
+                return self._authenticator.caller_of(cookie, _use(route.location)), True
         except Unauthenticated:
             pass  # it has expired, or its account was deleted: treat it as missing
         return None, False
@@ -144,7 +144,7 @@ class UrlGate:
         if link is None or link.place != route.location:
             raise RequestDenied(401, "This link was already used or has expired; `fairlead url NAME` prints a new one.")
         try:
-            token = self._accounts.sign_for(link.account_id, _use(route.location), COOKIE_SECONDS)
+            token = self._authenticator.sign_for(link.account_id, _use(route.location), COOKIE_SECONDS)
         except Unauthenticated as error:
             raise RequestDenied(401, str(error)) from error
         secure = "; Secure" if self.settings.scheme == "https" else ""
@@ -190,7 +190,7 @@ class UrlGate:
         if known is None:
             if len(self._known) >= _MOST_TOKENS:
                 self._known.clear()
-            known = self._known[token] = _issuer(token) == self._accounts.issuer
+            known = self._known[token] = _issuer(token) == self._authenticator.issuer
         return known
 
 

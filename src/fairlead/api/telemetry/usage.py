@@ -8,7 +8,7 @@ from fairlead.api.http.body import query_text, wrong_parameter
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.telemetry.metrics import read_names
-from fairlead.control.ledger.answer import DIMENSIONS, Dimension, UsageReport
+from fairlead.control.ledger.report import DIMENSIONS, Dimension, UsageReport
 from fairlead.control.telemetry.usage import UsageQuestion, report_usage
 from fairlead.model.clock import DAY, Millis, from_iso
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead.control.ledger.accounts import RESOURCES, Period, SupplySpan, Use
+from fairlead.control.ledger.periods import RESOURCES, Period, SupplySpan, Use
 from fairlead.model.clock import Millis
 from fairlead.model.records.ledger import NOTHING, SupplyInterval
 

@@ -11,10 +11,10 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import WAITING_PHASES
 from fairlead.control.decide.expand import podsets_of
-from fairlead.control.ledger.accounts import Period, SupplySpan
-from fairlead.control.ledger.answer import Dimension, UsageReport, UsageRights, render_usage
-from fairlead.control.ledger.book import Book
 from fairlead.control.ledger.intervals import LEDGER, close_node, close_owner, use_of_pod, wait_of_workload
+from fairlead.control.ledger.periods import Period, SupplySpan
+from fairlead.control.ledger.report import Dimension, UsageReport, UsageRights, render_usage
+from fairlead.control.ledger.totals import PeriodRecords
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import Invalid
@@ -47,12 +47,12 @@ async def report_usage(context: Context, caller: Caller, question: UsageQuestion
         raise Invalid(f"The period is empty: it begins at {iso(question.since)} and ends at {iso(until)}")
     if period.since >= until:
         raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
-    book = await _load_book(context, period, now)
+    records = await _load_records(context, period, now)
     rights = UsageRights(access.visible_projects(caller), access.visible_departments(caller, "departments:read"))
-    return await context.questions.ask_anew(caller.name, lambda: render_usage(book, question.by, rights, start))
+    return await context.questions.ask_anew(caller.name, lambda: render_usage(records, question.by, rights, start))
 
 
-async def _load_book(context: Context, period: Period, now: Millis) -> Book:
+async def _load_records(context: Context, period: Period, now: Millis) -> PeriodRecords:
     # What is open is read first: an interval that is closed meanwhile is then read twice, and counted once.
     active = (Where("is_active", Comparison.EQUAL, 1),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
@@ -75,7 +75,7 @@ async def _load_book(context: Context, period: Period, now: Millis) -> Book:
         node.name: close_node(node.name, node, directory.node_pools.values(), period.until)
         for node in directory.nodes.values()
     }
-    return Book(
+    return PeriodRecords(
         period=period,
         uses=tuple(uses.values()),
         waits=tuple(waits.values()),

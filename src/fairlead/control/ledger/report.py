@@ -1,13 +1,13 @@
-"""The answer to a question about usage: groups and node pools in hours, as far as the caller may see them. Pure."""
+"""The report of usage: groups and node pools in hours, as far as the caller may see them. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from fairlead.control.ledger.accounts import Use
 from fairlead.control.ledger.balance import Balance
-from fairlead.control.ledger.book import Account, Book, Grouping, Sums, add_up
+from fairlead.control.ledger.periods import Use
+from fairlead.control.ledger.totals import Grouping, PeriodRecords, PeriodTotals, Sums, add_up
 from fairlead.model.clock import SECOND, Millis, iso
 from fairlead.model.records.ledger import UsageInterval
 
@@ -107,9 +107,9 @@ class _Names(msgspec.Struct, frozen=True):
     department_of: dict[str, str]
 
 
-def render_usage(book: Book, by: Sequence[Dimension], rights: UsageRights, start: Millis) -> UsageReport:
+def render_usage(records: PeriodRecords, by: Sequence[Dimension], rights: UsageRights, start: Millis) -> UsageReport:
     of_departments = "department" in by and "project" not in by
-    names = _collect_names(book)
+    names = _collect_names(records)
     members = [one for one in DIMENSIONS if one in by and one != "day"]
 
     def key(use: Use) -> tuple[str, ...] | None:
@@ -127,29 +127,29 @@ def render_usage(book: Book, by: Sequence[Dimension], rights: UsageRights, start
 
     has_owners = _WITHIN_PROJECTS.isdisjoint(by)
     grouping = Grouping("day" in by, of_departments, key, owner_key if has_owners else None)
-    account = add_up(book, grouping)
+    totals = add_up(records, grouping)
     owners = names.departments if of_departments else names.projects
     shown = {id: name for id, name in owners.items() if rights.sees(id, is_department=of_departments)}
     table = _Table(tuple(members), "day" in by, names, shown if has_owners else None)
     return UsageReport(
-        since=iso(book.period.since),
-        until=iso(book.period.until),
+        since=iso(records.period.since),
+        until=iso(records.period.until),
         ledger_start=iso(start),
         by=tuple(by),
         quota_of="department" if of_departments else "project",
-        rows=tuple(sorted((table.row(*one) for one in account.groups.items()), key=_order)),
-        node_pools=tuple(_pool_rows(account, by_day="day" in by)),
+        rows=tuple(sorted((table.row(*one) for one in totals.groups.items()), key=_order)),
+        node_pools=tuple(_pool_rows(totals, by_day="day" in by)),
     )
 
 
-def _collect_names(book: Book) -> _Names:
-    names = _Names({}, {}, {}, dict(book.department_of))
-    for interval in sorted((*book.uses, *book.waits), key=lambda one: one.until):
+def _collect_names(records: PeriodRecords) -> _Names:
+    names = _Names({}, {}, {}, dict(records.department_of))
+    for interval in sorted((*records.uses, *records.waits), key=lambda one: one.until):
         names.workloads[interval.workload_id] = interval.workload_name
         names.projects[interval.project_id] = interval.project_name
         names.departments[interval.department_id] = interval.department_name
         names.department_of.setdefault(interval.project_id, interval.department_id)
-    for owners, found in ((book.projects, names.projects), (book.departments, names.departments)):
+    for owners, found in ((records.projects, names.projects), (records.departments, names.departments)):
         found.update({id: spans[-1].supply.name for id, spans in owners.items() if spans})
     return names
 
@@ -214,8 +214,8 @@ def _order(row: UsageRow) -> tuple[str, ...]:
     return tuple(part or "" for part in parts)
 
 
-def _pool_rows(account: Account, *, by_day: bool) -> Iterable[PoolRow]:
-    for (pool, day), balance in sorted(account.pools.items()):
+def _pool_rows(totals: PeriodTotals, *, by_day: bool) -> Iterable[PoolRow]:
+    for (pool, day), balance in sorted(totals.pools.items()):
         yield _pool_row(pool, iso(day)[:10] if by_day else None, balance)
 
 

@@ -5,20 +5,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead.control.ledger.accounts import (
-    RESOURCES,
-    Loan,
-    Period,
-    PoolHistory,
-    QuotaStep,
-    SupplySpan,
-    Use,
-    clip_uses,
-    find_loans,
-    locate_uses,
-    split_by_quota,
-)
 from fairlead.control.ledger.balance import Balance, balance_pools
+from fairlead.control.ledger.loans import Loan, PoolHistory, find_loans
+from fairlead.control.ledger.periods import RESOURCES, Period, SupplySpan, Use, clip_uses, locate_uses
+from fairlead.control.ledger.quota_split import QuotaStep, split_by_quota
 from fairlead.model.clock import DAY, Millis
 from fairlead.model.records.ledger import PoolDeserved, UsageInterval
 
@@ -26,7 +16,7 @@ from fairlead.model.records.ledger import PoolDeserved, UsageInterval
 _NO_QUOTA = PoolDeserved()
 
 
-class Book(NamedTuple):
+class PeriodRecords(NamedTuple):
     """Everything that is recorded about a period."""
 
     period: Period
@@ -75,27 +65,27 @@ class Sums(msgspec.Struct):
 GroupKey = tuple[tuple[str, ...], Millis]
 
 
-class Account(NamedTuple):
+class PeriodTotals(NamedTuple):
     groups: dict[GroupKey, Sums]
     pools: dict[tuple[str, Millis], Balance]
 
 
-def add_up(book: Book, grouping: Grouping) -> Account:
-    period = book.period
+def add_up(records: PeriodRecords, grouping: Grouping) -> PeriodTotals:
+    period = records.period
     days = period.days() if grouping.by_day else [period]
-    uses = list(locate_uses(clip_uses(book.uses, period), book.nodes))
+    uses = list(locate_uses(clip_uses(records.uses, period), records.nodes))
     groups: dict[GroupKey, Sums] = {}
-    owners = book.departments if grouping.of_departments else book.projects
+    owners = records.departments if grouping.of_departments else records.projects
     by_pool = _by_pool_and_owner(uses, grouping)
     for pool, by_owner in by_pool.items():
         for owner, of_owner in by_owner.items():
             _add_uses(groups, grouping, of_owner, _Quotas(owners.get(owner, ()), pool), days)
-    _add_waits(groups, grouping, clip_uses(book.waits, period), days)
-    pools = balance_pools(book.nodes, uses, days)
+    _add_waits(groups, grouping, clip_uses(records.waits, period), days)
+    pools = balance_pools(records.nodes, uses, days)
     if grouping.owner_key is not None:
         for pool in sorted({pool for pool, _ in pools} | by_pool.keys()):
-            _add_loans(groups, grouping, pool, list(_loans(book, owners, pool, by_pool.get(pool, {}), days)))
-    return Account(groups, pools)
+            _add_loans(groups, grouping, pool, list(_loans(records, owners, pool, by_pool.get(pool, {}), days)))
+    return PeriodTotals(groups, pools)
 
 
 def _by_pool_and_owner(uses: Iterable[Use], grouping: Grouping) -> dict[str, dict[str, list[Use]]]:
@@ -168,13 +158,13 @@ def _add_waits(groups: dict[GroupKey, Sums], grouping: Grouping, waits: Iterable
 
 
 def _loans(
-    book: Book,
+    records: PeriodRecords,
     owners: Mapping[str, Sequence[SupplySpan]],
     pool: str,
     by_owner: Mapping[str, Sequence[Use]],
     days: Sequence[Period],
 ) -> Iterator[tuple[int, Period, Loan]]:
-    cuts = [day.since for day in days] + [book.period.until]
+    cuts = [day.since for day in days] + [records.period.until]
     for resource in RESOURCES:
         used = [
             change
@@ -192,7 +182,7 @@ def _loans(
         ]
         capacity = [
             change
-            for spans in book.nodes.values()
+            for spans in records.nodes.values()
             for span in spans
             if span.supply.node_pool == pool
             for change in (
