@@ -15,7 +15,7 @@ from fairlead.api.server.metrics import Metrics, loop_samples
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.reconcile import LoopMetrics
 from fairlead.control.serving.traffic import Traffic
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import EvictionNote, Pod, Workload
@@ -61,14 +61,14 @@ def _running(name: str, user: str, gpus: int) -> tuple[Workload, tuple[Pod, ...]
     return workload, (pod,)
 
 
-async def _measured(api: ApiServer) -> Telemetry:
+async def _measured(api: ApiServer) -> UsageSampler:
     usages = [[MeasuredUsage("pod-of-big", 1.0, 2_000_000, 50.0, 10**9)]]
-    telemetry = Telemetry(api.context.store, api.clock, Traffic(api.clock, lambda: 0.0), lambda: usages[-1])
-    await telemetry.sample()
+    usage_samples = UsageSampler(api.context.store, api.clock, Traffic(api.clock, lambda: 0.0), lambda: usages[-1])
+    await usage_samples.sample()
     api.clock.now += 10_000
     usages.append([MeasuredUsage("pod-of-big", 6.0, 3_000_000, 50.0, 10**9)])
-    await telemetry.sample()
-    return telemetry
+    await usage_samples.sample()
+    return usage_samples
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for owner in ("projects", "departments"):
             quota = [{"nodePool": {"id": "1"}, "gpu": {"deserved": 4}}]
             assert api.call("PUT", f"/api/v1/org-unit/{owner}/1/resources", quota).status == 200
-        api.context.telemetry = api.do(_measured(api))
+        api.context.usage_samples = api.do(_measured(api))
         api.context.fair_shares = tuple(
             FairShare(
                 queue=queue,

@@ -14,7 +14,7 @@ from fairlead.control.directory import Directory
 from fairlead.control.ledger.report import Dimension, UsageReport, UsageRow
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.loop.usage_retention import drop_old_usage
-from fairlead.control.telemetry.usage import UsageQuestion, report_usage
+from fairlead.control.telemetry.usage_report import UsageQuestion, report_usage
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,

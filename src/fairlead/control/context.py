@@ -13,7 +13,7 @@ from fairlead.control.decide.placement.equivalence import SchedulingKey
 from fairlead.control.directory import Directory
 from fairlead.control.questions import Questions
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Review, Sessions
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
@@ -77,7 +77,7 @@ class Context:
     #: The URLs of workloads; filled by the loop.
     url_registry: UrlRegistry = field(default_factory=UrlRegistry)
     #: Usage over time; None on a server without the loop.
-    telemetry: Telemetry | None = None
+    usage_samples: UsageSampler | None = None
     #: Whether the engine measures how busy GPUs are, so that limits on idle GPUs are enforced.
     measures_gpus: bool = False
     #: Questions about the future that callers ask.

@@ -10,7 +10,7 @@ import pytest
 
 from fairlead.api.absent import ABSENT_FEATURES
 from fairlead.control.serving.traffic import Traffic
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.runapy_calls import (
     ApiClient,
@@ -34,7 +34,7 @@ def client(api: ApiServer) -> Iterator[ApiClient]:
     # The client renews tokens that its own clock calls expired.
     api.clock.now = int(time.time() * 1000)
     api.token = api.log_in()
-    api.context.telemetry = api.do(_nothing_measured(api))
+    api.context.usage_samples = api.do(_nothing_measured(api))
     configuration = Configuration(
         client_id=api.credentials.client_id,
         client_secret=api.credentials.client_secret,
@@ -47,8 +47,8 @@ def client(api: ApiServer) -> Iterator[ApiClient]:
         yield connection
 
 
-async def _nothing_measured(api: ApiServer) -> Telemetry:
-    return Telemetry(api.context.store, api.clock, Traffic(api.clock, lambda: 0.0))
+async def _nothing_measured(api: ApiServer) -> UsageSampler:
+    return UsageSampler(api.context.store, api.clock, Traffic(api.clock, lambda: 0.0))
 
 
 def _existing(api: ApiServer) -> dict[str, object]:

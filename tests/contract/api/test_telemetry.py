@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead.control.serving.traffic import Traffic
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase, PodPhase
@@ -91,9 +91,9 @@ async def _seen(api: ApiServer) -> None:
     moment = [0.0]
     traffic = Traffic(api.clock, lambda: moment[0])
     usages = [[MeasuredUsage(POD, 1.0, 2_000_000), MeasuredUsage(node_key("alpha"), 100.0, 10**9)]]
-    telemetry = Telemetry(api.context.store, api.clock, traffic, lambda: usages[-1])
-    api.context.telemetry = telemetry
-    await telemetry.sample()
+    usage_samples = UsageSampler(api.context.store, api.clock, traffic, lambda: usages[-1])
+    api.context.usage_samples = usage_samples
+    await usage_samples.sample()
     api.clock.now = START + 10 * SECOND
     traffic.serve(SERVICE, msgspec.structs.replace(traffic.begin(SERVICE).serving, pods=(POD,)))
     for _ in range(20):
@@ -102,7 +102,7 @@ async def _seen(api: ApiServer) -> None:
         moment[0] += 0.2
         visit.end()
     usages.append([MeasuredUsage(POD, 6.0, 3_000_000), MeasuredUsage(node_key("alpha"), 120.0, 2 * 10**9)])
-    await telemetry.sample()
+    await usage_samples.sample()
 
 
 def over_time(types: str, start: int = START, end: int = START + 10 * SECOND, samples: int = 3) -> str:

@@ -134,21 +134,21 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
     for entry, labels in shown:
         gpus = sum(_gpus(pod) for pod in entry.pods)
         yield Sample("fairlead_workload_gpus_allocated", gpus, labels, f"GPUs that pods hold, {most}")
-    telemetry, now = context.telemetry, context.clock()
-    if telemetry is None:
+    usage_samples, now = context.usage_samples, context.clock()
+    if usage_samples is None:
         return
     for entry, labels in shown:
-        cores = [telemetry.of(pod.id).cores(now) for pod in entry.pods]
+        cores = [usage_samples.of(pod.id).cores(now) for pod in entry.pods]
         used = [value for value in cores if value is not None]
         if used:
             yield Sample("fairlead_workload_cpu_cores", sum(used), labels, f"CPU cores in use, {most}")
     for entry, labels in shown:
-        sizes = [telemetry.of(pod.id).memory(now) for pod in entry.pods]
+        sizes = [usage_samples.of(pod.id).memory(now) for pod in entry.pods]
         used = [value for value in sizes if value is not None]
         if used:
             yield Sample("fairlead_workload_memory_bytes", sum(used), labels, f"Memory in use, {most}")
     for entry, labels in shown:
-        busy = [telemetry.of(pod.id).gpu_percent(now) for pod in entry.pods if pod.gpu_devices]
+        busy = [usage_samples.of(pod.id).gpu_percent(now) for pod in entry.pods if pod.gpu_devices]
         used = [value for value in busy if value is not None]
         if used:
             text = f"How busy its GPUs are, from 0 to 1, {most}"

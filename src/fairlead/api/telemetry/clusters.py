@@ -34,7 +34,7 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
         raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists all node pools")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)
-    telemetry = await metrics.telemetry_of(context)
+    telemetry = await metrics.take_usage_samples(context)
     records = await clusters.load_records(context, span, pool)
     times = span.times(context.clock())
     measurements: list[Measurement] = []

@@ -9,7 +9,7 @@ from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.telemetry.metrics import read_names
 from fairlead.control.ledger.report import DIMENSIONS, Dimension, UsageReport
-from fairlead.control.telemetry.usage import UsageQuestion, report_usage
+from fairlead.control.telemetry.usage_report import UsageQuestion, report_usage
 from fairlead.model.clock import DAY, Millis, from_iso
 
 _DEFAULT_PERIOD = 30 * DAY

@@ -101,7 +101,7 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
             has_node=lambda name: has_node(context, name),
             load=context.url_registry.traffic.load,
             expose=context.url_registry.claim,
-            idle_time=lambda pod_ids: context.telemetry.idle_time(pod_ids) if context.telemetry else 0,
+            idle_time=lambda pod_ids: context.usage_samples.idle_time(pod_ids) if context.usage_samples else 0,
         )
         for key, kind in KINDS.items()
     }

@@ -18,7 +18,7 @@ from fairlead.control.loop.driver import Driver, OrderT
 from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.engines.base import CustomResources, LogStore, Sessions
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable
@@ -99,15 +99,15 @@ class EngineHost(Generic[OrderT]):
         context = self.context
         housekeeper = Housekeeper(context, self._compact, self._drop_logs)
         reconciler = Reconciler(context, self.driver, housekeeper.note, self.measure)
-        telemetry = Telemetry(context.store, context.clock, context.url_registry.traffic, self.observe_usage)
+        usage_samples = UsageSampler(context.store, context.clock, context.url_registry.traffic, self.observe_usage)
         ready = asyncio.Event()
         loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
-        self.reconciler, context.telemetry, context.sessions = reconciler, telemetry, self.sessions
+        self.reconciler, context.usage_samples, context.sessions = reconciler, usage_samples, self.sessions
         self._tasks.append(loop)
         self._begin("housekeeping", housekeeper.run)
         self._begin("lease", partial(self.lease.keep, lost))
-        self._begin("telemetry", telemetry.run)
+        self._begin("telemetry", usage_samples.run)
         await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
         if loop.done():
             waiting.cancel()

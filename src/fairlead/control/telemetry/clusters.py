@@ -11,7 +11,7 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.control.organization.inventory import nodes_by_pool
 from fairlead.control.telemetry.metrics import Measurement, Span, measure_node
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Node
 from fairlead.model.records.workload import Pod, Workload
@@ -119,13 +119,13 @@ def _quota(context: Context, pools: Sequence[str], is_meant: Callable[[str], boo
 
 
 def measure_capacity_group(
-    group: CapacityGroup, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+    group: CapacityGroup, types: Iterable[str], times: Sequence[Millis], usage_samples: UsageSampler
 ) -> list[Measurement]:
     """The metrics of one group; those that it lacks or that are not measured have no values."""
-    return [_measure(group, type, times, telemetry) for type in types]
+    return [_measure(group, type, times, usage_samples) for type in types]
 
 
-def _measure(group: CapacityGroup, type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+def _measure(group: CapacityGroup, type: str, times: Sequence[Millis], usage_samples: UsageSampler) -> Measurement:
     if type == "ALLOCATED_GPU":
         return Measurement(type, tuple((at, _allocated_gpus(group, at)) for at in times))
     if type == "WORKLOADS_COUNT":
@@ -144,7 +144,7 @@ def _measure(group: CapacityGroup, type: str, times: Sequence[Millis], telemetry
     if type == "TOTAL_GPU_NODES":
         return Measurement(type, tuple((at, float(sum(bool(node.gpus) for node in group.nodes))) for at in times))
     if type in _UTILIZATION:
-        return _utilization(group, group.nodes, type, times, telemetry)
+        return _utilization(group, group.nodes, type, times, usage_samples)
     return Measurement(type, is_known=False)
 
 
@@ -158,14 +158,14 @@ def _existed_at(workload: Workload, at: Millis) -> bool:
 
 
 def _utilization(
-    group: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], telemetry: Telemetry
+    group: CapacityGroup, nodes: Sequence[Node], type: str, times: Sequence[Millis], usage_samples: UsageSampler
 ) -> Measurement:
     """The mean over nodes, weighted by size; times without a sample are left out."""
     sums: dict[Millis, float] = {}
     whole = sum(_UTILIZATION[type](node) for node in nodes)
     for node in nodes:
         pods = [pod for pod in group.pods if pod.node == node.name]
-        (measurements,) = measure_node(node, pods, [type], times, telemetry)
+        (measurements,) = measure_node(node, pods, [type], times, usage_samples)
         for at, value in measurements.values:
             sums[at] = sums.get(at, 0.0) + value * _UTILIZATION[type](node)
     return Measurement(type, tuple((at, value / whole) for at, value in sorted(sums.items())) if whole else ())

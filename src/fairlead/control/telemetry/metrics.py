@@ -1,6 +1,6 @@
 """Metrics of workloads, pods and nodes over time and now, by their names in the interface.
 
-Called by the API. Requests and allocations come from the records of pods, usage from `usage_history.py`. A metric that
+Called by the API. Requests and allocations come from the records of pods, usage from `usage_samples.py`. A metric that
 is not measured here has no values, and the response says so.
 """
 
@@ -12,7 +12,7 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.lists import normal_id
-from fairlead.control.usage_history import Series, Telemetry
+from fairlead.control.usage_samples import Series, UsageSampler
 from fairlead.control.workloads.sessions import holder_error
 from fairlead.model.clock import Millis
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
@@ -64,12 +64,12 @@ def check_span(span: Span) -> Span:
     return span
 
 
-async def telemetry_of(context: Context) -> Telemetry:
+async def take_usage_samples(context: Context) -> UsageSampler:
     """The usage history, with a sample of now; raises Elsewhere on a server that runs no machine."""
-    if context.telemetry is None:
+    if context.usage_samples is None:
         raise await holder_error(context)
-    await context.telemetry.sample()
-    return context.telemetry
+    await context.usage_samples.sample()
+    return context.usage_samples
 
 
 async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:
@@ -116,7 +116,7 @@ _ANSWERED: dict[str, Callable[[Series, Millis], float | None]] = {
 
 
 def measure_workload(
-    workload: Workload, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+    workload: Workload, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], usage_samples: UsageSampler
 ) -> list[Measurement]:
     """The metrics of a workload: sums over its pods."""
     sets = {podset.role: podset for podset in expand_spec(workload.kind, bytes(workload.spec)).podsets}
@@ -132,29 +132,31 @@ def measure_workload(
             )
             measurements.append(Measurement(type, tuple(sums)))
         elif used := _USED.get(type):
-            series = [telemetry.of(pod.id) for pod in pods]
+            series = [usage_samples.of(pod.id) for pod in pods]
             measurements.append(Measurement(type, _combined(series, used, times)))
         else:
-            measurements.append(_measure_gpus([pod.id for pod in pods], type, times, telemetry))
+            measurements.append(_measure_gpus([pod.id for pod in pods], type, times, usage_samples))
     return measurements
 
 
-def _measure_gpus(ids: Sequence[str], type: str, times: Sequence[Millis], telemetry: Telemetry) -> Measurement:
+def _measure_gpus(ids: Sequence[str], type: str, times: Sequence[Millis], usage_samples: UsageSampler) -> Measurement:
     """The use of the GPUs of these pods; not known for other metrics, or where it is not measured."""
-    if type not in _GPUS or not telemetry.measures_gpus:
+    if type not in _GPUS or not usage_samples.measures_gpus:
         return Measurement(type, is_known=False)
     take, combine = _GPUS[type]
-    return Measurement(type, _combined([telemetry.of(id) for id in ids], take, times, combine))
+    return Measurement(type, _combined([usage_samples.of(id) for id in ids], take, times, combine))
 
 
-def measure_used(id: str, types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry) -> list[Measurement]:
+def measure_used(
+    id: str, types: Iterable[str], times: Sequence[Millis], usage_samples: UsageSampler
+) -> list[Measurement]:
     """The measured metrics of one pod or service."""
     known = _USED | _ANSWERED
-    series = [telemetry.of(id)]
+    series = [usage_samples.of(id)]
     return [
         Measurement(type, _combined(series, known[type], times))
         if type in known
-        else _measure_gpus([id], type, times, telemetry)
+        else _measure_gpus([id], type, times, usage_samples)
         for type in types
     ]
 
@@ -179,11 +181,11 @@ def _combined(
 
 
 def measure_node(
-    node: Node, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], telemetry: Telemetry
+    node: Node, pods: Sequence[Pod], types: Iterable[str], times: Sequence[Millis], usage_samples: UsageSampler
 ) -> list[Measurement]:
     """Of a node: the machine's own figures, or of a declared one those of its pods; devices one by one."""
     is_machine = not node.declared
-    series = [telemetry.of(node_key(node.name))] if is_machine else [telemetry.of(pod.id) for pod in pods]
+    series = [usage_samples.of(node_key(node.name))] if is_machine else [usage_samples.of(pod.id) for pod in pods]
     sizes: Mapping[str, tuple[str, float]] = {
         "CPU_UTILIZATION": ("CPU_USAGE_CORES", node.cpu_milli / 1000),
         "CPU_MEMORY_UTILIZATION": ("CPU_MEMORY_USAGE_BYTES", float(node.memory_bytes)),

@@ -11,8 +11,8 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.lists import seen_by
 from fairlead.control.organization.inventory import pool_name
-from fairlead.control.telemetry.metrics import telemetry_of
-from fairlead.control.usage_history import Telemetry
+from fairlead.control.telemetry.metrics import take_usage_samples
+from fairlead.control.usage_samples import UsageSampler
 from fairlead.control.workloads.read import load_live_pods
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
@@ -120,7 +120,7 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
     held: dict[str, list[Pod]] = {}
     for pod in await context.store.find(Query(collection=PODS, where=active)):
         held.setdefault(pod.node, []).append(pod)
-    telemetry = await telemetry_of(context) if type in _NODE_USAGE else None
+    usage_samples = await take_usage_samples(context) if type in _NODE_USAGE else None
     sums: Sums = {}
     for node in context.directory.nodes.values():
         pool = pool_name(context, node)
@@ -130,18 +130,18 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
         groups = tuple((name, *named[name]) for name in group_by)
         pods = held.get(node.name, [])
         figure = _NODE_FIGURES.get(type)
-        value = figure(node, pods) if figure else _used(type, node, pods, telemetry, context.clock())
+        value = figure(node, pods) if figure else _used(type, node, pods, usage_samples, context.clock())
         if value is not None:
             sums[groups] = sums.get(groups, 0.0) + value
     return sums
 
 
-def _used(type: str, node: Node, pods: list[Pod], telemetry: Telemetry | None, now: Millis) -> float | None:
+def _used(type: str, node: Node, pods: list[Pod], usage_samples: UsageSampler | None, now: Millis) -> float | None:
     """The usage of the machine; for a declared node the usage of its pods."""
-    if telemetry is None:
+    if usage_samples is None:
         return None
     ids = [pod.id for pod in pods] if node.declared else [node_key(node.name)]
-    series = [telemetry.of(id) for id in ids]
+    series = [usage_samples.of(id) for id in ids]
     measured = [each.cores(now) if type == "USED_CPU_CORES" else each.memory(now) for each in series]
     values = [value for value in measured if value is not None]
     return sum(values) if values or node.declared else None

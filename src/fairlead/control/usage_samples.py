@@ -117,7 +117,9 @@ def _gpu_figures(usage: MeasuredUsage | None) -> tuple[float, float]:
     return percent, memory
 
 
-class Telemetry:
+class UsageSampler:
+    """Takes the samples and keeps them. One per server that runs the machine."""
+
     def __init__(
         self, store: Store, clock: Clock, traffic: Traffic, observe: Callable[[], Sequence[MeasuredUsage]] = tuple
     ) -> None:

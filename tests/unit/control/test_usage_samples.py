@@ -9,7 +9,7 @@ import pytest
 
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.telemetry.metrics import measure_used, measure_workload
-from fairlead.control.usage_history import Series, Telemetry
+from fairlead.control.usage_samples import Series, UsageSampler
 from fairlead.model.resource_usage import MeasuredUsage
 from fairlead.store.sqlite import open_sqlite
 from tests import builders
@@ -81,10 +81,10 @@ def test_a_busy_moment_long_ago_is_not_forgotten_when_samples_are_dropped() -> N
     assert series.idle_time(9990 * SECOND) == (999 - busy_at - 1) * 10 * SECOND
 
 
-def collect(folder: Path, *rounds: Sequence[MeasuredUsage] | OSError) -> tuple[Telemetry, list[bool]]:
+def collect(folder: Path, *rounds: Sequence[MeasuredUsage] | OSError) -> tuple[UsageSampler, list[bool]]:
     """Samples ten seconds apart, and whether each said that a pod runs."""
 
-    async def run() -> tuple[Telemetry, list[bool]]:
+    async def run() -> tuple[UsageSampler, list[bool]]:
         store = await open_sqlite(folder / "fairlead.db")
         time, left = [0], list(rounds)
 
@@ -94,15 +94,15 @@ def collect(folder: Path, *rounds: Sequence[MeasuredUsage] | OSError) -> tuple[T
                 raise found
             return found
 
-        telemetry = Telemetry(store, lambda: time[0], Traffic(lambda: time[0], lambda: 0.0), look)
+        usage_samples = UsageSampler(store, lambda: time[0], Traffic(lambda: time[0], lambda: 0.0), look)
         told = []
         try:
             for _ in rounds:
-                told.append(await telemetry.sample())
+                told.append(await usage_samples.sample())
                 time[0] += 10 * SECOND
         finally:
             await store.close()
-        return telemetry, told
+        return usage_samples, told
 
     return asyncio.run(run())
 
@@ -112,22 +112,22 @@ def test_gpus_of_a_workload(tmp_path: Path) -> None:
         [MeasuredUsage("p", number * 5.0, 100.0, 40.0, 1000), MeasuredUsage("q", nan, nan, 80.0, 500)]
         for number in range(3)
     ]
-    telemetry, _ = collect(tmp_path, *samples)
+    usage_samples, _ = collect(tmp_path, *samples)
     pods = [builders.pod("p", id="p", created_at=0), builders.pod("q", id="q", created_at=0)]
-    found = measure_workload(builders.workload(), pods, GPU_METRICS, [15 * SECOND], telemetry)
+    found = measure_workload(builders.workload(), pods, GPU_METRICS, [15 * SECOND], usage_samples)
     assert [one.values for one in found] == [
         ((15 * SECOND, 60.0),),
         ((15 * SECOND, 1500.0),),
         ((15 * SECOND, 0.5),),
         ((15 * SECOND, 100.0),),
     ]
-    [alone, unknown] = measure_used("q", ("GPU_UTILIZATION", "CPU_USAGE_CORES"), [15 * SECOND], telemetry)
+    [alone, unknown] = measure_used("q", ("GPU_UTILIZATION", "CPU_USAGE_CORES"), [15 * SECOND], usage_samples)
     assert (alone.values, unknown.values) == (((15 * SECOND, 80.0),), ())
 
 
 def test_gpus_that_nobody_measures_are_unknown(tmp_path: Path) -> None:
-    telemetry, _ = collect(tmp_path, [MeasuredUsage("p", 0.0, 0.0)], [MeasuredUsage("p", 1.0, 0.0)])
-    assert [one.is_known for one in measure_used("p", GPU_METRICS, [0], telemetry)] == [False, False, True, True]
+    usage_samples, _ = collect(tmp_path, [MeasuredUsage("p", 0.0, 0.0)], [MeasuredUsage("p", 1.0, 0.0)])
+    assert [one.is_known for one in measure_used("p", GPU_METRICS, [0], usage_samples)] == [False, False, True, True]
 
 
 def test_sampling_goes_on_while_figures_are_missing(tmp_path: Path) -> None:
@@ -138,6 +138,6 @@ def test_sampling_goes_on_while_figures_are_missing(tmp_path: Path) -> None:
 
 def test_several_pods_are_idle_if_all_are(tmp_path: Path) -> None:
     rounds = [[MeasuredUsage("p", 0.0, 0.0, 0.0, 0), MeasuredUsage("q", 0.0, 0.0, busy, 0)] for busy in (9.0, 0.0, 0.0)]
-    telemetry, _ = collect(tmp_path, *rounds)
-    idle = [telemetry.idle_time(ids) // SECOND for ids in (["p"], ["q"], ["p", "q"], ["p", "unknown"], [])]
+    usage_samples, _ = collect(tmp_path, *rounds)
+    idle = [usage_samples.idle_time(ids) // SECOND for ids in (["p"], ["q"], ["p", "q"], ["p", "unknown"], [])]
     assert idle == [20, 10, 10, 0, 0]
