@@ -213,7 +213,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
     refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
     relay = Relay(partial(_find_urls, context, machine))
-    door = _make_machine_socket(settings, context, authenticator, url)
+    machine_socket = _make_machine_socket(settings, context, authenticator, url)
     server.handle_signals()
 
     async def open_urls() -> None:
@@ -228,8 +228,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
                 await relay.start(proxied)
         _calm_collector()
         _announce(settings, url, machine.find_warnings() if machine else ())
-        if door:
-            await door.start()
+        if machine_socket:
+            await machine_socket.start()
         backups.start()
         if exporter:
             exporter.start()
@@ -241,8 +241,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         await backups.stop()
         if exporter:
             await exporter.stop()
-        if door:
-            await door.stop()
+        if machine_socket:
+            await machine_socket.stop()
         await relay.stop()
         await proxy.stop()
         if machine:
@@ -402,8 +402,8 @@ def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample | His
     loop = machine.reconciler if machine else None
     if loop is None:
         return list(backups.samples())
-    known = cluster_samples(loop.context, loop.board, loop.figures)
-    return [*loop_samples(loop.board, loop.figures), *known, *backups.samples()]
+    known = cluster_samples(loop.context, loop.board, loop.metrics)
+    return [*loop_samples(loop.board, loop.metrics), *known, *backups.samples()]
 
 
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:

@@ -99,7 +99,7 @@ def test_an_end_that_was_reported_during_a_lost_race_is_recorded_in_the_next_tur
         loop = pod_loop(context, Engine(context, pod))
         loop.board.put(workload, [pod])
         await loop.cycle()
-        assert loop.figures.conflicts == 1
+        assert loop.metrics.conflicts == 1
         await loop.cycle()
         ended: Pod | None = await context.store.get(PODS, pod.id)
         finished: Workload | None = await context.store.get(WORKLOADS, workload.id)
@@ -177,7 +177,7 @@ def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tm
         await loop.cycle()
         found: Workload | None = await context.store.get(WORKLOADS, workload.id)
         assert found is not None
-        assert (found.phase, loop.figures.conflicts, loop._dirty) == (Phase.COMPLETED, 0, set())
+        assert (found.phase, loop.metrics.conflicts, loop._dirty) == (Phase.COMPLETED, 0, set())
 
     in_store(tmp_path, test)
 

@@ -44,13 +44,13 @@ class Questions:
             known: Answer | None = self._answers.get(key)
             return compute() if known is None else known
 
-        answer = await self.ask_anew(caller, compute_once)
+        answer = await self.ask_uncached(caller, compute_once)
         self._answers[key] = answer
         while len(self._answers) > _KEPT:
             self._answers.popitem(last=False)
         return answer
 
-    async def ask_anew(self, caller: str, compute: Callable[[], Answer]) -> Answer:
+    async def ask_uncached(self, caller: str, compute: Callable[[], Answer]) -> Answer:
         """The answer to a question that depends on the time and is not kept; further questions wait as well."""
         turn = self._turns.setdefault(caller, asyncio.Lock())
         self._open[caller] += 1

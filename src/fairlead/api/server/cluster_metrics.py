@@ -21,7 +21,7 @@ MOST_SHOWN = 100
 OTHERS = "others"
 
 
-def cluster_samples(context: Context, board: Board, figures: LoopMetrics) -> Iterator[Sample | HistogramSample]:
+def cluster_samples(context: Context, board: Board, metrics: LoopMetrics) -> Iterator[Sample | HistogramSample]:
     """All of them; each name in one piece."""
     entries = list(board.entries.values())
     yield from _node_samples(context, entries)
@@ -29,7 +29,7 @@ def cluster_samples(context: Context, board: Board, figures: LoopMetrics) -> Ite
     yield from _user_samples(entries)
     yield from _phase_samples(context, entries)
     yield from _workload_samples(context, entries)
-    yield from _counter_samples(board, figures)
+    yield from _counter_samples(board, metrics)
 
 
 def _gpus(pod: Pod) -> float:
@@ -155,12 +155,12 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
             yield Sample("fairlead_workload_gpu_utilization", sum(used) / len(used) / 100, labels, text)
 
 
-def _counter_samples(board: Board, figures: LoopMetrics) -> Iterator[Sample | HistogramSample]:
+def _counter_samples(board: Board, metrics: LoopMetrics) -> Iterator[Sample | HistogramSample]:
     counters = board.counters
     yield HistogramSample(
         "fairlead_workload_wait_seconds", counters.waits, "Time that workloads waited before their first start"
     )
-    yield HistogramSample("fairlead_scheduling_cycle_seconds", figures.scheduling, "Duration of scheduling cycles")
+    yield HistogramSample("fairlead_scheduling_cycle_seconds", metrics.scheduling, "Duration of scheduling cycles")
     for rule, number in sorted(counters.evictions.items()):
         yield Sample("fairlead_evictions_total", number, {"rule": rule}, "Evictions by rule", "counter")
     for phase, number in sorted(counters.ended.items()):

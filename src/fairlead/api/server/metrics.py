@@ -111,24 +111,24 @@ def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def loop_samples(board: Board, figures: LoopMetrics) -> list[Sample]:
+def loop_samples(board: Board, metrics: LoopMetrics) -> list[Sample]:
     text = "Pods that have not ended, by phase"
     pods = [Sample("fairlead_pods", n, {"phase": phase}, text) for phase, n in board.count_pods().items()]
     return [
         *pods,
         Sample("fairlead_open_workloads", len(board.entries), help="Workloads that are neither finished nor deleted"),
-        Sample("fairlead_loop_cycles_total", figures.cycles, help="Cycles of the loop", type="counter"),
-        Sample("fairlead_loop_last_seconds", figures.last_cycle_milliseconds / 1000, help="Duration of the last cycle"),
-        Sample("fairlead_scheduling_cycles_total", figures.scheduling_cycles, help="Scheduling cycles", type="counter"),
+        Sample("fairlead_loop_cycles_total", metrics.cycles, help="Cycles of the loop", type="counter"),
+        Sample("fairlead_loop_last_seconds", metrics.last_cycle_milliseconds / 1000, help="Duration of the last cycle"),
+        Sample("fairlead_scheduling_cycles_total", metrics.scheduling_cycles, help="Scheduling cycles", type="counter"),
         Sample(
             "fairlead_scheduling_seconds_total",
-            figures.scheduling_milliseconds / 1000,
+            metrics.scheduling_milliseconds / 1000,
             help="Time spent in scheduling cycles",
             type="counter",
         ),
         Sample(
             "fairlead_lost_races_total",
-            figures.conflicts,
+            metrics.conflicts,
             help="Writes that conflicted with other writers",
             type="counter",
         ),

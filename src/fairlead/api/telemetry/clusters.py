@@ -34,12 +34,12 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
         raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists all node pools")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)
-    telemetry = await metrics.take_usage_samples(context)
+    usage_samples = await metrics.take_usage_samples(context)
     records = await clusters.load_records(context, span, pool)
     times = span.times(context.clock())
     measurements: list[Measurement] = []
     for place in clusters.list_capacity_groups(context, records, group_by, pool):
-        parts = clusters.measure_capacity_group(place, types, times, telemetry)
+        parts = clusters.measure_capacity_group(place, types, times, usage_samples)
         measurements += [part.within(place.group) for part in parts] if group_by else parts
     return render_metrics(call, measurements)
 

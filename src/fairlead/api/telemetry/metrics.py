@@ -141,10 +141,10 @@ def _csv(lines: Sequence[str]) -> Response:
 async def get_workload_metrics(call: Call) -> Response:
     workload = await workloads_read.load_workload(call.context, call.caller, call.path["workloadId"])
     types, span = read_names(call, "metricType", WORKLOAD_METRICS, is_needed=True), read_span(call)
-    telemetry = await metrics.take_usage_samples(call.context)
+    usage_samples = await metrics.take_usage_samples(call.context)
     pods = await metrics.load_pods_within(call.context, workload, span)
     times = span.times(call.context.clock())
-    return render_metrics(call, metrics.measure_workload(workload, pods, types, times, telemetry))
+    return render_metrics(call, metrics.measure_workload(workload, pods, types, times, usage_samples))
 
 
 async def get_pod_metrics(call: Call) -> Response:
@@ -154,8 +154,8 @@ async def get_pod_metrics(call: Call) -> Response:
 
 
 async def _used(call: Call, id: str, types: tuple[str, ...], span: Span) -> Response:
-    telemetry = await metrics.take_usage_samples(call.context)
-    return render_metrics(call, metrics.measure_used(id, types, span.times(call.context.clock()), telemetry))
+    usage_samples = await metrics.take_usage_samples(call.context)
+    return render_metrics(call, metrics.measure_used(id, types, span.times(call.context.clock()), usage_samples))
 
 
 def _service_metrics(kind: Kind, *, of_pod: bool) -> Handler:
@@ -180,9 +180,9 @@ def _node(call: Call) -> Node:
 async def get_node_metrics(call: Call) -> Response:
     node = _node(call)
     types, span = read_names(call, "metricType", NODE_METRICS, is_needed=True), read_span(call)
-    telemetry = await metrics.take_usage_samples(call.context)
+    usage_samples = await metrics.take_usage_samples(call.context)
     pods = await metrics.load_node_pods(call.context, node, span)
-    return render_metrics(call, metrics.measure_node(node, pods, types, span.times(call.context.clock()), telemetry))
+    return render_metrics(call, metrics.measure_node(node, pods, types, span.times(call.context.clock()), usage_samples))
 
 
 def render_telemetry(call: Call, type: str, sums: summaries.Sums) -> Response:

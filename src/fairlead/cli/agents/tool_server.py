@@ -32,7 +32,7 @@ _INSTRUCTIONS = (
 _LOOPBACK = "127.0.0.1"
 
 
-def _told(tool: Callable[P, Json]) -> Callable[P, Json]:
+def _with_error_text(tool: Callable[P, Json]) -> Callable[P, Json]:
     """An agent reads the message of a refusal; without this it would learn only that something failed."""
 
     @wraps(tool)
@@ -52,10 +52,10 @@ def make_tools(session: ServerSession, allowed: frozenset[str]) -> MCPServer:
     )
     tools = AgentTools(session)
     for name in _READING:
-        server.add_tool(_told(getattr(tools, name)), name=name, annotations=ToolAnnotations(read_only_hint=True))
+        server.add_tool(_with_error_text(getattr(tools, name)), name=name, annotations=ToolAnnotations(read_only_hint=True))
     for name in sorted(allowed):
         destructive = ToolAnnotations(read_only_hint=False, destructive_hint=name != "submit")
-        server.add_tool(_told(getattr(tools, name)), name=name, annotations=destructive)
+        server.add_tool(_with_error_text(getattr(tools, name)), name=name, annotations=destructive)
     return server
 
 

@@ -64,7 +64,7 @@ class Reconciler(Generic[OrderT]):
     note_due: Callable[[Millis], None]
     #: A clock for measuring spans, in seconds.
     measure: Callable[[], float]
-    figures: LoopMetrics = field(default_factory=LoopMetrics)
+    metrics: LoopMetrics = field(default_factory=LoopMetrics)
 
     def __post_init__(self) -> None:
         self.context.has_local_loop = True
@@ -141,8 +141,8 @@ class Reconciler(Generic[OrderT]):
             await asyncio.sleep(_RETRY_SECONDS)
             self._dirty.update(self.board.entries)
             self._wakeup.set()
-        self.figures.cycles += 1
-        self.figures.last_cycle_milliseconds = (self.measure() - began) * 1000
+        self.metrics.cycles += 1
+        self.metrics.last_cycle_milliseconds = (self.measure() - began) * 1000
 
     async def cycle(self) -> None:
         """One turn: load → observe → decide → record → apply."""
@@ -245,10 +245,10 @@ class Reconciler(Generic[OrderT]):
     async def _place(self, drafts: dict[str, Draft], now: Millis) -> None:
         began = self.measure()
         if await self.driver.place(drafts, now):
-            self.figures.scheduling_cycles += 1
+            self.metrics.scheduling_cycles += 1
             seconds = self.measure() - began
-            self.figures.scheduling_milliseconds += seconds * 1000
-            self.figures.scheduling.observe(seconds)
+            self.metrics.scheduling_milliseconds += seconds * 1000
+            self.metrics.scheduling.observe(seconds)
 
     def _orders_each(self, drafts: dict[str, Draft]) -> dict[str, list[OrderT]]:
         """The orders of each draft, worked out before anything is recorded, because after that nothing may fail."""
@@ -309,7 +309,7 @@ class Reconciler(Generic[OrderT]):
             self._doubtful.add(workload.id)
             raise
         except Conflict:
-            self.figures.conflicts += 1
+            self.metrics.conflicts += 1
             self._doubtful.add(workload.id)
             self._dirty.add(workload.id)
             self._wakeup.set()

@@ -49,7 +49,7 @@ async def report_usage(context: Context, caller: Caller, question: UsageQuestion
         raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
     records = await _load_records(context, period, now)
     rights = UsageRights(access.visible_projects(caller), access.visible_departments(caller, "departments:read"))
-    return await context.questions.ask_anew(caller.name, lambda: render_usage(records, question.by, rights, start))
+    return await context.questions.ask_uncached(caller.name, lambda: render_usage(records, question.by, rights, start))
 
 
 async def _load_records(context: Context, period: Period, now: Millis) -> PeriodRecords:
