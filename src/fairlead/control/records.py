@@ -110,13 +110,28 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     raise Conflict("The record was changed by others at the same time; send the request again")
 
 
+async def load_cluster(context: Context) -> Cluster:
+    """The record of the cluster as it is stored."""
+    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
+    if cluster is None:
+        raise Unavailable("The cluster's record is missing; try again in a moment")
+    return cluster
+
+
+async def change_cluster(
+    context: Context, request: AuditedRequest, cluster: Cluster, message: str, **members: object
+) -> Cluster:
+    """Replace members of the cluster's record; Conflict if it was changed since it was loaded."""
+    after: Cluster = msgspec.structs.replace(cluster, version=cluster.version + 1, **members)
+    await record_steps(context, request, [RecordChange(CLUSTERS, cluster.id, after, "Updated", message)], None)
+    return after
+
+
 async def allocate_id(
     context: Context, collection: Collection[VersionedRecord], known: Iterable[str]
 ) -> tuple[str, Cluster]:
     """A new id and the cluster's record that stores it; write both together with the new record."""
-    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
-    if cluster is None:
-        raise Unavailable("The cluster's record is missing; try again in a moment")
+    cluster = await load_cluster(context)
     number = max(cluster.numbers.get(collection.name, 0), *(int(id) for id in known), 0) + 1
     numbers = {**cluster.numbers, collection.name: number}
     return str(number), msgspec.structs.replace(cluster, version=cluster.version + 1, numbers=numbers)

@@ -182,7 +182,9 @@ async def get_node_metrics(call: Call) -> Response:
     types, span = read_names(call, "metricType", NODE_METRICS, is_needed=True), read_span(call)
     usage_samples = await metrics.take_usage_samples(call.context)
     pods = await metrics.load_node_pods(call.context, node, span)
-    return render_metrics(call, metrics.measure_node(node, pods, types, span.times(call.context.clock()), usage_samples))
+    return render_metrics(
+        call, metrics.measure_node(node, pods, types, span.times(call.context.clock()), usage_samples)
+    )
 
 
 def render_telemetry(call: Call, type: str, sums: summaries.Sums) -> Response:

@@ -52,7 +52,9 @@ def make_tools(session: ServerSession, allowed: frozenset[str]) -> MCPServer:
     )
     tools = AgentTools(session)
     for name in _READING:
-        server.add_tool(_with_error_text(getattr(tools, name)), name=name, annotations=ToolAnnotations(read_only_hint=True))
+        server.add_tool(
+            _with_error_text(getattr(tools, name)), name=name, annotations=ToolAnnotations(read_only_hint=True)
+        )
     for name in sorted(allowed):
         destructive = ToolAnnotations(read_only_hint=False, destructive_hint=name != "submit")
         server.add_tool(_with_error_text(getattr(tools, name)), name=name, annotations=destructive)

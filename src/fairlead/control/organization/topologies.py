@@ -10,11 +10,10 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
-from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
-from fairlead.model.records.organization import Cluster, NetworkTopology
+from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
+from fairlead.model.records.organization import NetworkTopology
 from fairlead.model.records.people import Caller
-from fairlead.store.collections import CLUSTERS
 
 _MAX_LEVELS = 16
 _HOSTNAME = "kubernetes.io/hostname"
@@ -63,8 +62,9 @@ async def create_topology(
             created_by=caller.name,
         )
         message = f"Network topology {made.name} with the levels {', '.join(made.levels)} was created"
-        step = _step(cluster, (*cluster.network_topologies, made), message)
-        await record_steps(context, AuditedRequest(caller, "create", request_id), [step], None)
+        request = AuditedRequest(caller, "create", request_id)
+        topologies = (*cluster.network_topologies, made)
+        await change_cluster(context, request, cluster, message, network_topologies=topologies)
         return made
 
     return await retry_on_conflict(attempt)
@@ -84,17 +84,10 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
             )
         rest = tuple(known for known in cluster.network_topologies if known.id != topology.id)
         message = f"Network topology {topology.name} was deleted by {caller.name}"
-        await record_steps(context, AuditedRequest(caller, "delete", request_id), [_step(cluster, rest, message)], None)
+        request = AuditedRequest(caller, "delete", request_id)
+        await change_cluster(context, request, cluster, message, network_topologies=rest)
 
     await retry_on_conflict(attempt)
-
-
-async def load_cluster(context: Context) -> Cluster:
-    """The record of the cluster as it is stored."""
-    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
-    if cluster is None:
-        raise Unavailable("The cluster's record is missing; try again in a moment")
-    return cluster
 
 
 def _find(known: tuple[NetworkTopology, ...], id: str) -> NetworkTopology:
@@ -102,11 +95,6 @@ def _find(known: tuple[NetworkTopology, ...], id: str) -> NetworkTopology:
         if topology.id == id.lower():
             return topology
     raise NotFound(f"There is no network topology with the id {id[:60]!r}")
-
-
-def _step(cluster: Cluster, topologies: tuple[NetworkTopology, ...], message: str) -> RecordChange:
-    after = msgspec.structs.replace(cluster, version=cluster.version + 1, network_topologies=topologies)
-    return RecordChange(CLUSTERS, cluster.id, after, "Updated", message)
 
 
 def _level_issues(levels: tuple[str, ...]) -> list[ComplianceIssue]:

@@ -8,12 +8,10 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.organization.topologies import load_cluster
-from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
+from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
 from fairlead.model.errors import Conflict, NotFound
 from fairlead.model.records.organization import Cluster, WorkloadType
 from fairlead.model.records.people import Caller
-from fairlead.store.collections import CLUSTERS
 
 
 class WorkloadTypeInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +51,8 @@ async def create_type(context: Context, caller: Caller, input: WorkloadTypeInput
             updated_by=caller.name,
         )
         message = f"Workload type {made.group}/{made.name} was created by {caller.name}"
-        await _record(
-            context, AuditedRequest(caller, "create", request_id), cluster, (*cluster.workload_types, made), message
-        )
+        request, types = AuditedRequest(caller, "create", request_id), (*cluster.workload_types, made)
+        await change_cluster(context, request, cluster, message, workload_types=types)
         return made
 
     return await retry_on_conflict(attempt)
@@ -82,7 +79,8 @@ async def update_type(
         )
         types = tuple(after if each.id == after.id else each for each in cluster.workload_types)
         message = f"Workload type {after.group}/{after.name} was changed by {caller.name}"
-        await _record(context, AuditedRequest(caller, "update", request_id), cluster, types, message)
+        request = AuditedRequest(caller, "update", request_id)
+        await change_cluster(context, request, cluster, message, workload_types=types)
         return after
 
     return await retry_on_conflict(attempt)
@@ -96,7 +94,8 @@ async def delete_type(context: Context, caller: Caller, id: str, request_id: str
         gone = _find(cluster, id)
         types = tuple(each for each in cluster.workload_types if each.id != gone.id)
         message = f"Workload type {gone.group}/{gone.name} was deleted by {caller.name}"
-        await _record(context, AuditedRequest(caller, "delete", request_id), cluster, types, message)
+        request = AuditedRequest(caller, "delete", request_id)
+        await change_cluster(context, request, cluster, message, workload_types=types)
 
     await retry_on_conflict(attempt)
 
@@ -106,10 +105,3 @@ def _find(cluster: Cluster, id: str) -> WorkloadType:
         if each.id == id.lower():
             return each
     raise NotFound(f"There is no workload type with the id {id[:60]!r}")
-
-
-async def _record(
-    context: Context, request: AuditedRequest, cluster: Cluster, types: tuple[WorkloadType, ...], message: str
-) -> None:
-    after = msgspec.structs.replace(cluster, version=cluster.version + 1, workload_types=types)
-    await record_steps(context, request, [RecordChange(CLUSTERS, cluster.id, after, "Updated", message)], None)

@@ -4,13 +4,12 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
+from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
 from fairlead.control.role_table import FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
-from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, Unavailable, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.access import CustomRole, Role
 from fairlead.model.records.organization import Cluster
 from fairlead.model.records.people import Caller
-from fairlead.store.collections import CLUSTERS
 
 _LONGEST = 255
 _MOST = 200
@@ -51,7 +50,7 @@ async def create_role(context: Context, caller: Caller, input: RoleInput, reques
     access.check(caller, "roles:create")
 
     async def attempt() -> Role:
-        cluster = await _load(context)
+        cluster = await load_cluster(context)
         _check(context, input, None)
         number = max(cluster.numbers.get("roles", 0) + 1, FIRST_CUSTOM)
         now = context.clock()
@@ -65,9 +64,10 @@ async def create_role(context: Context, caller: Caller, input: RoleInput, reques
             created_by=caller.name,
             updated_at=now,
         )
-        numbered = msgspec.structs.replace(cluster, numbers={**cluster.numbers, "roles": number})
+        request = AuditedRequest(caller, "create", request_id)
         message = f"Role {made.name} was created by {caller.name}"
-        await _write(context, AuditedRequest(caller, "create", request_id), numbered, (*cluster.roles, made), message)
+        numbers = {**cluster.numbers, "roles": number}
+        await change_cluster(context, request, cluster, message, numbers=numbers, roles=(*cluster.roles, made))
         return resolve_role(made)
 
     return await retry_on_conflict(attempt)
@@ -77,13 +77,13 @@ async def update_role(context: Context, caller: Caller, id: str, input: RoleInpu
     access.check(caller, "roles:update")
 
     async def attempt() -> Role:
-        cluster = await _load(context)
+        cluster = await load_cluster(context)
         before = _find(context, caller, cluster, id)
         _check(context, input, before.id)
         after: CustomRole = msgspec.structs.replace(before, updated_at=context.clock(), **msgspec.structs.asdict(input))
         roles = tuple(after if role.id == before.id else role for role in cluster.roles)
         message = f"Role {before.name} was changed by {caller.name}"
-        await _write(context, AuditedRequest(caller, "update", request_id), cluster, roles, message)
+        await change_cluster(context, AuditedRequest(caller, "update", request_id), cluster, message, roles=roles)
         return resolve_role(after)
 
     return await retry_on_conflict(attempt)
@@ -94,23 +94,16 @@ async def delete_role(context: Context, caller: Caller, id: str, request_id: str
     access.check(caller, "roles:delete")
 
     async def attempt() -> None:
-        cluster = await _load(context)
+        cluster = await load_cluster(context)
         role = _find(context, caller, cluster, id)
         rules = [rule for rule in context.directory.access_rules.values() if rule.role_id == role.id]
         if rules:
             raise Invalid(f"The role {role.name} is given by {len(rules)} access rules; delete them first")
         message = f"Role {role.name} was deleted by {caller.name}"
         left = tuple(other for other in cluster.roles if other.id != role.id)
-        await _write(context, AuditedRequest(caller, "delete", request_id), cluster, left, message)
+        await change_cluster(context, AuditedRequest(caller, "delete", request_id), cluster, message, roles=left)
 
     await retry_on_conflict(attempt)
-
-
-async def _load(context: Context) -> Cluster:
-    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
-    if cluster is None:
-        raise Unavailable("The cluster's record is missing; try again in a moment")
-    return cluster
 
 
 def _find(context: Context, caller: Caller, cluster: Cluster, id: str) -> CustomRole:
@@ -135,11 +128,3 @@ def _check(context: Context, input: RoleInput, id: int | None) -> None:
             details = f"there is no permission set {one[:60]!r}; GET /api/v1/authorization/permission-sets lists all"
             issues.append(ComplianceIssue(f"permissionSets[{number}].id", details))
     refuse_malformed(issues)
-
-
-async def _write(
-    context: Context, request: AuditedRequest, cluster: Cluster, roles: tuple[CustomRole, ...], message: str
-) -> None:
-    after = msgspec.structs.replace(cluster, version=cluster.version + 1, roles=roles)
-    step = RecordChange(CLUSTERS, cluster.id, after, "Updated", message)
-    await record_steps(context, request, [step], None)
