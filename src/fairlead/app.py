@@ -42,7 +42,7 @@ from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
 from fairlead.control.audit_export import AuditExporter, make_sink
 from fairlead.control.bootstrap import ensure_defaults
-from fairlead.control.context import Context
+from fairlead.control.context import Context, EngineView
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
 from fairlead.control.keys import agree_on_vault, load_vault, write_private
@@ -198,21 +198,21 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
-    machine = None if settings.api_only else _make_engine_host(settings, context, url, sock, proxied)
+    host = None if settings.api_only else _make_engine_host(settings, context, url, sock, proxied)
     authenticator = Authenticator(context, await _prepare_records(settings, context))
     limits = RequestLimits(body_bytes=settings.body_limit)
     gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
-    backups = BackupSchedule(settings, lambda: machine is not None and machine.reconciler is not None)
+    backups = BackupSchedule(settings, lambda: host is not None and host.reconciler is not None)
     exporter = _make_audit_exporter(settings, store)
-    samples = partial(_samples, machine, backups)
+    samples = partial(_samples, host, backups)
     application = make_application(context, authenticator, limits, samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
     server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
-    refresher = store.subscribe(Refresher(context.directory).on_commit) if machine is None else None
-    relay = Relay(partial(_find_urls, context, machine))
+    refresher = store.subscribe(Refresher(context.directory).on_commit) if host is None else None
+    relay = Relay(partial(_find_urls, context, host))
     machine_socket = _make_machine_socket(settings, context, authenticator, url)
     server.handle_signals()
 
@@ -222,12 +222,12 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             await proxy.start(proxied, settings.tls_certificate, settings.tls_key)
 
     try:
-        if machine:
-            await server.start_with(machine.start(open_urls, partial(_give_up, server, settings)))
-            if machine.reconciler is None and proxied:
+        if host:
+            await server.start_with(host.start(open_urls, partial(_give_up, server, settings)))
+            if host.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
-        _announce(settings, url, machine.find_warnings() if machine else ())
+        _announce(settings, url, host.find_warnings() if host else ())
         if machine_socket:
             await machine_socket.start()
         backups.start()
@@ -245,8 +245,8 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             await machine_socket.stop()
         await relay.stop()
         await proxy.stop()
-        if machine:
-            await machine.stop()
+        if host:
+            await host.stop()
         if refresher:
             refresher()
         log.info("Stopped; pods keep running")
@@ -283,7 +283,7 @@ def _make_machine_socket(
 
 def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket | None) -> Context:
     window = settings.control.scaling_window
-    context = Context(
+    return Context(
         store=store,
         clock=now,
         directory=Directory(store),
@@ -293,9 +293,8 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
         new_suffix=new_suffix,
         vault=load_vault(settings.data_dir),
         url_registry=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
+        engine=EngineView(is_cluster=settings.engine != LOCAL),
     )
-    context.may_cluster_have_names = settings.engine != LOCAL
-    return context
 
 
 def _load_recovered(folder: Path) -> RecoveredOrganization | None:
@@ -342,7 +341,7 @@ def _make_engine_host(
         if not settings.personal:
             engine.reserve([reserve(each) for each in (sock, proxied) if each is not None])
         usage = partial(observe_usage, settings.data_dir)
-        context.review = engine.review
+        context.engine = EngineView(review=engine.review)
         driver = PodDriver(context, engine)
         return EngineHost(
             **shared,
@@ -354,11 +353,14 @@ def _make_engine_host(
         )
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
-    context.engine_unreachable_reason = cluster.away
-    context.review = cluster.review
-    context.find_namespace_problem = cluster.find_namespace_problem
-    context.may_nodes_be_added = cluster.may_nodes_be_added
-    context.measures_gpus = bool(settings.prometheus_url)
+    context.engine = EngineView(
+        review=cluster.review,
+        unreachable_reason=cluster.away,
+        find_namespace_problem=cluster.find_namespace_problem,
+        may_nodes_be_added=cluster.may_nodes_be_added,
+        measures_gpus=bool(settings.prometheus_url),
+        is_cluster=True,
+    )
     return EngineHost(
         **shared,
         driver=ClusterDriver(context, cluster),
@@ -385,10 +387,10 @@ async def _share_keys(settings: ServerSettings) -> None:
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
-async def _find_urls(context: Context, machine: Host | None) -> str:
+async def _find_urls(context: Context, host: Host | None) -> str:
     """Where the server that runs the machine serves workloads' URLs; empty if it is this one, to avoid a loop."""
     holder = await find_holder(context)
-    return holder.urls if holder and machine and holder.urls != machine.lease.urls else ""
+    return holder.urls if holder and host and holder.urls != host.lease.urls else ""
 
 
 def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporter | None:
@@ -397,9 +399,9 @@ def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporte
     return AuditExporter(store, now, make_sink(settings.audit_export), settings.data_dir / "audit-export.position")
 
 
-def _samples(machine: Host | None, backups: BackupSchedule) -> list[Sample | HistogramSample]:
+def _samples(host: Host | None, backups: BackupSchedule) -> list[Sample | HistogramSample]:
     """Metrics of the loop and of what it knows, if it runs here, and of backups."""
-    loop = machine.reconciler if machine else None
+    loop = host.reconciler if host else None
     if loop is None:
         return list(backups.samples())
     known = cluster_samples(loop.context, loop.board, loop.metrics)

@@ -48,6 +48,23 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     protects_ownership: bool = False
 
 
+class EngineView(msgspec.Struct, frozen=True, kw_only=True):
+    """What use cases ask the engine of this server; the defaults are those of a server without one."""
+
+    #: What it refuses or ignores of a pod set.
+    review: Callable[[PodSet], Review] = lambda podset: Review()
+    #: Why its cluster cannot be reached now; empty while it can.
+    unreachable_reason: Callable[[], str] = lambda: ""
+    #: Why the namespace of a project cannot be used, such as that it belongs to another Fairlead; empty if it can.
+    find_namespace_problem: Callable[[str], str] = lambda namespace: ""
+    #: Whether an autoscaler adds nodes, so that what fits no present node may start later.
+    may_nodes_be_added: Callable[[], bool] = lambda: False
+    #: Whether it measures how busy GPUs are, so that limits on idle GPUs are enforced.
+    measures_gpus: bool = False
+    #: Whether it is a cluster: names may refer to objects that only the cluster has, and the cluster checks them.
+    is_cluster: bool = False
+
+
 @dataclass
 class Context:
     store: Store
@@ -78,20 +95,10 @@ class Context:
     url_registry: UrlRegistry = field(default_factory=UrlRegistry)
     #: Usage over time; None on a server without the loop.
     usage_samples: UsageSampler | None = None
-    #: Whether the engine measures how busy GPUs are, so that limits on idle GPUs are enforced.
-    measures_gpus: bool = False
     #: Questions about the future that callers ask.
     questions: Questions = field(default_factory=Questions)
-    #: Whether names may refer to objects that only the cluster has; the cluster then checks them.
-    may_cluster_have_names: bool = False
-    #: What the engine of this server refuses or ignores of a pod set; without an engine it says nothing.
-    review: Callable[[PodSet], Review] = lambda podset: Review()
-    #: Why the engine's cluster cannot be reached now; empty while it can.
-    engine_unreachable_reason: Callable[[], str] = lambda: ""
-    #: Why the namespace of a project cannot be used, such as that it belongs to another Fairlead; empty if it can.
-    find_namespace_problem: Callable[[str], str] = lambda namespace: ""
-    #: Whether an autoscaler adds nodes to the cluster, so that what fits no present node may start later.
-    may_nodes_be_added: Callable[[], bool] = lambda: False
+    #: What use cases ask the engine. Set once the engine exists, because it loads records through this context.
+    engine: EngineView = field(default_factory=EngineView)
     #: Set when the server is about to stop: it is not ready, so that load balancers leave it, but it still serves.
     draining: bool = False
     #: Set when the server is stopping: new work is refused, running work continues.

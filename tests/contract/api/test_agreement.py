@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.control.context import EngineView
 from fairlead.kinds.policies import POLICY_TYPES
 from fairlead.model.records.event import Event
 from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
@@ -224,11 +225,11 @@ def test_history_tells_changes_of_phase_from_events(filled: ApiServer) -> None:
 def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: ApiServer) -> None:
     path = f"/api/v1/clusters/{filled.cluster_id}"
     assert filled.call("GET", path).json["status"] == {"state": "Connected"}
-    filled.context.engine_unreachable_reason = lambda: "nobody answers"
+    filled.context.engine = EngineView(unreachable_reason=lambda: "nobody answers")
     try:
         answer = filled.call("GET", path)
     finally:
-        filled.context.engine_unreachable_reason = lambda: ""
+        filled.context.engine = EngineView()
     assert (answer.json["status"], answer.json["lastLiveness"]) == ({"state": "Disconnected"}, None)
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
 

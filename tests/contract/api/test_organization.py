@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from fairlead.control.context import EngineView
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import AUDIT, EVENTS
@@ -72,7 +73,9 @@ def test_a_project_whose_namespace_is_somebody_elses_is_not_ready(make_api: Any)
     api = make_api()
     project = create(api, PROJECTS, "vision")
     message = "Namespace runai-vision belongs to another Fairlead, c-2"
-    api.context.find_namespace_problem = lambda namespace: message if namespace == "runai-vision" else ""
+    api.context.engine = EngineView(
+        find_namespace_problem=lambda namespace: message if namespace == "runai-vision" else ""
+    )
     status = api.get(f"{PROJECTS}/{project['id']}")["status"]
     assert (status["phase"], status["phaseMessage"]) == ("NotReady", message)
     others = [one["status"] for one in api.get(PROJECTS)["projects"] if one["name"] != "vision"]

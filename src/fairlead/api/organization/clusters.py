@@ -80,7 +80,7 @@ async def get_install_info(call: Call) -> Response:
 
 def install_command(call: Call, cluster: Cluster) -> str:
     """The command that installs the cluster's part again, for the engine of this installation."""
-    if not call.context.may_cluster_have_names:
+    if not call.context.engine.is_cluster:
         return f"fairlead serve  # cluster {cluster.name} is this machine; nothing else is installed"
     return f"helm upgrade --install fairlead {_CHART} -n fairlead --create-namespace"
 

@@ -193,7 +193,7 @@ class RankList(Shape):
 
 
 def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> ClusterView:
-    away = context.engine_unreachable_reason()
+    away = context.engine.unreachable_reason()
     return ClusterView(
         uuid=cluster.id,
         tenant_id=cluster.tenant_id,
@@ -204,7 +204,7 @@ def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> Cluste
         updated_at=iso(cluster.created_at),
         deleted_at=None,
         last_liveness=None if away else iso(context.clock()),
-        engine="kubernetes" if context.may_cluster_have_names else "local",
+        engine="kubernetes" if context.engine.is_cluster else "local",
         status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
     )
 
@@ -357,7 +357,7 @@ async def get_projects(call: Call) -> Response:
     usages = await inventory.load_usage(call.context)
     page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
     departments = call.context.directory.departments
-    find_problem = call.context.find_namespace_problem
+    find_problem = call.context.engine.find_namespace_problem
     views = [
         render_project(record, departments.get(record.department_id), usages, find_problem(record.namespace))
         for record in page.items

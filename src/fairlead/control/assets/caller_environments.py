@@ -83,7 +83,7 @@ async def claim(context: Context, caller: Caller, id: str) -> CallerEnvironment 
     """The record that a submission names; raises Invalid if it cannot be used. None for an empty id."""
     if not id:
         return None
-    if context.may_cluster_have_names:
+    if context.engine.is_cluster:
         details = "is for workloads on the caller's own machine; pods of a cluster run elsewhere"
         raise Invalid(issues=(ComplianceIssue(QUERY_NAME, details),))
     record: CallerEnvironment | None = await context.store.get(CALLER_ENVIRONMENTS, id)

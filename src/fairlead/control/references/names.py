@@ -37,7 +37,7 @@ async def find_missing(
 async def resolve_names(context: Context, project_id: str, creator: str, spec: Spec, dialect: str) -> tuple[str, ...]:
     """The missing names that a workload in the older dialect waits for; raises Invalid for other dialects."""
     missing = await find_missing(context, project_id, creator, spec)
-    if not missing or context.may_cluster_have_names:
+    if not missing or context.engine.is_cluster:
         return ()
     if dialect != LENIENT_DIALECT:
         raise Invalid(issues=tuple(issue for _, issue in missing))
@@ -65,7 +65,7 @@ async def recheck_waiting_workloads(context: Context) -> None:
 
 
 async def _missing_names(context: Context, workload: Workload) -> tuple[str, ...]:
-    if workload.dialect != LENIENT_DIALECT or context.may_cluster_have_names:
+    if workload.dialect != LENIENT_DIALECT or context.engine.is_cluster:
         return ()
     spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
     missing = await find_missing(context, workload.project_id, workload.created_by, spec)

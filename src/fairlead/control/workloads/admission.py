@@ -21,4 +21,6 @@ def admit_for_project(context: Context, kind: Kind, submission: Submission) -> A
     department = context.directory.departments.get(project.department_id)
     if not has_project_rules(project, department):
         return admitted
-    return apply_project_rules(project, department, kind, admitted.spec, admitted, measures_gpus=context.measures_gpus)
+    return apply_project_rules(
+        project, department, kind, admitted.spec, admitted, measures_gpus=context.engine.measures_gpus
+    )

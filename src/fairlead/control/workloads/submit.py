@@ -103,7 +103,7 @@ def _refuse_forbidden(context: Context, kind: Kind, submission: Submission) -> N
     """Refuse privileges that this server never gives; the older dialect is never refused, its workload fails."""
     if submission.dialect == LENIENT_DIALECT or not has_security(submission.spec):
         return
-    forbidden = forbidden_fields(kind.podsets(submission.spec), context.review)
+    forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine.review)
     if not forbidden:
         return
     if submission.dialect in _YAML_DIALECTS:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from fairlead.control.bootstrap import ensure_defaults
-from fairlead.control.context import Context, ControlSettings
+from fairlead.control.context import Context, ControlSettings, EngineView
 from fairlead.control.directory import Directory
 from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.feasibility import find_lasting_blocker
@@ -196,7 +196,7 @@ def test_a_node_that_would_fit_is_named_with_its_state(state: dict[str, Any], wa
 @pytest.mark.parametrize("grows", [False, True], ids=["fixed nodes", "an autoscaler"])
 def test_what_fits_no_node_can_start_on_a_new_one(grows: bool, tmp_path: Path) -> None:
     async def question(context: Context, waiting: Workload) -> list[str]:
-        context.may_nodes_be_added = lambda: grows
+        context.engine = EngineView(may_nodes_be_added=lambda: grows)
         report, answer = (
             await explain_waiting(context, CALLER, waiting),
             await explain_pending(context, CALLER, waiting),
@@ -213,7 +213,7 @@ def test_what_fits_no_node_can_start_on_a_new_one(grows: bool, tmp_path: Path) -
 
 def test_what_a_quota_blocks_does_not_start_on_a_new_node(tmp_path: Path) -> None:
     async def question(context: Context, waiting: Workload) -> str:
-        context.may_nodes_be_added = lambda: True
+        context.engine = EngineView(may_nodes_be_added=lambda: True)
         blocker = await find_lasting_blocker(context, waiting)
         return blocker.code if blocker else ""
 
