@@ -3,6 +3,7 @@
 import contextlib
 import json
 import subprocess
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ class ClusterHarness:
         self.server = Server(
             folder / "data", "--engine", "kubernetes", "--kubeconfig", str(reached), *flags, *arguments
         )
-        self.project = f"p{abs(hash(str(folder))) % 100_000}"
+        self.project = f"p{zlib.crc32(str(folder).encode()) % 100_000}"
         self.project_id = ""
         self._asked = 0
 
