@@ -53,6 +53,7 @@ NOUNS: dict[str, Noun] = {
     "diff": Noun("files.apply", "Compare the workloads in files with the server", _FILES),
     "convert": Noun("files.convert", "Convert a workload from one format to another", _FILES),
     "explain": Noun("files.explain", "Explain a field of a workload", _FILES),
+    "lint": Noun("files.lint", "Find contradictions and traps in files or on the server", _FILES),
     "environment": Noun("assets.asset", "Manage environments: image, command, variables", _ASSETS),
     "compute": Noun("assets.asset", "Manage compute resources: GPUs, CPU, memory", _ASSETS),
     "datasource": Noun("assets.asset", "Manage data sources: the volumes of workloads", _ASSETS),

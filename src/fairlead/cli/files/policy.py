@@ -140,27 +140,31 @@ def _read(invocation: Invocation) -> list[Json]:
     paths = invocation.get("filename") or []
     if not paths:
         raise UsageError("Pass policies with --filename FILE; - is standard input.")
+    return [document for path in paths for document in read_policies(read_text(invocation, path), path)]
+
+
+def read_policies(text: str, path: str) -> list[Json]:
+    """The policies in the text of a file, each checked for its members."""
     documents = []
-    for path in paths:
-        for number, document in enumerate(_documents(invocation, path), 1):
-            where = f"{path}, document {number}"
-            if not isinstance(document, dict):
-                raise UsageError(f"{where} is not a policy: it must be an object.")
-            for name in document:
-                if name not in _MEMBERS:
-                    raise UsageError(f"{where}: {name} is not a member of a policy.{suggest(str(name), _MEMBERS)}")
-            for name, known in (("type", tuple(TYPES)), ("scope", _SCOPES)):
-                if document.get(name) not in known:
-                    raise UsageError(f"{where}: {name} must be one of {', '.join(known)}.")
-            if not document.get("name"):
-                raise UsageError(f"{where}: name is missing.")
-            documents.append(document)
+    for number, document in enumerate(_documents(text, path), 1):
+        where = f"{path}, document {number}"
+        if not isinstance(document, dict):
+            raise UsageError(f"{where} is not a policy: it must be an object.")
+        for name in document:
+            if name not in _MEMBERS:
+                raise UsageError(f"{where}: {name} is not a member of a policy.{suggest(str(name), _MEMBERS)}")
+        for name, known in (("type", tuple(TYPES)), ("scope", _SCOPES)):
+            if document.get(name) not in known:
+                raise UsageError(f"{where}: {name} must be one of {', '.join(known)}.")
+        if not document.get("name"):
+            raise UsageError(f"{where}: name is missing.")
+        documents.append(document)
     return documents
 
 
-def _documents(invocation: Invocation, path: str) -> list[Any]:
+def _documents(text: str, path: str) -> list[Any]:
     try:
-        return [one for one in yaml.safe_load_all(read_text(invocation, path)) if one is not None]
+        return [one for one in yaml.safe_load_all(text) if one is not None]
     except yaml.YAMLError as error:
         raise UsageError(f"{path} is not valid YAML: {error}") from None
 
@@ -233,7 +237,7 @@ def _test(invocation: Invocation) -> int:
     console = Console(invocation)
     results: list[Json] = []
     for path in invocation.names:
-        for document in _documents(invocation, path):
+        for document in _documents(read_text(invocation, path), path):
             try:
                 file = msgspec.convert(document, CaseFile)
             except msgspec.ValidationError as error:

@@ -38,14 +38,8 @@ class Reader:
 
     def read(self, workloads: str = "waiting") -> Bundle:
         """Everything that the caller can see; `workloads` says which of those."""
-        client = self._client
-        clusters = self._rows("clusters", "/api/v1/clusters", "")
-        return Bundle(
-            source={"url": client.url, "version": client.server_version},
-            clusters=clusters,
-            node_pools=self._rows("node pools", "/api/v1/node-pools", "nodepools"),
-            departments=self._rows("departments", "/api/v1/org-unit/departments", "departments", is_paged=True),
-            projects=self._rows("projects", "/api/v1/org-unit/projects", "projects", is_paged=True),
+        return self.read_organization(workloads)._replace(
+            clusters=self._rows("clusters", "/api/v1/clusters", ""),
             users=self._rows("users", "/api/v1/users", ""),
             service_accounts=self._service_accounts(),
             access_rules=self._rows("access rules", "/api/v1/authorization/access-rules", "accessRules", is_paged=True),
@@ -58,10 +52,20 @@ class Reader:
             secrets=self._own("secrets"),
             claims=self._own("persistent-volume-claims"),
             templates=self._rows("templates", "/api/v1/workload-templates", "entries", is_paged=True),
-            policies=list(self._policies()),
-            workloads=list(self._workloads(PHASES[workloads])),
-            unread=self._unread,
         )
+
+    def read_organization(self, workloads: str = "waiting") -> Bundle:
+        """Node pools, departments, projects, policies and workloads that the caller can see, and nothing else."""
+        found: dict[str, list[Json]] = {
+            "node_pools": self._rows("node pools", "/api/v1/node-pools", "nodepools"),
+            "departments": self._rows("departments", "/api/v1/org-unit/departments", "departments", is_paged=True),
+            "projects": self._rows("projects", "/api/v1/org-unit/projects", "projects", is_paged=True),
+            "policies": list(self._policies()),
+            "workloads": list(self._workloads(PHASES[workloads])),
+        }
+        nothing: dict[str, list[Json]] = {name: [] for name in Bundle._fields if name not in ("source", "unread")}
+        source = {"url": self._client.url, "version": self._client.server_version}
+        return Bundle(source=source, unread=self._unread, **{**nothing, **found})
 
     def _rows(self, what: str, path: str, member: str, *, is_paged: bool = False) -> list[Json]:
         """The rows of a list; `member` has them, or the answer itself is the list."""

@@ -27,11 +27,16 @@ class TemplateFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_files(
-    files: list[tuple[str, str]], fetch: Fetch | None = None, namespace: Callable[[], str] | None = None
+    files: list[tuple[str, str]],
+    fetch: Fetch | None = None,
+    namespace: Callable[[], str] | None = None,
+    *,
+    checks_rules: bool = True,
 ) -> tuple[list[IntermediateWorkload], list[TemplateFile]]:
     """The workloads in files of workload YAML, and the templates, which may be in any file.
 
     `namespace` gives the namespace of documents that name none, `fetch` gives templates that are in no file.
+    Without `checks_rules` the caller checks names and the rules between members.
     """
     manifests, issues = [], []
     for file, text in files:
@@ -45,7 +50,7 @@ def read_files(
     workloads = []
     for manifest in manifests:
         merged, broken = merge(manifest, find)
-        workload, wrong = read_workload(merged) if not broken else (None, [])
+        workload, wrong = read_workload(merged, checks_rules=checks_rules) if not broken else (None, [])
         issues += broken + wrong
         if workload is not None and not manifest.is_template:
             workloads.append(_from_yaml(workload, manifest.resource, merged.end))

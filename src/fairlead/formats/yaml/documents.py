@@ -127,8 +127,11 @@ def read_manifests(
     return manifests, issues
 
 
-def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIssue]]:
-    """The workload of a document with its templates merged in; None and the issues if there are mistakes."""
+def read_workload(manifest: Manifest, *, checks_rules: bool = True) -> tuple[YamlWorkload | None, list[YamlIssue]]:
+    """The workload of a document with its templates merged in; None and the issues if there are mistakes.
+
+    Without `checks_rules` the caller checks names and the rules between members.
+    """
     before = manifest
     manifest, turning = _turned(manifest)
     reading = read_spec(manifest)
@@ -136,11 +139,11 @@ def read_workload(manifest: Manifest) -> tuple[YamlWorkload | None, list[YamlIss
         _finish_turn(before, manifest, turning, reading)
     elif manifest.resource != manifest.kind.resource:
         reading.remark("kind", f"{manifest.resource} is an older kind; it runs as {manifest.kind.resource}")
-    name, is_prefix = _read_name(manifest, reading)
+    name, is_prefix = _read_name(manifest, reading, checks_rules)
     reading.name_secrets(name)
     if manifest.is_template:
         _refuse_secrets(reading)
-    spec = _checked(manifest, reading)
+    spec = _checked(manifest, reading, checks_rules)
     if spec is None or reading.issues:
         return None, reading.issues
     workload = YamlWorkload(
@@ -354,7 +357,7 @@ def _read_labels(manifest: Manifest, reading: SpecReading) -> None:
         reading.put_at(path, node.content, f"metadata.labels.{label}", node)
 
 
-def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
+def _read_name(manifest: Manifest, reading: SpecReading, checks_rules: bool) -> tuple[str, bool]:
     """Exactly one of name and namePrefix; a template needs neither."""
     name, prefix = reading.given.get("name"), reading.given.get("namePrefix")
     if name is not None and prefix is not None:
@@ -365,13 +368,13 @@ def _read_name(manifest: Manifest, reading: SpecReading) -> tuple[str, bool]:
             reading.wrong("name", "is missing; write name: {value: …} or namePrefix: {value: …}")
         return manifest.object_name, False
     is_prefix = name is None
-    for violation in name_violations(chosen, is_prefix):
+    for violation in name_violations(chosen, is_prefix) if checks_rules else ():
         reading.wrong("namePrefix" if is_prefix else "name", violation.details)
     return chosen, is_prefix
 
 
-def _checked(manifest: Manifest, reading: SpecReading) -> Spec | None:
-    """The typed spec; None if it violates the declarations. Rules between members are checked in any case."""
+def _checked(manifest: Manifest, reading: SpecReading, checks_rules: bool) -> Spec | None:
+    """The typed spec; None if it violates the declarations, which does not stop the check of rules between members."""
     kind = manifest.kind
     spec: Spec | None = None
     wrong: set[str] = set()
@@ -386,7 +389,7 @@ def _checked(manifest: Manifest, reading: SpecReading) -> Spec | None:
         built = build(kind.spec, {name: value for name, value in reading.plain.items() if not _is_in(name, wrong)})
     else:
         built = spec
-    if manifest.is_template or manifest.end:
+    if manifest.is_template or manifest.end or not checks_rules:
         # A missing member comes from the template.
         return spec
     for violation in spec_violations(kind, built, "spec", RuleLimits(completions=INT32_MAX)):

@@ -68,7 +68,7 @@ def _compute(item: Compute) -> Broken:
     for rest, value in (("cpuCoreRequest", item.cpu_core_request), ("cpuCoreLimit", item.cpu_core_limit)):
         if isinstance(value, int | float) and value > MAX_CORES:
             yield rest, f"is {value}; at most {MAX_CORES} cores can be requested", ""
-    yield from _limits(item)
+    yield from limit_violations(item)
 
 
 def _gpu_shares(item: Compute) -> tuple[object, ...]:
@@ -108,7 +108,7 @@ def _gpu_share(item: Compute, kind: str, request: object, limit: object, mig: bo
             yield rest, f"is given, but gpuRequestType is not {kind}", instead
 
 
-def _limits(item: Compute) -> Broken:
+def limit_violations(item: Compute) -> Broken:
     for request, limit, rest in (
         (item.cpu_core_request, item.cpu_core_limit, "cpuCore"),
         (item.gpu_portion_request, item.gpu_portion_limit, "gpuPortion"),

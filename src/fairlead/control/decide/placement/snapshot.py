@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.decide.placement.missing_pods import Part, count_missing_pods
+from fairlead.foresight.pod_tasks import render_request, requested_topology
 from fairlead.model.clock import Millis
 from fairlead.model.pods.container_fields import ContainerFields, NodeTerm, PodToleration
 from fairlead.model.pods.podset import PodSet
@@ -37,7 +38,6 @@ _STATUS: dict[PodPhase, facts.TaskStatus] = {
 _Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 _MIG = "nvidia.com/mig-"
 _NODE_TYPE = "run.ai/type"
-_TOPOLOGY = "kai.scheduler/topology"
 #: The label by which the scheduler knows the pods of one workload, and how the topology of a label is named.
 _OF_WORKLOAD = "fairlead.dev/workload"
 _BY_LABEL = "label/"
@@ -194,7 +194,7 @@ def _gang_job(
         for member in members
         if member.tasks
     )
-    requested = (_requested_topology(member.podset.container.fields) for member in members)
+    requested = (requested_topology(member.podset.container.fields) for member in members)
     topology = next(filter(None, requested), None) or _shared_domain([member.podset for member in members])
     return replace(job, pod_sets=sets, topology=topology)
 
@@ -259,19 +259,6 @@ def constrain(job: facts.Job, near: Mapping[str, facts.TopologyConstraint]) -> f
     return replace(job, topology=next((near[pool] for pool in job.node_pools if pool in near), None))
 
 
-def _requested_topology(fields: ContainerFields) -> facts.TopologyConstraint | None:
-    """The constraint in a workload's annotations, as KAI reads them."""
-    annotations = {annotation.name: annotation.value or "" for annotation in fields.annotations}
-    topology = annotations.get(_TOPOLOGY)
-    required, preferred = (
-        annotations.get(f"{_TOPOLOGY}-required-placement"),
-        annotations.get(f"{_TOPOLOGY}-preferred-placement"),
-    )
-    if not topology or not (required or preferred):
-        return None
-    return facts.TopologyConstraint(topology=topology, required=required or None, preferred=preferred or None)
-
-
 def task_id(workload: Workload, podset: PodSet, group: int, place: str) -> str:
     return f"{workload.id}/{podset.role}/{group}/{place}"
 
@@ -294,16 +281,12 @@ def _placed_task(template: facts.Task, pod: Pod) -> facts.Task:
 
 def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
     """What every task of a pod set requests, and on which nodes it may run."""
-    request, fields = podset.request, podset.container.fields
+    fields = podset.container.fields
     labels = {label.name: label.value or "" for label in fields.labels}
     if any(each.container.fields.pod_affinity is not None for each in entry.podsets):
         labels[_OF_WORKLOAD] = entry.workload.id
-    task = facts.Task(
-        id="",
-        cpu_milli=request.cpu_milli,
-        memory_bytes=request.memory_bytes,
-        mig={name.removeprefix(_MIG): count for name, count in request.extended.items() if name.startswith(_MIG)},
-        extended={name: count for name, count in request.extended.items() if not name.startswith(_MIG)},
+    task = replace(
+        render_request(podset.request),
         labels=labels,
         node_selector={_NODE_TYPE: fields.node_type} if fields.node_type else {},
         node_affinity=_node_affinity(fields, entry.workload.node_types),
@@ -317,7 +300,7 @@ def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
         task = replace(task, **{"pod_affinity" if is_required else "preferred_pod_affinity": own})
     if podset.gang:
         task = replace(task, pod_set=podset.role, leader=podset.is_placed_first)
-    return _with_gpus(task, podset)
+    return task
 
 
 def _node_affinity(fields: ContainerFields, node_types: tuple[str, ...]) -> tuple[tuple[facts.Requirement, ...], ...]:
@@ -328,17 +311,6 @@ def _node_affinity(fields: ContainerFields, node_types: tuple[str, ...]) -> tupl
         return terms
     typed = facts.Requirement(key=_NODE_TYPE, operator="In", values=node_types)
     return tuple((*term, typed) for term in terms or ((),))
-
-
-def _with_gpus(task: facts.Task, podset: PodSet) -> facts.Task:
-    request = podset.request
-    if request.gpu_devices == 0:
-        return task
-    if request.gpu_memory_bytes:
-        return replace(task, gpu_memory_mib=request.gpu_memory_bytes >> 20, gpu_devices=request.gpu_devices)
-    if request.gpu_portion < 1000:
-        return replace(task, gpu_portion=request.gpu_portion / 1000, gpu_devices=request.gpu_devices)
-    return replace(task, gpu=request.gpu_devices)
 
 
 def _term(term: NodeTerm) -> tuple[facts.Requirement, ...]:
