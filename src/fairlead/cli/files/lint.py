@@ -21,10 +21,10 @@ _FLAGS = (
     Flag("output", "Output format", short="o", choices=_FORMATS, placeholder="FORMAT", default="table"),
 )
 _INTRODUCTION = """\
-FILE is a workload in any format that `convert` reads, a file of policies, a
-snapshot (`fairlead snapshot`) or an export (`fairlead export`); - is standard
-input. All files are checked together: rules on quotas need a snapshot or an
-export, rules on nodes need a snapshot.
+FILE is a workload in any format that `convert` reads, except a command line, a
+file of policies, a snapshot (`fairlead snapshot`) or an export (`fairlead
+export`); - is standard input. All files are checked together: rules on quotas
+need a snapshot or an export, rules on nodes need a snapshot.
 The exit code is 0 without findings, 1 with findings and 2 for bad input.
 
 Rules:
