@@ -1,6 +1,7 @@
 """The indices of an array of tasks, as Slurm writes them: `0-99%10`, `1,3,5-9`, `0-15:4`. Pure."""
 
 import re
+from collections.abc import Iterable
 
 #: The annotation that names the indices of a workload's pods; without it they are counted from 0.
 ANNOTATION = "fairlead/array"
@@ -27,3 +28,45 @@ def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
     if len(indices) > _MOST:
         raise ValueError(f"an array has at most {_MOST:,} tasks")
     return tuple(indices), min(int(limit), len(indices)) if percent else None
+
+
+def indices_of(text: str, tasks: int) -> tuple[int, ...]:
+    """The index of each task as an annotation says; tasks that it does not name have their position, from 0."""
+    try:
+        named = read_array(text)[0]
+    except ValueError:
+        named = ()
+    return (*named[:tasks], *range(len(named), tasks))
+
+
+def read_positions(text: str) -> frozenset[int]:
+    """Positions written as `0-4,7`; none if it is empty or something else."""
+    try:
+        return frozenset(read_array(text)[0])
+    except ValueError:
+        return frozenset()
+
+
+def write_positions(positions: Iterable[int]) -> str:
+    """Positions as `0-4,7`, which is also how Kubernetes writes the completed indexes of a Job."""
+    ranges: list[tuple[int, int]] = []
+    for position in sorted(positions):
+        if ranges and position == ranges[-1][1] + 1:
+            ranges[-1] = (ranges[-1][0], position)
+        else:
+            ranges.append((position, position))
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
+def split_into_steps(indices: Iterable[int]) -> list[tuple[int, int, int]]:
+    """Indices, in their order, as ranges: (first, step, number of indices)."""
+    ranges: list[tuple[int, int, int]] = []
+    for index in indices:
+        first, step, number = ranges[-1] if ranges else (0, 0, 0)
+        if number == 1:
+            ranges[-1] = (first, index - first, 2)
+        elif number and index == first + step * number:
+            ranges[-1] = (first, step, number + 1)
+        else:
+            ranges.append((index, 1, 1))
+    return ranges

@@ -407,6 +407,9 @@ class ContainerFields(_Fields, frozen=True, kw_only=True):
     def readiness(self) -> ReadinessProbe | None:
         return self.probes.readiness if self.probes is not None else None
 
+    def find_annotation(self, name: str) -> str | None:
+        return next((each.value or "" for each in self.annotations if each.name == name), None)
+
 
 NO_FIELDS = ContainerFields()
 

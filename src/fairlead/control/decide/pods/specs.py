@@ -76,14 +76,8 @@ def _array_variables(podset: PodSet, pod: Pod) -> dict[str, str]:
     """The variable with the pod's place in an array of tasks, as the workload's annotation counts them."""
     if pod.array_index is None:
         return {}
-    annotations = podset.container.fields.annotations
-    text = next((each.value or "" for each in annotations if each.name == array.ANNOTATION), "")
-    try:
-        indices = array.read_array(text)[0] if text else ()
-    except ValueError:
-        indices = ()
-    index = indices[pod.array_index] if pod.array_index < len(indices) else pod.array_index
-    return {array.VARIABLE: str(index)}
+    text = podset.container.fields.find_annotation(array.ANNOTATION) or ""
+    return {array.VARIABLE: str(array.indices_of(text, pod.array_index + 1)[pod.array_index])}
 
 
 def _labelled(podset: PodSet, values: Mapping[str, str]) -> PodContainer:

@@ -135,8 +135,7 @@ class WorkloadReconciler:
         jobs = find_fully_preempted_jobs(seen)
         for wrong in find_wrongly_ended_jobs(self._states[workload_id].podsets, seen):
             state = self._states[workload_id]
-            launch = msgspec.structs.replace(state.launch, succeeded=wrong.succeeded, failures=wrong.failures)
-            self._states[workload_id] = msgspec.structs.replace(state, launch=launch)
+            self._states[workload_id] = msgspec.structs.replace(state, launch=wrong.next_launch(state.launch))
             jobs.append(wrong.job)
         if jobs:
             self._tasks.spawn(self._delete_for_recreation(jobs))

@@ -118,6 +118,8 @@ class RunnerStatus(_Object, frozen=True):
     succeeded: int = 0
     failed: int = 0
     active: int = 0
+    #: Of an Indexed Job, such as `0-4,7`.
+    completed_indexes: str = ""
     ready_replicas: int = 0
     conditions: tuple[Condition, ...] = ()
     #: Kubeflow's counts by role.

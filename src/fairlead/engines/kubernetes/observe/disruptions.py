@@ -12,8 +12,7 @@ import msgspec
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
 from fairlead.engines.kubernetes.observe.signalled_ends import JOB_UID
-from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
-from fairlead.engines.kubernetes.render.labels import role_of
+from fairlead.engines.kubernetes.observe.workload import ObservedWorkload, podset_of
 from fairlead.model.pods.podset import PodSet
 
 #: What the reasons of Kubernetes' condition mean, except for preemption by a scheduler.
@@ -77,5 +76,5 @@ def is_wrongly_failed(podsets: Sequence[PodSet], job: objects.Runner, seen: Obse
     """Whether it would not have failed without the pods that were taken away."""
     if not has_exceeded_limit(job) or job.metadata.uid not in seen.lost:
         return False
-    own = next((podset for podset in podsets if podset.role == role_of(job.metadata.labels)), None)
+    own = podset_of(podsets, job)
     return own is not None and count_failures_of_job(job, seen) <= own.backoff_limit

@@ -16,6 +16,7 @@ from fairlead.engines.kubernetes.render.labels import (
     NODE_SCALING,
     QUEUE_LABEL,
     SUCCEEDED,
+    TASKS_DONE,
     role_of,
 )
 from fairlead.model.pods.podset import PodSet, RestartScope
@@ -32,6 +33,7 @@ def launch_choices_of(metadata: objects.Metadata) -> LaunchChoices:
         attempt=_number(metadata.labels.get(ATTEMPT_LABEL, "")),
         failures=_number(metadata.annotations.get(FAILURES, "")),
         succeeded=_number(metadata.annotations.get(SUCCEEDED, "")),
+        tasks_done=metadata.annotations.get(TASKS_DONE, ""),
         level=metadata.annotations.get(LEVEL, ""),
         queue=metadata.labels.get(QUEUE_LABEL, ""),
         pool_selectors=tuple(scaling.split()) if scaling is not None else None,

@@ -14,6 +14,7 @@ from fairlead.engines.kubernetes.observe.disruptions import find_disruption
 from fairlead.engines.kubernetes.observe.failed_starts import exit_code_of
 from fairlead.engines.kubernetes.observe.signalled_ends import has_succeeded
 from fairlead.engines.kubernetes.render.labels import (
+    COMPLETION_INDEX,
     GPU_GROUP_LABEL,
     GROUP_ANNOTATION,
     INDEX_LABEL,
@@ -24,7 +25,6 @@ from fairlead.engines.kubernetes.render.labels import (
 from fairlead.model.records.phase import ENDED, PodPhase
 
 _LWS = "leaderworkerset.sigs.k8s.io"
-_COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 _REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 
@@ -124,7 +124,7 @@ def _group_and_index(labels: dict[str, str]) -> tuple[int, int | None]:
     if worker.isdecimal():
         # The leader is number 0 of its group, and the only pod of its set.
         return int(group or 0), max(0, int(worker) - 1)
-    index = labels.get(_COMPLETION_INDEX) or labels.get(_REPLICA_INDEX) or labels.get(INDEX_LABEL, "")
+    index = labels.get(COMPLETION_INDEX) or labels.get(_REPLICA_INDEX) or labels.get(INDEX_LABEL, "")
     return int(group or 0), int(index) if index.isdecimal() else None
 
 

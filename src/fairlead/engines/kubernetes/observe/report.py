@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead.engines.base import ClusterPod, SchedulingBlocker, WorkloadReport
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.array_jobs import has_tasks_left
 from fairlead.engines.kubernetes.observe.bucket_uploads import (
     FETCH_ERROR,
     correct_counts,
@@ -90,7 +91,8 @@ def _report_controllers(current: _CurrentRun) -> WorkloadReport:
     wrong = [runner for runner in current.runners if is_wrongly_failed(current.podsets, runner, current.seen)]
     ended, message = _find_end([runner for runner in current.runners if runner not in wrong], current.pods)
     signalled = {runner.metadata.uid: count_signalled(current.seen.signalled, runner) for runner in current.runners}
-    is_wrong = ended is Phase.COMPLETED and (bool(wrong) or any(signalled.values()))
+    is_short = any(signalled.values()) or any(has_tasks_left(runner) for runner in current.runners)
+    is_wrong = ended is Phase.COMPLETED and (bool(wrong) or is_short)
     if is_wrong or find_controller_ahead_of_pods(current.seen, current.podsets):
         ended, message = None, ""
     pods = render_pods(current.pods, current.seen.groups)

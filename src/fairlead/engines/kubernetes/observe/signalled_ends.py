@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
-from fairlead.engines.kubernetes.render.labels import role_of
+from fairlead.engines.kubernetes.render.labels import COMPLETION_INDEX, role_of
 
 #: On pods: the Job that created them. A Job that was created again has the same name.
 JOB_UID = "batch.kubernetes.io/controller-uid"
@@ -23,6 +23,8 @@ class SignalledSuccess(msgspec.Struct, frozen=True):
     role: str
     job_uid: str
     attempt: int
+    #: Of a pod of an Indexed Job: which of the Job's completions it worked on.
+    index: int | None = None
 
 
 def has_succeeded(pod: objects.Pod) -> bool:
@@ -32,13 +34,19 @@ def has_succeeded(pod: objects.Pod) -> bool:
 def signalled_success(pod: objects.Pod) -> SignalledSuccess | None:
     if pod.status.phase != "Succeeded" or not _ended_after_signal(pod):
         return None
-    labels = pod.metadata.labels
-    return SignalledSuccess(role_of(labels), labels.get(JOB_UID, ""), launch_choices_of(pod.metadata).attempt)
+    labels, index = pod.metadata.labels, pod.metadata.annotations.get(COMPLETION_INDEX, "")
+    return SignalledSuccess(
+        role_of(labels),
+        labels.get(JOB_UID, ""),
+        launch_choices_of(pod.metadata).attempt,
+        int(index) if index.isdecimal() else None,
+    )
 
 
 def count_signalled(successes: Iterable[SignalledSuccess], runner: objects.Runner) -> int:
-    """How many pods a Job wrongly counts as successes."""
-    return sum(one.job_uid == runner.metadata.uid for one in successes)
+    """How many pods a Job wrongly counts as successes; an Indexed Job counts each index once."""
+    indices = [one.index for one in successes if one.job_uid == runner.metadata.uid]
+    return indices.count(None) + len(set(indices) - {None})
 
 
 def _ended_after_signal(pod: objects.Pod) -> bool:

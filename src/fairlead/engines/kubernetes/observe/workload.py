@@ -3,13 +3,14 @@
 Made by the cache, read by reports and plans.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.signalled_ends import SignalledSuccess
-from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, RUN_LABEL, labelled_pool
+from fairlead.engines.kubernetes.render.labels import DEFAULT_POOL, RUN_LABEL, labelled_pool, role_of
+from fairlead.model.pods.podset import PodSet
 
 _UNSCHEDULABLE = "UnschedulableOnNodePool"
 
@@ -32,6 +33,12 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[str, ...] = ()
     #: Uids of controllers that had ended when the pods were last known to be the same as in the API server.
     settled: frozenset[str] = frozenset()
+
+
+def podset_of(podsets: Sequence[PodSet], runner: objects.Runner) -> PodSet | None:
+    """The pod set that this controller runs, if it is known."""
+    role = role_of(runner.metadata.labels)
+    return next((podset for podset in podsets if podset.role == role), None)
 
 
 def run_of(metadata: objects.Metadata) -> int:

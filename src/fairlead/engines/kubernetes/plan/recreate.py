@@ -2,6 +2,7 @@
 
 - A Job that has completed only because it counts a pod that was told to stop and exited with 0.
 - A Job that has failed only because it counts pods that were taken away, such as with their node.
+- A Job that could run only some of the tasks of an array, and has completed.
 - A Job whose pods were all preempted. A Job waits 10 s, then 20 s, and up to 10 minutes before it creates its next pod,
   whatever ended the previous one. That is too long for a pod that lost its place: it did not fail.
 - A job of an operator that failed and restarts as a whole, which no operator does.
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.observe.array_jobs import find_tasks_done, has_tasks_left
 from fairlead.engines.kubernetes.observe.disruptions import count_failures_of_job, is_wrongly_failed
 from fairlead.engines.kubernetes.observe.operator_jobs import has_operator, launch_choices_of
 from fairlead.engines.kubernetes.observe.report import has_signalled_success, is_complete
@@ -55,17 +57,29 @@ class WronglyEndedJob(msgspec.Struct, frozen=True):
     job: objects.Metadata
     succeeded: int
     failures: int
+    #: Which tasks of an array have succeeded, as `LaunchChoices` has them.
+    tasks_done: str = ""
+
+    def next_launch(self, launch: LaunchChoices) -> LaunchChoices:
+        return msgspec.structs.replace(
+            launch, succeeded=self.succeeded, failures=self.failures, tasks_done=self.tasks_done
+        )
 
 
 def find_wrongly_ended_jobs(podsets: Sequence[PodSet], seen: ObservedWorkload) -> list[WronglyEndedJob]:
-    """Jobs that count successes of pods that were told to stop, or failures of pods that were taken away."""
+    """Jobs that count successes of pods that were told to stop, or failures of pods that were taken away.
+
+    And Jobs that have run only some of the tasks of an array.
+    """
     jobs = []
     for runner in seen.runners:
         signalled = count_signalled(seen.signalled, runner)
-        is_wrong = (bool(signalled) and is_complete(runner)) or is_wrongly_failed(podsets, runner, seen)
+        is_short = is_complete(runner) and (bool(signalled) or has_tasks_left(runner))
+        is_wrong = is_short or is_wrongly_failed(podsets, runner, seen)
         if is_wrong and runner.metadata.deletion_timestamp is None:
             succeeded = launch_choices_of(runner.metadata).succeeded + runner.status.succeeded - signalled
-            jobs.append(WronglyEndedJob(runner.metadata, succeeded, count_failures_of_job(runner, seen)))
+            failures, done = count_failures_of_job(runner, seen), find_tasks_done(podsets, runner, seen.signalled)
+            jobs.append(WronglyEndedJob(runner.metadata, succeeded, failures, done))
     return jobs
 
 

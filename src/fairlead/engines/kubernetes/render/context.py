@@ -41,6 +41,8 @@ class LaunchChoices(msgspec.Struct, frozen=True):
     failures: int = 0
     #: How many pods succeeded in the Jobs of this run that were deleted to be created again.
     succeeded: int = 0
+    #: Which tasks of an array they were, by their positions in the array, such as `0-4,7`.
+    tasks_done: str = ""
     #: The node pool of a pod group of our own; empty: the first that the workload names.
     pool: str = ""
     #: The queue that its objects name, which never changes; empty: that of the first node pool that exists.

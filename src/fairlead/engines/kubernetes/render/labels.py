@@ -40,6 +40,10 @@ OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL = "fairlead/own-group", "fairlead/index", 
 FAILURES = "fairlead/failures"
 #: On Jobs that were created again: how many pods succeeded in the Jobs before them.
 SUCCEEDED = "fairlead/succeeded"
+#: On Jobs of an array: the positions of the tasks that are done, and how many tasks the Jobs after this one will run.
+TASKS_DONE, TASKS_LEFT = "fairlead/array-done", "fairlead/array-left"
+#: On pods of an Indexed Job, set by Kubernetes: which of the Job's completions they work on.
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 #: On a pod group of our own that has succeeded: its pods may be deleted, and are not created again.
 COMPLETED = "fairlead/completed"
 #: On a pod group that we moved: the number of the condition that was the reason, so that the next pool gets its try.

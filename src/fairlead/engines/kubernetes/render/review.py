@@ -8,6 +8,7 @@ from collections.abc import Collection
 from fairlead.engines.base import Review
 from fairlead.engines.kubernetes.client.resources import MPI
 from fairlead.engines.kubernetes.render.pod_security import find_forbidden
+from fairlead.engines.kubernetes.render.runners import find_array_refusal
 from fairlead.model import array
 from fairlead.model.allowed import Allowed
 from fairlead.model.pods.container_fields import given
@@ -26,8 +27,8 @@ def review(podset: PodSet, allowed: Allowed) -> Review:
     fields = podset.container.fields
     compute = given(fields.compute)
     refused: list[tuple[str, str]] = []
-    if any(annotation.name == array.ANNOTATION for annotation in podset.container.fields.annotations):
-        refused.append(("annotations", f"{array.ANNOTATION}: pods of a cluster get no array index yet"))
+    if why := find_array_refusal(podset):
+        refused.append(("annotations", f"{array.ANNOTATION}: {why}"))
     if podset.container.image == _HOST_IMAGE:
         refused.append(("image", f"{_HOST_IMAGE} is the file system of one machine; choose an image to pull"))
     if fields.security.uid_gid_source == "fromIdpToken":

@@ -1,21 +1,42 @@
 """The controllers of pod sets: Jobs, Deployments, LeaderWorkerSets, or a pod group of our own. Pure.
 
 The choice depends on the pod sets alone (docs/designs/0006-kubernetes-engine.md), not on the workload's kind.
+
+An array of tasks is an Indexed Job. Such a Job counts its pods from 0; if the indices of its tasks are others, a shell
+computes the index of a pod before it starts the command.
 """
 
+import re
 from collections.abc import Sequence
 
 import msgspec
 
 from fairlead.engines.kubernetes.client.resources import LEADER_WORKER_SET, Manifest
 from fairlead.engines.kubernetes.render.context import RenderContext, metadata_of, selector_of
-from fairlead.engines.kubernetes.render.labels import FAILURES, LEVEL, NODE_SCALING, ROLE_LABEL, SUCCEEDED, role_label
+from fairlead.engines.kubernetes.render.labels import (
+    COMPLETION_INDEX,
+    FAILURES,
+    LEVEL,
+    NODE_SCALING,
+    ROLE_LABEL,
+    SUCCEEDED,
+    TASKS_DONE,
+    TASKS_LEFT,
+    role_label,
+)
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
-from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
+from fairlead.model import array
+from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet, RestartPolicy, RestartScope
 
 LONGEST_LIFETIME = 2**31 - 1
 #: Annotations of the user that the scheduler reads on the owner of the pods.
 _OF_OWNERS = ("kai.scheduler/",)
+#: Where Kubernetes tells a pod its place in its Indexed Job, and the variable that has it in pods that need a shell.
+_PLACE_FIELD, _PLACE = f"metadata.annotations['{COMPLETION_INDEX}']", "JOB_COMPLETION_INDEX"
+#: Ranges of indices that one Job computes at most: a word of a command has at most 128 KiB.
+_MOST_RANGES = 1000
+#: A reference to the index in a word of the command, or an escaped dollar before a bracket.
+_REFERENCE = re.compile(rf"(\$\$(?=[({{]))|\$\({array.VARIABLE}\)|\$\{{{array.VARIABLE}\}}")
 
 
 class PodTemplate(msgspec.Struct, frozen=True):
@@ -66,6 +87,12 @@ def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
         "backoffLimit": max(0, podset.backoff_limit - context.launch.failures),
         "template": shape.template,
     }
+    counts = {SUCCEEDED: context.launch.succeeded, FAILURES: context.launch.failures}
+    noted = {name: str(count) for name, count in counts.items() if count}
+    if array_of(podset) is not None:
+        tasks = tasks_of(podset, context.launch.tasks_done)
+        spec |= {"completionMode": "Indexed", "completions": len(tasks)}
+        noted |= _note_tasks(podset, context.launch.tasks_done, len(tasks))
     if context.lifetime is not None:
         spec["ttlSecondsAfterFinished"] = min(context.lifetime, LONGEST_LIFETIME)
     if podset.restart is RestartPolicy.NEVER:
@@ -73,11 +100,105 @@ def _job(context: RenderContext, shape: PodTemplate) -> Manifest:
         disruption = {"type": "DisruptionTarget", "status": "True"}
         spec["podFailurePolicy"] = {"rules": [{"action": "Ignore", "onPodConditions": [disruption]}]}
     metadata = metadata_of_runner(context, shape)
-    counts = {SUCCEEDED: context.launch.succeeded, FAILURES: context.launch.failures}
-    noted = {name: str(count) for name, count in counts.items() if count}
     if noted:
         metadata["annotations"] = {**metadata.get("annotations", {}), **noted}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+# Arrays of tasks
+
+
+def array_of(podset: PodSet) -> tuple[int, ...] | None:
+    """The index of each task, if the pods are an array that a Job runs."""
+    text = podset.container.fields.find_annotation(array.ANNOTATION)
+    if text is None or podset.completions is None or podset.gang or podset.restart is RestartPolicy.ALWAYS:
+        return None
+    return array.indices_of(text, podset.completions)
+
+
+def find_array_refusal(podset: PodSet) -> str:
+    """Why a cluster cannot run the array that is asked for; empty if it can, or none is."""
+    if podset.container.fields.find_annotation(array.ANNOTATION) is None:
+        return ""
+    indices = array_of(podset)
+    if indices is None:
+        return "only the pods of a training that does not always restart have an array index"
+    if podset.container.command or len(indices) == 1 or _is_counted_from_0(indices):
+        return ""
+    return (
+        "indices that are not counted from 0 need a command, because a shell sets them before it starts the command; "
+        f"write --command before --, or use 0-{len(indices) - 1}"
+    )
+
+
+def _is_counted_from_0(indices: Sequence[int]) -> bool:
+    return tuple(indices) == tuple(range(len(indices)))
+
+
+def tasks_of(podset: PodSet, done: str) -> tuple[int, ...]:
+    """The positions in the array of the tasks that the next Job runs; its Nth pod runs the Nth of them.
+
+    All that are not done, if the Job can tell its pods their indices. Otherwise some of them are left for a later Job:
+    without a command, tasks run one by one once the first Job has ended too early.
+    """
+    indices, finished = array_of(podset) or (), array.read_positions(done)
+    left = tuple(position for position in range(len(indices)) if position not in finished)
+    wanted = [indices[position] for position in left]
+    if _is_counted_from_0(wanted):
+        return left
+    if not podset.container.command:
+        return left[:1] if finished else left
+    return left[: sum(number for _, _, number in array.split_into_steps(wanted)[:_MOST_RANGES])]
+
+
+def with_array_index(podset: PodSet, done: str) -> PodSet:
+    """The pod set with pods that know their index, if it is an array of which these tasks are done."""
+    indices = array_of(podset)
+    if indices is None:
+        return podset
+    wanted, container = [indices[position] for position in tasks_of(podset, done)], podset.container
+    if len(wanted) == 1:
+        container = _with_variable(container, EnvironmentVariable(name=array.VARIABLE, value=str(wanted[0])))
+    elif _is_counted_from_0(wanted) or not container.command:
+        container = _with_variable(container, EnvironmentVariable(name=array.VARIABLE, pod_field=_PLACE_FIELD))
+    else:
+        container = _with_shell(container, wanted)
+    return msgspec.structs.replace(podset, container=container)
+
+
+def _with_variable(container: PodContainer, variable: EnvironmentVariable) -> PodContainer:
+    """Last and alone: other variables of that name would win, or confuse."""
+    others = [each for each in container.environment if each.name not in (variable.name, array.VARIABLE)]
+    return msgspec.structs.replace(container, environment=(*others, variable))
+
+
+def _with_shell(container: PodContainer, indices: Sequence[int]) -> PodContainer:
+    """A shell computes the index from the pod's place in the Job, and becomes the command.
+
+    Kubernetes would fill in references to the index before the shell knows it. So words are split there, and the shell
+    puts them together. `$$` is how Kubernetes writes a dollar before a bracket.
+    """
+    branches, before = [], 0
+    for first, step, number in array.split_into_steps(indices):
+        branches.append(f"[ $i -lt {before + number} ]; then i=$$(({first} + {step} * (i - {before})))")
+        before += number
+    parts: list[str] = []
+    words = []
+    for word in (*container.command, *container.args):
+        split = _REFERENCE.sub(lambda found: found[1] or "\0", word).split("\0")
+        numbers = range(len(parts) + 1, len(parts) + len(split) + 1)
+        words.append('"' + f"${array.VARIABLE}".join(f"${{{number}}}" for number in numbers) + '"')
+        parts += split
+    call = " ".join(words) if len(parts) > len(words) else '"$@"'
+    script = f"i=${_PLACE}; if {'; elif '.join(branches)}; fi; export {array.VARIABLE}=$i; exec {call}"
+    shell = msgspec.structs.replace(container, command=("/bin/sh", "-c", script, "sh"), args=tuple(parts))
+    return _with_variable(shell, EnvironmentVariable(name=_PLACE, pod_field=_PLACE_FIELD))
+
+
+def _note_tasks(podset: PodSet, done: str, number: int) -> dict[str, str]:
+    """The annotations of a Job that runs this number of tasks after those that are done."""
+    left = (podset.completions or 1) - len(array.read_positions(done)) - number
+    return {name: value for name, value in ((TASKS_DONE, done), (TASKS_LEFT, str(left or ""))) if value}
 
 
 def _deployment(context: RenderContext, shape: PodTemplate) -> Manifest:

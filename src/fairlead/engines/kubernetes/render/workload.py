@@ -16,11 +16,18 @@ from fairlead.engines.kubernetes.render.losses import NO_OBJECT, find_losses
 from fairlead.engines.kubernetes.render.pod import render_template
 from fairlead.engines.kubernetes.render.pod_group import render_group, render_member, render_templates
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
-from fairlead.engines.kubernetes.render.runners import PodTemplate, is_group, render_runners
+from fairlead.engines.kubernetes.render.runners import (
+    PodTemplate,
+    find_array_refusal,
+    is_group,
+    render_runners,
+    with_array_index,
+)
 from fairlead.engines.kubernetes.render.service import render_services
 from fairlead.engines.kubernetes.render.volumes import render_claims
 from fairlead.formats.losses import Loss, Source
 from fairlead.kinds.kind import Kind, read_stored_spec
+from fairlead.model import array
 from fairlead.model.pods.container_fields import given
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.priority import PRIORITIES, is_preemptible
@@ -77,7 +84,9 @@ def render_objects(context: RenderContext, podsets: tuple[PodSet, ...]) -> Rende
         claims += render_claims(context, source)
         offered = render_services(context, podset, source)
         services += offered if _is_asked(podset, podsets) else []
-        shapes.append(PodTemplate(podset, render_template(context, podset, source)))
+        indexed = with_array_index(podset, context.launch.tasks_done)
+        shapes.append(PodTemplate(podset, render_template(context, indexed, source)))
+        losses += _array_losses(podset)
         for path in [path for path in source.left if path.startswith("compute.")]:
             if path.split(".")[1].split("[")[0] in (*_COUNTED, "extendedResources"):
                 del source.left[path]
@@ -111,6 +120,17 @@ def kinds_for(podsets: tuple[PodSet, ...], level: str = "") -> tuple[Resource, .
     if is_knative(podsets):
         return (KNATIVE,)
     return (LEADER_WORKER_SET,) if any(podset.gang and podset.completions is None for podset in podsets) else ()
+
+
+def _array_losses(podset: PodSet) -> list[Loss]:
+    """The annotation of an array whose pods do not get these indices."""
+    reason = find_array_refusal(podset)
+    annotations = podset.container.fields.annotations
+    return [
+        Loss(path=f"annotations[{number}].value", reason=reason, value=each.value)
+        for number, each in enumerate(annotations)
+        if reason and each.name == array.ANNOTATION
+    ]
 
 
 def _is_asked(podset: PodSet, podsets: tuple[PodSet, ...]) -> bool:
