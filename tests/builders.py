@@ -75,6 +75,13 @@ def podset(**members: Any) -> PodSet:
     return PodSet(**(given | members))
 
 
+def array_podset(text: str, tasks: int, command: tuple[str, ...] = ("true",), **members: Any) -> PodSet:
+    """An array of so many tasks with these indices, two at once."""
+    fields = container_fields({"annotations": [{"name": "fairlead/array", "value": text}]})
+    container = PodContainer(image="python:3", command=command, args=("x",), fields=fields)
+    return podset(completions=tasks, count=2, container=container, **members)
+
+
 def pod_spec(workload: Workload, pod: Pod, podset: PodSet) -> PodSpec:
     return PodSpec(
         workload_id=workload.id,

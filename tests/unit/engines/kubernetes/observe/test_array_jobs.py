@@ -16,18 +16,11 @@ from fairlead.engines.kubernetes.render.runners import tasks_of
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
-from tests import builders
+from tests.builders import array_podset
 from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 COMPLETE = {"type": "Complete", "status": "True"}
 EXCEEDED = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}
-
-
-def array(text: str, tasks: int, command: tuple[str, ...] = ("true",)) -> PodSet:
-    podset = builders.podset(completions=tasks, count=2)
-    fields = builders.container_fields({"annotations": [{"name": "fairlead/array", "value": text}]})
-    container = msgspec.structs.replace(podset.container, command=command, fields=fields)
-    return msgspec.structs.replace(podset, container=container)
 
 
 def job(podset: PodSet, launch: LaunchChoices, completed: str, number: int, end: dict[str, str]) -> objects.Runner:
@@ -64,7 +57,7 @@ def test_stopped_tasks_run_again(
     want_done: str,
     want_left: tuple[int, ...],
 ) -> None:
-    podset = array("10-15", 6)
+    podset = array_podset("10-15", 6)
     seen = ObservedWorkload(runners=(job(podset, launch, *completed, COMPLETE),), signalled=signalled)
     report = render_report("w", seen, (podset,))
     assert report.ended is None
@@ -76,7 +69,7 @@ def test_stopped_tasks_run_again(
 
 
 def test_tasks_that_are_done_stay_done_when_a_node_was_lost() -> None:
-    podset = array("0-5", 6)
+    podset = array_podset("0-5", 6)
     failed = job(podset, LaunchChoices(), "0,3", 2, EXCEEDED)
     seen = ObservedWorkload(runners=(failed,), lost=("job-1",) * 7)
     [wrong] = find_wrongly_ended_jobs((podset,), seen)
@@ -84,7 +77,7 @@ def test_tasks_that_are_done_stay_done_when_a_node_was_lost() -> None:
 
 
 def test_without_a_command_the_tasks_that_are_left_run_one_by_one() -> None:
-    podset, launch, ran = array("0-5", 6, ()), LaunchChoices(succeeded=3, tasks_done="0,2-3"), []
+    podset, launch, ran = array_podset("0-5", 6, ()), LaunchChoices(succeeded=3, tasks_done="0,2-3"), []
     for _ in range(3):
         [task] = tasks_of(podset, launch.tasks_done)
         ran.append(task)
@@ -100,7 +93,7 @@ def test_without_a_command_the_tasks_that_are_left_run_one_by_one() -> None:
 
 def test_the_launch_choices_of_a_job_are_found_on_it() -> None:
     launch = LaunchChoices(succeeded=3, tasks_done="0,2-3")
-    found = launch_choices_of(job(array("1-6", 6), launch, "", 0, COMPLETE).metadata)
+    found = launch_choices_of(job(array_podset("1-6", 6), launch, "", 0, COMPLETE).metadata)
     assert (found.succeeded, found.tasks_done) == (3, "0,2-3")
 
 

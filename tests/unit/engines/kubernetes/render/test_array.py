@@ -13,17 +13,10 @@ from fairlead.kinds import KINDS
 from fairlead.model.allowed import Allowed
 from fairlead.model.array import read_array
 from fairlead.model.pods.podset import PodSet, RestartPolicy
-from tests import builders
+from tests.builders import array_podset, podset
 from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 PLACE = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
-
-
-def array(text: str, tasks: int, command: tuple[str, ...] = ("true",), **members: Any) -> PodSet:
-    podset = builders.podset(completions=tasks, count=2, **members)
-    fields = builders.container_fields({"annotations": [{"name": "fairlead/array", "value": text}]})
-    container = msgspec.structs.replace(podset.container, command=command, args=("x",), fields=fields)
-    return msgspec.structs.replace(podset, container=container)
 
 
 def job(podset: PodSet, done: str = "") -> dict[str, Any]:
@@ -54,7 +47,7 @@ def run_by_hand(found: dict[str, Any]) -> list[str]:
 
 
 def test_indices_from_0_are_those_of_the_job() -> None:
-    found = job(array("0-3", 4))
+    found = job(array_podset("0-3", 4))
     assert (found["spec"]["completionMode"], found["spec"]["completions"], found["spec"]["parallelism"]) == (
         "Indexed",
         4,
@@ -65,7 +58,7 @@ def test_indices_from_0_are_those_of_the_job() -> None:
 
 
 def test_a_training_without_an_array_has_a_job_without_indices() -> None:
-    found = job(builders.podset(completions=4))
+    found = job(podset(completions=4))
     assert "completionMode" not in found["spec"]
     assert "FAIRLEAD_ARRAY_INDEX" not in environment_of(found)
 
@@ -81,13 +74,13 @@ def test_a_training_without_an_array_has_a_job_without_indices() -> None:
     ],
 )
 def test_a_shell_computes_other_indices(text: str, done: str, want: list[str]) -> None:
-    podset = array(text, len(read_array(text)[0]), ("/bin/sh", "-c", "echo $FAIRLEAD_ARRAY_INDEX"))
-    assert run_by_hand(job(podset, done)) == want
+    tasks = array_podset(text, len(read_array(text)[0]), ("/bin/sh", "-c", "echo $FAIRLEAD_ARRAY_INDEX"))
+    assert run_by_hand(job(tasks, done)) == want
 
 
 def test_references_to_the_index_are_filled_in_by_the_shell() -> None:
     command = ("/bin/echo", "a b", "$(FAIRLEAD_ARRAY_INDEX)-${FAIRLEAD_ARRAY_INDEX}", "$$(FAIRLEAD_ARRAY_INDEX)", "'")
-    assert run_by_hand(job(array("5-6", 2, command))) == [
+    assert run_by_hand(job(array_podset("5-6", 2, command))) == [
         "a b 5-5 $(FAIRLEAD_ARRAY_INDEX) ' x",
         "a b 6-6 $(FAIRLEAD_ARRAY_INDEX) ' x",
     ]
@@ -113,9 +106,9 @@ def test_a_place_of_the_users_own_does_not_count() -> None:
 @pytest.mark.parametrize(
     ("podset", "done", "want_index", "want_left"),
     [
-        pytest.param(array("7", 1), "", "7", None, id="an array of one"),
-        pytest.param(array("1-3", 3), "0,2", "2", None, id="the last that is left"),
-        pytest.param(array("0-5", 6, ()), "0,2-3", "1", "2", id="one by one without a command"),
+        pytest.param(array_podset("7", 1), "", "7", None, id="an array of one"),
+        pytest.param(array_podset("1-3", 3), "0,2", "2", None, id="the last that is left"),
+        pytest.param(array_podset("0-5", 6, ()), "0,2-3", "1", "2", id="one by one without a command"),
     ],
 )
 def test_a_job_of_one_task_has_its_index_as_it_is(
@@ -130,7 +123,7 @@ def test_a_job_of_one_task_has_its_index_as_it_is(
 
 def test_a_list_that_is_too_long_for_a_command_is_split() -> None:
     squares = [number * number for number in range(1, 4001)]
-    found = job(array(",".join(map(str, squares)), 4000))
+    found = job(array_podset(",".join(map(str, squares)), 4000))
     assert found["spec"]["completions"] == 2000
     assert found["metadata"]["annotations"]["fairlead/array-left"] == "2000"
     assert len(container_of(found)["command"][2]) < 100_000
@@ -139,12 +132,14 @@ def test_a_list_that_is_too_long_for_a_command_is_split() -> None:
 @pytest.mark.parametrize(
     ("podset", "want"),
     [
-        pytest.param(array("0-3", 4, ()), "", id="from 0 without a command"),
-        pytest.param(array("7", 1, ()), "", id="one without a command"),
-        pytest.param(array("1-4", 4), "", id="from 1"),
-        pytest.param(array("1-4", 4, ()), "write --command before --, or use 0-3", id="from 1 without a command"),
-        pytest.param(array("0", 1, restart=RestartPolicy.ALWAYS), "does not always restart", id="restarts"),
-        pytest.param(array("0-1", 2, gang="all"), "only the pods of a training", id="gang"),
+        pytest.param(array_podset("0-3", 4, ()), "", id="from 0 without a command"),
+        pytest.param(array_podset("7", 1, ()), "", id="one without a command"),
+        pytest.param(array_podset("1-4", 4), "", id="from 1"),
+        pytest.param(
+            array_podset("1-4", 4, ()), "write --command before --, or use 0-3", id="from 1 without a command"
+        ),
+        pytest.param(array_podset("0", 1, restart=RestartPolicy.ALWAYS), "does not always restart", id="restarts"),
+        pytest.param(array_podset("0-1", 2, gang="all"), "only the pods of a training", id="gang"),
     ],
 )
 def test_arrays_that_a_cluster_cannot_run(podset: PodSet, want: str) -> None:
