@@ -48,7 +48,7 @@ def read_positions(text: str) -> frozenset[int]:
 
 
 def write_positions(positions: Iterable[int]) -> str:
-    """Positions as `0-4,7`, which is also how Kubernetes writes the completed indexes of a Job."""
+    """Positions as `0-4,7`, in their order."""
     ranges: list[tuple[int, int]] = []
     for position in sorted(positions):
         if ranges and position == ranges[-1][1] + 1:
