@@ -36,7 +36,7 @@ from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import JsonFormatter, TextFormatter
 from fairlead.api.server.machine_socket import MachineSocket
 from fairlead.api.server.metrics import HistogramSample, Sample, loop_samples
-from fairlead.api.server.sockets import listen, reserve, url_of
+from fairlead.api.server.sockets import check_certificate, listen, reserve, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.assets.cluster_supplies import ClusterSupplier
 from fairlead.control.assets.pod_supplies import Supplier
@@ -115,8 +115,12 @@ def main(arguments: Sequence[str]) -> int:
     if settings.check:
         return _check(settings)
     os.umask(0o077)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    settings.data_dir.chmod(0o700)
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.chmod(0o700)
+    except OSError as error:
+        sys.stderr.write(f"fairlead serve: The data folder {settings.data_dir} cannot be used: {error.strerror}.\n")
+        return 1
     _set_up_logging(settings.data_dir / "logs", to_stderr=settings.log_to_stderr)
     try:
         with _only_server_of(settings.data_dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -176,6 +180,7 @@ def _only_server_of(folder: Path) -> Any:
 
 
 async def serve(settings: ServerSettings) -> int:
+    check_certificate(settings.tls_certificate, settings.tls_key)
     is_secured = bool(settings.tls_certificate) or settings.insecure
     reserved = find_reserved_ports(str(settings.data_dir))
     sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured, reserved=reserved)

@@ -4,13 +4,12 @@ It finds what would keep a server from starting, as far as that can be seen whil
 """
 
 import os
-import ssl
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
-from fairlead.api.server.sockets import listen
+from fairlead.api.server.sockets import check_certificate, listen
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.configuration import read_ingress
 from fairlead.engines.local.configuration import load_settings
@@ -40,7 +39,7 @@ class _Announced(msgspec.Struct):
 def check_settings(settings: ServerSettings, clock: Clock) -> None:
     """Raises a FairleadError that says what is wrong."""
     check_mode(settings, ())
-    _check_certificate(settings)
+    check_certificate(settings.tls_certificate, settings.tls_key)
     _check_listening(settings)
     if not settings.api_only:
         _check_engine(settings, clock)
@@ -67,18 +66,6 @@ def _check_database(settings: ServerSettings) -> None:
             f"The database has layout {layout.number}, but this version of Fairlead knows layouts up to "
             f"{NEWEST_LAYOUT}. Use a newer version, or restore a backup from before the upgrade"
         )
-
-
-def _check_certificate(settings: ServerSettings) -> None:
-    if not settings.tls_certificate:
-        return
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
-            settings.tls_certificate, settings.tls_key or None
-        )
-    except OSError as error:
-        files = " and ".join(filter(None, (settings.tls_certificate, settings.tls_key)))
-        raise Refused(f"The certificate cannot be loaded from {files}: {error}") from error
 
 
 def _check_listening(settings: ServerSettings) -> None:

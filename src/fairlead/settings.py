@@ -246,6 +246,12 @@ def _start_parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _read_port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port: it must be a number up to 65535")
+    return int(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="fairlead serve",
@@ -255,13 +261,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--host", default="127.0.0.1", help="address to listen on; beyond loopback it wants TLS or --insecure")
-    add("--port", type=int, help=f"default {DEFAULT_PORT}, or any free one when that is taken; 0 for any")
+    add("--port", type=_read_port, help=f"default {DEFAULT_PORT}, or any free one when that is taken; 0 for any")
     add("--database", help="SQLite file or postgresql:// URL; default fairlead.db in the data folder")
     add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
     add("--nodes", help="YAML file that declares nodes")
     add("--machine", default="local", help="name under which this server holds its machine in the database")
     add("--advertise", metavar="URL[#NAME]", help="where other servers reach this one; NAME is on its certificate")
-    add("--proxy-port", type=int, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
+    add("--proxy-port", type=_read_port, help=f"port of workloads' URLs: default {DEFAULT_PROXY_PORT}, or any free one")
     add("--domain", default="localhost", help="domain below which every exposed URL is a host of its own")
     add("--url-paths", action="store_true", help="tell exposed URLs apart by path, on the domain itself, not by host")
     add("--tls-certificate", help="PEM file with the certificate chain")

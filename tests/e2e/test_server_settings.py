@@ -2,6 +2,7 @@
 
 import json
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,3 +118,28 @@ def test_a_restart_may_keep_the_ports_that_the_server_has(fairlead: Caller) -> N
     url = fairlead.ok("server", "start", "--", "--port", "0", "--proxy-port", "0").strip()
     port = url.rpartition(":")[2]
     assert fairlead.ok("server", "restart", "--", "--port", port, "--proxy-port", "0").strip() == url
+
+
+@pytest.mark.debian("openssl")
+def test_a_background_server_has_a_certificate_of_its_own_by_a_relative_path(fairlead: Caller) -> None:
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=lab.example"]
+    files = ["-keyout", "key.pem", "-out", "certificate.pem"]
+    subprocess.run([*made, *files], cwd=fairlead.folder, check=True, capture_output=True)
+    flags = ("--port", "0", "--proxy-port", "0", "--tls-certificate", "certificate.pem", "--tls-key=key.pem")
+    assert fairlead.ok("server", "start", "--", *flags).startswith("https://")
+    assert "does not answer" not in fairlead.ok("server", "status")
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (("--tls-certificate", "/none.pem", "--tls-key", "/none.key"), "cannot be loaded from /none.pem and /none.key"),
+        (("--port", "99999"), "'99999' is not a port"),
+        (("--data-dir", "/proc/none"), "data folder /proc/none cannot be used"),
+    ],
+)
+def test_a_server_that_cannot_start_says_why(fairlead: Caller, flags: tuple[str, ...], told: str) -> None:
+    refused = fairlead("serve", *flags)
+    assert refused.code != 0
+    assert told in refused.err
+    assert "Traceback" not in refused.err

@@ -2,6 +2,7 @@
 
 import ipaddress
 import socket
+import ssl
 from collections.abc import Collection
 
 from fairlead.model.errors import Refused
@@ -56,6 +57,17 @@ def reserve(listening: socket.socket) -> socket.socket:
     kept.bind(listening.getsockname())
     kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
     return kept
+
+
+def check_certificate(certificate: str, key: str) -> None:
+    """Raise Refused if there is a certificate and it cannot be loaded."""
+    if not certificate:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key or None)
+    except OSError as error:
+        files = " and ".join(filter(None, (certificate, key)))
+        raise Refused(f"The certificate cannot be loaded from {files}: {error}") from error
 
 
 def is_loopback(host: str) -> bool:

@@ -18,6 +18,8 @@ from fairlead.client.access.local import LocalServer, exists, is_alive, is_in_ba
 
 _PAUSE = 0.02
 _FAREWELL = 5.0
+#: Flags of `serve` whose value is a path.
+_PATH_FLAGS = frozenset({"--tls-certificate", "--tls-key", "--backup-dir", "--kubeconfig", "--machine-socket"})
 _TIMEOUT = Flag("timeout", "Wait at most this long for the server to stop", "duration", default="30s")
 
 
@@ -48,7 +50,7 @@ def _status(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
     server = load_local(folder)
-    healthy = server is not None and is_healthy(server.url)
+    healthy = server is not None and is_healthy(server.url, certificate=server.certificate)
     form = chosen_format(invocation, {})
     if form in ("json", "yaml"):
         facts = {"running": server is not None, "healthy": healthy, "dataDir": folder}
@@ -70,10 +72,26 @@ def _status(invocation: Invocation) -> int:
     return OK if healthy else UNREACHABLE
 
 
+def _read_flags(invocation: Invocation) -> list[str] | None:
+    """The flags after --, with paths that hold in every folder: the server runs in another one."""
+    flags = invocation.parsed.trailing
+    if flags is None:
+        return None
+    absolute: list[str] = []
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if absolute and absolute[-1] in _PATH_FLAGS:
+            flag = os.path.abspath(flag)
+        elif equals and name in _PATH_FLAGS:
+            flag = f"{name}={os.path.abspath(value)}"
+        absolute.append(flag)
+    return absolute
+
+
 def _start(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
-    flags, recorded = invocation.parsed.trailing, load_flags(folder)
+    flags, recorded = _read_flags(invocation), load_flags(folder)
     known = load_local(folder)
     server = find_or_start(folder, flags, console.say)
     console.data(server.url)
@@ -94,7 +112,7 @@ def _restart(invocation: Invocation) -> int:
     console = Console(invocation)
     folder = data_folder(invocation)
     server = load_local(folder)
-    flags, recorded = invocation.parsed.trailing, load_flags(folder)
+    flags, recorded = _read_flags(invocation), load_flags(folder)
     if server is not None:
         if not is_in_background(server.pid):
             raise ClientError(

@@ -82,7 +82,7 @@ def restart_with_flags(invocation: Invocation) -> str:
 
 
 def _check_answer(server: LocalServer) -> Finding:
-    if is_healthy(server.url):
+    if is_healthy(server.url, certificate=server.certificate):
         return Finding("Server", "ok", f"answers at {server.url}")
     advice = f"Read its log: {server.log}"
     return Finding("Server", "missing", f"process {server.pid} does not answer at {server.url}", advice)

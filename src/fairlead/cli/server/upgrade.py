@@ -195,7 +195,9 @@ class _Upgrade:
 
     def _runs(self, version: str) -> bool:
         server = load_local(str(self.folder))
-        return server is not None and server.version == version and is_healthy(server.url)
+        return (
+            server is not None and server.version == version and is_healthy(server.url, certificate=server.certificate)
+        )
 
     def _run(self, *words: str, **variables: str) -> None:
         if self._call(*words, **variables) != OK:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from fairlead.cli.flags import UsageError
 from fairlead.client import ClientError, Unreachable
 from fairlead.client.access.local import BACKGROUND, HOLDER, LOCK, LocalServer, load_flags, load_local
-from fairlead.client.access.urls import read_address
+from fairlead.client.access.urls import Trust, read_address
 from fairlead.client.connection import Connection
 
 #: Seconds after which a server that is not ready has failed.
@@ -22,9 +22,9 @@ _PAUSE = 0.01
 _LAST_LINES = 20
 
 
-def is_healthy(url: str, timeout: float = 10.0) -> bool:
-    """Whether a server answers at the address."""
-    connection = Connection(read_address(url), timeout)
+def is_healthy(url: str, timeout: float = 10.0, certificate: str | None = None) -> bool:
+    """Whether a server answers at the address, with this certificate or one that the machine trusts."""
+    connection = Connection(read_address(url), timeout, Trust(None, certificate))
     try:
         response = connection.send("GET", "/healthz", {}, None)
         response.read()
@@ -69,7 +69,7 @@ def _command(folder: str) -> list[str]:
 
 def _load_answering(folder: str) -> LocalServer | None:
     server = load_local(folder)
-    return server if server is not None and is_healthy(server.url) else None
+    return server if server is not None and is_healthy(server.url, certificate=server.certificate) else None
 
 
 def _is_held(folder: str) -> bool:
@@ -133,7 +133,7 @@ def _wait_until_ready(folder: str, child: "subprocess.Popen[bytes]") -> LocalSer
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline and child.poll() is None:
         server = load_local(folder)
-        if server is not None and server.pid == child.pid and is_healthy(server.url):
+        if server is not None and server.pid == child.pid and is_healthy(server.url, certificate=server.certificate):
             return server
         time.sleep(_PAUSE)
     return None
