@@ -92,3 +92,9 @@ def test_null_removes_a_member_inside_an_object_only(api: ApiServer) -> None:
     assert api.call("PATCH", path, {"spec": changes}).status == 202
     spec = api.get(path)["spec"]
     assert (spec["image"], spec["compute"], spec["autoscaling"]) == ("i", {"cpuCoreRequest": 1}, {})
+
+
+def test_a_file_without_a_workload_is_pointed_out(api: ApiServer, tmp_path: Path) -> None:
+    empty = apply(api, tmp_path, "# nothing\n")
+    assert (empty.code, empty.out) == (1, "")
+    assert "There is no workload and no template in it" in empty.err

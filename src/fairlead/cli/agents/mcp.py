@@ -28,7 +28,7 @@ Over HTTP every request needs the token that is printed at the start, or the
 one in FAIRLEAD_MCP_TOKEN.
 `fairlead mcp --skill` prints a file that tells an agent how to use Fairlead;
 save it as SKILL.md where your agent looks for skills.
-The tools need the extra: pip install 'fairlead-workloads[mcp]'"""
+The tools need the extra `mcp` of the package; see the page for agents."""
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -52,7 +52,9 @@ def _serve(invocation: Invocation) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("mcp"):
             raise
-        session.console.complain("The package `mcp` is missing. Install it with pip install 'fairlead-workloads[mcp]'.")
+        session.console.complain(
+            "The package `mcp` is missing. Install Fairlead with its extra `mcp`: pip install 'FILE.whl[mcp]'."
+        )
         return FAILED
     tools = tool_server.make_tools(session, frozenset(allowed))
     port = invocation.get("http")

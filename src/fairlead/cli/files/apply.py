@@ -141,6 +141,9 @@ def _read(session: ServerSession, templates: Templates) -> tuple[list[Intermedia
         for line in unconvertible.lines:
             session.console.complain(line)
         return None
+    if not workloads and not documents:
+        session.console.complain(f"{', '.join(path for path, _ in files)}: There is no workload and no template in it.")
+        return None
     for workload in workloads:
         for path, what in workload.remarks:
             session.console.complain(f"{workload.name}: {path}: {what}")

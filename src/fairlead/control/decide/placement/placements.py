@@ -8,6 +8,7 @@ from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.gpu_share import share_of
 from fairlead.control.decide.pods.specs import pod_name
 from fairlead.control.decide.pods.stopping import stop_pod
+from fairlead.model import array
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
@@ -70,8 +71,9 @@ def free_index(draft: Draft, podset: PodSet, group: int) -> int:
 
 
 def free_array_index(draft: Draft, podset: PodSet) -> int | None:
-    """The lowest completion that no pod has achieved or works on; None for a set with a single one."""
-    if podset.completions is None or podset.completions < 2 or podset.has_fixed_indices:
+    """The lowest completion that no pod has achieved or works on; None for a set with a single one and no array."""
+    is_array = podset.container.fields.find_annotation(array.ANNOTATION) is not None
+    if podset.completions is None or podset.has_fixed_indices or (podset.completions < 2 and not is_array):
         return None
     tally = draft.workload.tally(podset.role)
     taken = {pod.array_index for pod in draft.active_pods() if pod.role == podset.role} | set(tally.done)
