@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import Visit, open_browser
 from tests.e2e.server import Server
+
+#: Longer than five seconds, because browser, server and pods share the machine's cores.
+expect.set_options(timeout=60_000)
 
 NODES = ("--node", "lab:cpu=8,memory=8Gi,gpus=4")
 

@@ -1,5 +1,5 @@
 // Keys of the whole page: `g` and a letter goes to a view, `/` searches, `?` shows them all.
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { go } from "./router";
 import { SECTIONS } from "./views/table";
 
@@ -25,7 +25,8 @@ export function isTyping(event: KeyboardEvent): boolean {
 }
 
 export function useKeys(showHelp: () => void): void {
-  useEffect(() => {
+  // Not after the next frame: a key that is pressed as soon as the page is seen counts.
+  useLayoutEffect(() => {
     let isGoing = false;
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event)) return;

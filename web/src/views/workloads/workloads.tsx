@@ -1,6 +1,6 @@
 // All workloads of every kind in one list, live, with filters in the URL.
 import { useSignal } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Verb } from "../../api/kinds";
 import { isTyping } from "../../keys";
 import { css as parts, Empty, now, Phase, Time, ViewTitle } from "../../parts/parts";
@@ -233,7 +233,7 @@ function useCursor(shown: Row[], box: { current: HTMLElement | null }, toggle: (
   const cursor = useSignal(-1);
   const latest = useRef({ shown, toggle });
   latest.current = { shown, toggle };
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (event: KeyboardEvent): void => {
       if (isTyping(event)) return;
       const { shown, toggle } = latest.current;
