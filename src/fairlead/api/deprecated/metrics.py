@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from fairlead.api.deprecated.paths import BASE, FAILURES, check_cluster, deprecated
 from fairlead.api.http.body import query_text
-from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control.lists import ListRequest
 from fairlead.control.organization import inventory
@@ -209,54 +209,26 @@ _ASKED = (
 )
 
 
-def _id_of(what: str) -> Parameter:
-    return Parameter(name=f"{what}Id", place="path", schema={"type": "string"})
+def _metrics(below: str, id: str, of: str, run: Handler, answer: type[Shape]) -> Operation:
+    named = [part[1:-1] for part in below.split("/") if part.startswith("{")]
+    places = (Parameter(name=name, place="path", schema={"type": "string"}) for name in named)
+    return deprecated(
+        method="GET",
+        path=f"{BASE}/{{clusterUuid}}{below}/metrics",
+        id=id,
+        summary=f"Get quota, allocation and waiting workloads of {of}",
+        run=run,
+        parameters=(_CLUSTER, *places, *_ASKED),
+        answers={**FAILURES, 200: answer},
+    )
 
 
 DEPRECATED_METRICS_OPERATIONS: tuple[Operation, ...] = (
-    deprecated(
-        method="GET",
-        path=f"{BASE}/{{clusterUuid}}/metrics",
-        id="getClusterMetrics",
-        summary="Get quota, allocation and waiting workloads of the cluster",
-        run=get_cluster_metrics,
-        parameters=(_CLUSTER, *_ASKED),
-        answers={**FAILURES, 200: CurrentMetrics},
-    ),
-    deprecated(
-        method="GET",
-        path=f"{BASE}/{{clusterUuid}}/projects/metrics",
-        id="getProjectsMetrics",
-        summary="Get quota, allocation and waiting workloads of all projects",
-        run=get_projects_metrics,
-        parameters=(_CLUSTER, *_ASKED),
-        answers={**FAILURES, 200: CurrentMetricsList},
-    ),
-    deprecated(
-        method="GET",
-        path=f"{BASE}/{{clusterUuid}}/projects/{{projectId}}/metrics",
-        id="getProjectMetrics",
-        summary="Get quota, allocation and waiting workloads of a project",
-        run=get_project_metrics,
-        parameters=(_CLUSTER, _id_of("project"), *_ASKED),
-        answers={**FAILURES, 200: CurrentMetrics},
-    ),
-    deprecated(
-        method="GET",
-        path=f"{BASE}/{{clusterUuid}}/departments/metrics",
-        id="getDepartmentsMetrics",
-        summary="Get quota, allocation and waiting workloads of all departments",
-        run=get_departments_metrics,
-        parameters=(_CLUSTER, *_ASKED),
-        answers={**FAILURES, 200: CurrentMetricsList},
-    ),
-    deprecated(
-        method="GET",
-        path=f"{BASE}/{{clusterUuid}}/departments/{{departmentId}}/metrics",
-        id="getDepartmentMetrics",
-        summary="Get quota, allocation and waiting workloads of a department",
-        run=get_department_metrics,
-        parameters=(_CLUSTER, _id_of("department"), *_ASKED),
-        answers={**FAILURES, 200: CurrentMetrics},
+    _metrics("", "getClusterMetrics", "the cluster", get_cluster_metrics, CurrentMetrics),
+    _metrics("/projects", "getProjectsMetrics", "all projects", get_projects_metrics, CurrentMetricsList),
+    _metrics("/projects/{projectId}", "getProjectMetrics", "a project", get_project_metrics, CurrentMetrics),
+    _metrics("/departments", "getDepartmentsMetrics", "all departments", get_departments_metrics, CurrentMetricsList),
+    _metrics(
+        "/departments/{departmentId}", "getDepartmentMetrics", "a department", get_department_metrics, CurrentMetrics
     ),
 )
