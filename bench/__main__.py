@@ -19,7 +19,11 @@ from pathlib import Path
 from bench.table import Measurement, Options, render_table
 
 #: In the order in which they run; each has `measure(options) -> Iterator[Measurement]`.
-WHOLE = ("start", "commands", "jobs", "isolation", "groups", "waking", "submissions", "network", "kubernetes", "peers")
+WHOLE = (
+    *("start", "commands", "jobs", "isolation", "groups", "waking", "submissions", "network", "kubernetes", "scale"),
+    "page",
+    "peers",
+)
 #: Programs that print a table of their own.
 PARTS = (
     "store",
@@ -31,7 +35,10 @@ PARTS = (
     "containers",
     "scheduling",
     "foresight",
+    "calibration",
     "permissions",
+    "policies",
+    "cycles",
 )
 BENCHES = (*WHOLE, *PARTS)
 #: A load average above which the machine is not ours alone.

@@ -21,6 +21,7 @@ from bench.server import memory_of, wait_until
 from bench.table import Measurement, Options
 
 ROOT = Path(__file__).parents[1]
+DSTACK = ROOT / ".tools" / "peers" / "dstack"
 SLURM_CONFIGURATION = """
 ClusterName=bench
 SlurmctldHost={host}(127.0.0.1)
@@ -104,15 +105,19 @@ def running_slurm(folder: Path) -> Iterator[tuple[list[int], dict[str, str]]]:
             process.wait()
 
 
-def measure_dstack(folder: Path, rounds: int) -> Iterator[Measurement]:
-    environment_folder = ROOT / ".tools" / "peers" / "dstack"
-    program = environment_folder / "bin" / "dstack"
-    if not program.exists():
+def install_dstack() -> Path:
+    """Its environment, made once."""
+    if not (DSTACK / "bin" / "dstack").exists():
         uv = str(ROOT / ".tools" / "uv")
-        subprocess.run([uv, "venv", "--quiet", str(environment_folder)], check=True)
-        python = str(environment_folder / "bin" / "python")
+        subprocess.run([uv, "venv", "--quiet", str(DSTACK)], check=True)
+        python = str(DSTACK / "bin" / "python")
         install = [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", python, "dstack[server]"]
         subprocess.run(install, check=True)
+    return DSTACK
+
+
+def measure_dstack(folder: Path, rounds: int) -> Iterator[Measurement]:
+    program = install_dstack() / "bin" / "dstack"
     environment = {**os.environ, "HOME": str(folder), "DSTACK_SERVER_DIR": str(folder / "server")}
     folder.mkdir(parents=True)
     shown = subprocess.run([program, "--version"], env=environment, capture_output=True, text=True, check=True).stdout

@@ -67,15 +67,15 @@ class Server:
             raise SystemExit(f"signing in answered {status}: {content.decode()}")
         return str(json.loads(content)["accessToken"])
 
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """The decoded answer; anything but a success ends the bench."""
+    def call(self, method: str, path: str, body: object = None, accepts: tuple[int, ...] = ()) -> Any:
+        """The decoded answer; anything but a success, or an accepted status, ends the bench."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         if time.monotonic() - self.used_at > KEPT_ALIVE_SECONDS:
             self.connection.close()
         self.used_at = time.monotonic()
         self.connection.request(method, path, None if body is None else json.dumps(body), headers)
         status, content = self._answer()
-        if status >= 300:
+        if status >= 300 and status not in accepts:
             raise SystemExit(f"{method} {path} answered {status}: {content.decode()}")
         return json.loads(content) if content.startswith((b"{", b"[")) else content
 
@@ -112,6 +112,16 @@ def serving(data: Path, arguments: Sequence[str] = (), cores: set[int] | None = 
         server.stop()
         # The fork server ends by itself once neither a server nor a pod is left; the next round must not meet it.
         wait_until(lambda: not find_processes(data))
+
+
+def delete_workloads(server: Server) -> None:
+    """Delete every training, and wait until none is listed; those that are being deleted are listed too."""
+    ids: list[str] = []
+    while found := server.call("GET", f"/api/v1/workloads?limit=500&offset={len(ids)}")["workloads"]:
+        ids += [one["id"] for one in found]
+    for id in ids:
+        server.call("DELETE", f"/api/v1/workloads/trainings/{id}", accepts=(404,))
+    wait_until(lambda: not server.call("GET", "/api/v1/workloads/count")["count"], every=1, deadline=1800)
 
 
 def wait_until(is_true: Callable[[], bool], every: float = 0.01, deadline: float = DEADLINE_SECONDS) -> None:

@@ -28,7 +28,12 @@ NODE = ["--node", "bench:cpu=1,memory=4G"]
 
 
 def load(server: Server, core: int, requests: int, prefix: str) -> dict[str, Any]:
-    body = json.dumps(server.submission("NAME", SPEC))
+    return send(server, core, requests, prefix, SPEC)
+
+
+def send(server: Server, core: int, requests: int, prefix: str, spec: dict[str, Any]) -> dict[str, Any]:
+    """Submit so many workloads with that spec, in which NAME is the name of each."""
+    body = json.dumps(server.submission("NAME", spec))
     plan = {
         "host": server.host,
         "port": server.port,

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.generate_answers import render_page as render_answers
+from scripts.generate_conformance import render_page as render_conformance
 from scripts.generate_docs import render_cli, render_rest
 from scripts.generate_fields import render_page as render_fields
 from scripts.generate_yaml import render_page as render_yaml
@@ -37,6 +38,7 @@ REFERENCES = {
     "cli.md": render_cli,
     "rest.md": render_rest,
     "fields.md": render_fields,
+    "conformance.md": render_conformance,
     "workload-yaml.md": render_yaml,
     "answers.md": render_answers,
 }

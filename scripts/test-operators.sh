@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The tests with Knative Serving itself, with MPI that starts slowly, and others that take long on a cluster, as root: the
-# programs are built once from their Go modules (some minutes), on a cluster that is started for them and ended with them.
-# Arguments go to pytest.
+# The tests with Knative Serving itself, of the Helm chart with all its parts, with MPI that starts slowly, and others that
+# take long on a cluster, as root: the programs are built once from their Go modules (some minutes), on a cluster that is
+# started for them and ended with them. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/system-packages.sh
 folder=$PWD/.tools/test-operators
 cluster() { .venv/bin/python -m deploy.cluster --folder "$folder" "$@"; }
 trap 'cluster down' EXIT
+cluster build --with helm
 cluster up
-FAIRLEAD_CLUSTER=$folder .venv/bin/python -m pytest -m operators --nothing-skipped tests/kubernetes "$@"
+slow=(tests/kubernetes tests/e2e/test_kubernetes_helm_life.py)
+FAIRLEAD_CLUSTER=$folder .venv/bin/python -m pytest -m operators --nothing-skipped "${slow[@]}" "$@"

@@ -9,7 +9,6 @@ import fcntl
 import gc
 import importlib
 import logging
-import logging.handlers
 import os
 import socket
 import sys
@@ -18,58 +17,51 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 import uvicorn
 import uvloop
 
 from fairlead import __version__
-from fairlead.api.application import RequestLimits, make_application
+from fairlead.api.application import RequestSettings, make_application
+from fairlead.api.http.certificates import load_tls
 from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.cluster_metrics import cluster_samples
-from fairlead.api.server.connections import limits_of_process, load_tls, make_protocol
+from fairlead.api.server.connections import limits_of_process, make_protocol
 from fairlead.api.server.http_server import HttpServer
-from fairlead.api.server.json_log import JsonFormatter, TextFormatter
+from fairlead.api.server.json_log import set_up_logging
 from fairlead.api.server.machine_socket import MachineSocket
 from fairlead.api.server.metrics import HistogramSample, Sample, loop_samples
-from fairlead.api.server.sockets import check_certificate, listen, reserve, url_of
+from fairlead.api.server.sockets import check_certificate, listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
-from fairlead.control.assets.cluster_supplies import ClusterSupplier
-from fairlead.control.assets.pod_supplies import Supplier
 from fairlead.control.audit_export import AuditExporter, make_sink
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, EngineView
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
 from fairlead.control.keys import agree_on_vault, load_vault, write_private
-from fairlead.control.loop.cluster_driver import ClusterDriver
-from fairlead.control.loop.engine_host import EngineHost
-from fairlead.control.loop.lease import LeaseKeeper
-from fairlead.control.loop.pod_driver import PodDriver
+from fairlead.control.loop.fleet import Fleet
 from fairlead.control.machine_accounts import load_user_of
+from fairlead.control.notifications.dispatch import Notifier
+from fairlead.control.notifications.settings import check_notifications
 from fairlead.control.people.authentication import (
     ADMINISTRATOR,
     CREDENTIALS,
     Authenticator,
-    Signer,
-    Tokens,
     agree_on_key,
     ensure_accounts,
-    load_signer,
 )
-from fairlead.control.references.resolve import Resolver
+from fairlead.control.people.sign_on.settings import check_sign_on
+from fairlead.control.people.sign_on.sign_on import make_sign_on
+from fairlead.control.people.tokens import Signer, Tokens, load_signer
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.serving.urls import UrlRegistry, UrlSettings
 from fairlead.control.workloads.sessions import Dialler, find_holder
-from fairlead.engines.base import PodOrder, WorkloadOrder
-from fairlead.engines.local.configuration import make_engine
-from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
+from fairlead.engine_hosts import Host, make_added_host, make_first_host
 from fairlead.engines.local.supervisor.forkserver_client import find_reserved_ports
-from fairlead.engines.local.usage import observe_usage
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.records.organization import RecoveredOrganization
@@ -87,7 +79,6 @@ from fairlead.settings import (
     record,
 )
 from fairlead.store.base import Store
-from fairlead.store.compaction import compact
 from fairlead.store.sqlite import open_sqlite
 
 log = logging.getLogger("fairlead")
@@ -98,8 +89,8 @@ LOCK_SECONDS = 1.0
 RECOVERED = "recovered.json"
 #: Modules that are imported only if the settings need them.
 _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
-#: A server's engine and its loop, by the kind of engine.
-Host = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
+#: The protocol of WebSockets.
+_WEBSOCKETS = "uvicorn.protocols.websockets.websockets_sansio_impl"
 #: Exit code for a restart: the server lost the machine, or could not take it over.
 _AGAIN = 75
 
@@ -121,13 +112,14 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"fairlead serve: The data folder {settings.data_dir} cannot be used: {error.strerror}.\n")
         return 1
-    _set_up_logging(settings.data_dir / "logs", to_stderr=settings.log_to_stderr)
+    set_up_logging(settings.data_dir / "logs", to_stderr=settings.log_to_stderr)
     try:
         with _only_server_of(settings.data_dir), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             code = runner.run(serve(settings))
     except FairleadError as error:
         log.error("The server cannot start: %s", error)
-        sys.stderr.write(f"fairlead serve: {error}\n")
+        if not settings.log_to_stderr:
+            sys.stderr.write(f"fairlead serve: {error}\n")
         return 1
     if code == _AGAIN:
         # Restart in the same process, because the state of the loop is no longer valid.
@@ -146,19 +138,6 @@ def _check(settings: ServerSettings) -> int:
 
 def can_serve(platform: str, settings: ServerSettings) -> bool:
     return platform == "linux" or settings.api_only
-
-
-def _set_up_logging(folder: Path, *, to_stderr: bool) -> None:
-    """Log JSON lines to a file that is rotated at 10 MB; optionally to stderr too."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = logging.handlers.RotatingFileHandler(folder / "server.log", maxBytes=10 << 20, backupCount=3)
-    file.setFormatter(JsonFormatter())
-    handlers: list[logging.Handler] = [file]
-    if to_stderr:
-        terminal = logging.StreamHandler()
-        terminal.setFormatter(TextFormatter())
-        handlers.append(terminal)
-    logging.basicConfig(level=logging.INFO, handlers=handlers)
 
 
 @contextlib.contextmanager
@@ -181,6 +160,8 @@ def _only_server_of(folder: Path) -> Any:
 
 async def serve(settings: ServerSettings) -> int:
     check_certificate(settings.tls_certificate, settings.tls_key)
+    check_sign_on(settings.sign_on)
+    check_notifications(settings.notifications)
     is_secured = bool(settings.tls_certificate) or settings.insecure
     reserved = find_reserved_ports(str(settings.data_dir))
     sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured, reserved=reserved)
@@ -203,15 +184,19 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     url = url_of(sock, is_tls=bool(settings.tls_certificate))
     await _share_keys(settings)
     context = _make_context(settings, store, proxied)
-    host = None if settings.api_only else _make_engine_host(settings, context, url, sock, proxied)
-    authenticator = Authenticator(context, await _prepare_records(settings, context))
-    limits = RequestLimits(body_bytes=settings.body_limit)
+    authenticator = Authenticator(
+        context, await _prepare_records(settings, context), make_sign_on(context, settings.sign_on)
+    )
+    fleet = Fleet(context, partial(make_added_host, settings, now))
+    host = None if settings.api_only else make_first_host(settings, context, fleet, (url, sock, proxied), now)
+    limits = RequestSettings(body_bytes=settings.body_limit, certificate=settings.tls_certificate)
     gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     backups = BackupSchedule(settings, lambda: host is not None and host.reconciler is not None)
     exporter = _make_audit_exporter(settings, store)
-    samples = partial(_samples, host, backups)
+    samples = partial(_samples, host, fleet, backups)
+    notifier = Notifier(context, settings.notifications)
     application = make_application(context, authenticator, limits, samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
@@ -225,6 +210,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         await relay.stop()
         if proxied:
             await proxy.start(proxied, settings.tls_certificate, settings.tls_key)
+        await fleet.start()
 
     try:
         if host:
@@ -238,20 +224,15 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         backups.start()
         if exporter:
             exporter.start()
+        notifier.start()
         await server.serve(sockets=[sock])
     finally:
         context.stopping = True
         withdraw()
         await application.close()
-        await backups.stop()
-        if exporter:
-            await exporter.stop()
-        if machine_socket:
-            await machine_socket.stop()
-        await relay.stop()
-        await proxy.stop()
-        if host:
-            await host.stop()
+        for part in (backups, notifier, exporter, machine_socket, relay, proxy, fleet, host):
+            if part:
+                await part.stop()
         if refresher:
             refresher()
         log.info("Stopped; pods keep running")
@@ -320,63 +301,6 @@ def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:
         log.warning(changed)
 
 
-def _make_engine_host(
-    settings: ServerSettings, context: Context, url: str, sock: socket.socket, proxied: socket.socket | None
-) -> Host:
-    """Create the engine and its host. The engine loads what pods refer to; the context gets the engine's sessions."""
-    where = settings.advertise or url
-    port = proxied.getsockname()[1] if proxied else 0
-    lease = LeaseKeeper(
-        context,
-        settings.machine,
-        process_identity(),
-        address=where,
-        urls=f"{urlsplit(where).hostname}:{port}",
-        is_dead=is_dead_process,
-    )
-    kept = settings.control
-    shared: dict[str, Any] = {
-        "context": context,
-        "lease": lease,
-        "compact": lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
-        "measure": time.monotonic,
-    }
-    if settings.engine == LOCAL:
-        engine = make_engine(settings, now, Resolver(context).load, Supplier(context).load)
-        if not settings.personal:
-            engine.reserve([reserve(each) for each in (sock, proxied) if each is not None])
-        usage = partial(observe_usage, settings.data_dir)
-        context.engine = EngineView(review=engine.review)
-        driver = PodDriver(context, engine)
-        return EngineHost(
-            **shared,
-            driver=driver,
-            sessions=engine,
-            logs=engine,
-            observe_usage=usage,
-            find_warnings=engine.find_warnings,
-        )
-    module = importlib.import_module(ENGINES[settings.engine])
-    cluster = module.make_engine(settings, lambda: context.directory.cluster.id, ClusterSupplier(context).load)
-    context.engine = EngineView(
-        review=cluster.review,
-        unreachable_reason=cluster.away,
-        find_namespace_problem=cluster.find_namespace_problem,
-        may_nodes_be_added=cluster.may_nodes_be_added,
-        measures_gpus=bool(settings.prometheus_url),
-        is_cluster=True,
-    )
-    return EngineHost(
-        **shared,
-        driver=ClusterDriver(context, cluster),
-        sessions=cluster,
-        logs=cluster,
-        objects=cluster.custom_resources,
-        observe_usage=cluster.observe_usage,
-        can_stand_by=True,
-    )
-
-
 async def _share_keys(settings: ServerSettings) -> None:
     """Share keys through a Secret of the cluster, for servers that do not keep their data folders."""
     if not settings.keys_secret:
@@ -395,7 +319,8 @@ async def _share_keys(settings: ServerSettings) -> None:
 async def _find_urls(context: Context, host: Host | None) -> str:
     """Where the server that runs the machine serves workloads' URLs; empty if it is this one, to avoid a loop."""
     holder = await find_holder(context)
-    return holder.urls if holder and host and holder.urls != host.lease.urls else ""
+    own = host.lease.urls if host and host.lease else ""
+    return holder.urls if holder and host and holder.urls != own else ""
 
 
 def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporter | None:
@@ -404,21 +329,36 @@ def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporte
     return AuditExporter(store, now, make_sink(settings.audit_export), settings.data_dir / "audit-export.position")
 
 
-def _samples(host: Host | None, backups: BackupSchedule) -> list[Sample | HistogramSample]:
-    """Metrics of the loop and of what it knows, if it runs here, and of backups."""
-    loop = host.reconciler if host else None
+def _samples(host: Host | None, fleet: Fleet, backups: BackupSchedule) -> list[Sample | HistogramSample]:
+    """Metrics of the loops and of what they know, if they run here, and of backups."""
+    found = [*_loop_samples(host)] if host else []
+    for id, added in list(fleet.hosts.items()):
+        cluster = fleet.context.directory.clusters.get(id)
+        labels = {"cluster": cluster.name if cluster else id}
+        found += [
+            msgspec.structs.replace(sample, labels={**sample.labels, **labels}) for sample in _loop_samples(added)
+        ]
+    return [*found, *backups.samples()]
+
+
+def _loop_samples(host: Host) -> list[Sample | HistogramSample]:
+    loop = host.reconciler
     if loop is None:
-        return list(backups.samples())
-    known = cluster_samples(loop.context, loop.board, loop.metrics)
-    return [*loop_samples(loop.board, loop.metrics), *known, *backups.samples()]
+        return []
+    return [*loop_samples(loop.board, loop.metrics), *cluster_samples(loop.context, loop.board, loop.metrics)]
+
+
+def _open_websocket(**members: Any) -> asyncio.Protocol:
+    """The protocol of a WebSocket. Its library is loaded with the first one: most servers never have one."""
+    protocol: asyncio.Protocol = importlib.import_module(_WEBSOCKETS).WebSocketsSansIOProtocol(**members)
+    return protocol
 
 
 def _http(settings: ServerSettings, application: Any) -> uvicorn.Config:
     return uvicorn.Config(
         application,
         http=make_protocol(limits_of_process(), load_tls(settings.tls_certificate, settings.tls_key)),
-        # Sessions upgrade by themselves; otherwise uvicorn would load a WebSocket library.
-        ws="none",
+        ws=_open_websocket,  # type: ignore[arg-type]  # called as the class would be
         lifespan="off",
         access_log=False,
         log_config=None,

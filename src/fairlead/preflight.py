@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairlead.api.server.sockets import check_certificate, listen
+from fairlead.control.notifications.settings import check_notifications
+from fairlead.control.people.sign_on.settings import check_sign_on
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.configuration import read_ingress
 from fairlead.engines.local.configuration import load_settings
@@ -40,6 +42,8 @@ def check_settings(settings: ServerSettings, clock: Clock) -> None:
     """Raises a FairleadError that says what is wrong."""
     check_mode(settings, ())
     check_certificate(settings.tls_certificate, settings.tls_key)
+    check_sign_on(settings.sign_on)
+    check_notifications(settings.notifications)
     _check_listening(settings)
     if not settings.api_only:
         _check_engine(settings, clock)

@@ -13,6 +13,8 @@ import msgspec
 
 from fairlead.control.context import ControlSettings
 from fairlead.control.keys import write_private
+from fairlead.control.notifications.settings import NotificationSettings
+from fairlead.control.people.sign_on.settings import DEFAULT_SCOPES, SignOnSettings
 from fairlead.engines.local.configuration import pick_runtime_variables
 from fairlead.formats.custom_resource import OWN_GROUP, RUNAI_GROUP
 from fairlead.model.allowed import ALLOWABLE
@@ -77,6 +79,9 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_autoscaler: str = "auto"
     #: Where Prometheus answers, which knows how much pods use there; empty for nowhere.
     prometheus_url: str = ""
+    #: Where Loki answers, to which an agent there sends the output of pods, and for which of its tenants.
+    loki_url: str = ""
+    loki_tenant: str = ""
     #: Bytes of output that is kept of pods that the cluster has deleted; 0 for none.
     keep_logs_size: int = 10_000_000_000
     #: Seconds between scheduled backups (0: none), how many are kept, and where (empty: in the data folder).
@@ -90,6 +95,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_to_stderr: bool = True
     #: Whether the settings are only checked.
     check: bool = False
+    sign_on: SignOnSettings = SignOnSettings()
+    notifications: NotificationSettings = NotificationSettings()
     control: ControlSettings = ControlSettings()
     #: The flags that the data folder remembers: as they were given, without those that say how this process is started.
     flags: tuple[str, ...] = ()
@@ -205,6 +212,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         ingress_tls=given.ingress_tls,
         node_autoscaler=given.node_autoscaler,
         prometheus_url=given.prometheus_url,
+        loki_url=given.loki_url,
+        loki_tenant=given.loki_tenant,
         keep_logs_size=given.keep_logs_size,
         backup_every=given.backup_every,
         backup_keep=given.keep,
@@ -213,6 +222,8 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
+        sign_on=_sign_on_settings(given),
+        notifications=_notification_settings(given),
         control=_control_settings(given),
         flags=tuple(flags),
     )
@@ -223,9 +234,37 @@ def _control_settings(given: argparse.Namespace) -> ControlSettings:
         retry_delay=given.retry_delay,
         scaling_window=given.scaling_window * 1000,
         keep_logs=given.keep_logs * 1000,
+        keep_cycles=given.keep_cycles * 1000,
+        keep_cycles_bytes=given.keep_cycles_size,
         adopts_unknown_pods=given.unknown_pods == "adopt",
         binds_equal_names=given.bind_users == "equal-names",
         protects_ownership=given.workload_ownership_protection,
+    )
+
+
+def _sign_on_settings(given: argparse.Namespace) -> SignOnSettings:
+    return SignOnSettings(
+        issuer=given.oidc_issuer,
+        client_id=given.oidc_client_id,
+        client_secret_file=os.path.abspath(given.oidc_client_secret_file) if given.oidc_client_secret_file else "",
+        scopes=tuple(given.oidc_scopes.replace(",", " ").split()),
+        username_claim=given.oidc_username_claim,
+        groups_claim=given.oidc_groups_claim,
+        domains=tuple(domain.lower().removeprefix("@") for domain in given.oidc_domain),
+        audiences=tuple(given.oidc_audience),
+        ca_file=os.path.abspath(given.oidc_ca_file) if given.oidc_ca_file else "",
+        name=given.oidc_name,
+        public_url=given.public_url,
+    )
+
+
+def _notification_settings(given: argparse.Namespace) -> NotificationSettings:
+    return NotificationSettings(
+        smtp_url=given.smtp_url,
+        smtp_password_file=os.path.abspath(given.smtp_password_file) if given.smtp_password_file else "",
+        smtp_from=given.smtp_from,
+        allowed=tuple(given.notify_allow),
+        public_url=given.public_url,
     )
 
 
@@ -285,6 +324,16 @@ def _parser() -> argparse.ArgumentParser:
         metavar="WHAT",
         help=f"what shared mode and clusters refuse otherwise: {ALLOWABLE}",
     )
+    _add_pod_flags(add)
+    _add_account_flags(add)
+    _add_sign_on_flags(add)
+    _add_notification_flags(add)
+    _add_copy_flags(add)
+    _add_cluster_flags(add)
+    return parser
+
+
+def _add_pod_flags(add: Callable[..., argparse.Action]) -> None:
     add(
         "--runtime",
         action="append",
@@ -307,10 +356,6 @@ def _parser() -> argparse.ArgumentParser:
         default="adopt",
         help="running pods that the database does not know, as after a restore: adopt them (default) or stop them",
     )
-    _add_account_flags(add)
-    _add_copy_flags(add)
-    _add_cluster_flags(add)
-    return parser
 
 
 def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
@@ -328,8 +373,48 @@ def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
     )
 
 
+def _add_sign_on_flags(add: Callable[..., argparse.Action]) -> None:
+    add("--oidc-issuer", default="", metavar="URL", help="issuer URL of the identity provider (OpenID Connect)")
+    add("--oidc-client-id", default="", metavar="ID", help="the client id of this server at the provider")
+    add("--oidc-client-secret-file", metavar="FILE", help="file with that client's secret; none for a public client")
+    add(
+        "--oidc-scopes",
+        default=" ".join(DEFAULT_SCOPES),
+        metavar="SCOPES",
+        help="scopes to ask for, separated by spaces or commas; default: %(default)s",
+    )
+    add("--oidc-username-claim", default="email", metavar="CLAIM", help="claim with the user's name; default email")
+    add("--oidc-groups-claim", default="groups", metavar="CLAIM", help="claim with the groups; empty to ignore groups")
+    add("--oidc-domain", action="append", default=[], metavar="DOMAIN", help="allow only mail addresses of this domain")
+    add("--oidc-audience", action="append", default=[], metavar="ID", help="another client whose tokens are accepted")
+    add("--oidc-ca-file", metavar="FILE", help="PEM file with the authorities to trust for the provider")
+    add("--oidc-name", default="single sign-on", metavar="NAME", help="name of the provider on the page's button")
+    add("--public-url", default="", metavar="URL", help="where browsers reach this server, if it is behind a proxy")
+
+
+def _add_notification_flags(add: Callable[..., argparse.Action]) -> None:
+    add("--smtp-url", default="", metavar="URL", help="mail server: smtp://USER@HOST:587 or smtps://HOST")
+    add("--smtp-password-file", metavar="FILE", help="file with the password of that user")
+    add("--smtp-from", default="", metavar="MAIL", help="sender of mails")
+    add(
+        "--notify-allow",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="private host or network (10.1.0.0/16) that notifications may be sent to",
+    )
+
+
 def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
     add("--keep-logs", type=_duration, default="14d", metavar="TIME", help="how long output of ended pods is kept")
+    add("--keep-cycles", type=_duration, default="14d", metavar="TIME", help="how long scheduling cycles are on record")
+    add(
+        "--keep-cycles-size",
+        type=_size,
+        default="1G",
+        metavar="SIZE",
+        help="how much of them is kept, such as 200M or 5G; 0 records none",
+    )
     add("--backup-every", type=_duration, default=0, metavar="TIME", help="back up regularly, such as every 6h or 1d")
     add("--keep", type=_positive, default=14, metavar="N", help="how many of these backups are kept; default 14")
     add("--backup-dir", metavar="FOLDER", help="where they are kept; default backups in the data folder")
@@ -394,4 +479,6 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
         help="how much output is kept of pods that the cluster deleted, such as 10G or 500M; 0 for none",
     )
     add("--prometheus-url", default="", metavar="URL", help="Prometheus that measures pods and GPUs of that cluster")
+    add("--loki-url", default="", metavar="URL", help="Loki that has the output of pods which that cluster deleted")
+    add("--loki-tenant", default="", metavar="NAME", help="the tenant of that Loki, if it has several")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")

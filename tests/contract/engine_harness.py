@@ -91,18 +91,24 @@ class EngineHarness:
         return found[-1] if found else None
 
     async def until(self, spec: PodSpec, *states: PodState) -> PodReport:
+        return await self._until(spec, lambda report: report.state in states, states)
+
+    async def until_reason(self, spec: PodSpec, reason: str) -> PodReport:
+        return await self._until(spec, lambda report: report.reason == reason, reason)
+
+    async def _until(self, spec: PodSpec, is_it: Callable[[PodReport], bool], what: object) -> PodReport:
         deadline = time.monotonic() + DEADLINE
         while True:
             self._news.clear()
             await self.look()
             report = self.last(spec)
-            if report is not None and report.state in states:
+            if report is not None and is_it(report):
                 return report
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     await self._news.wait()
             except TimeoutError:
-                raise AssertionError(f"no {states} within {DEADLINE} s; reports: {self.reports}") from None
+                raise AssertionError(f"no {what} within {DEADLINE} s; reports: {self.reports}") from None
 
     async def start(self, spec: PodSpec) -> PodReport:
         """Start it and wait until it runs or has ended."""

@@ -21,6 +21,7 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.kubernetes.client import resources
 from fairlead.engines.kubernetes.client.api import APPLY, JSON, Api, ApiError
+from fairlead.engines.kubernetes.client.identity import ApiIdentity
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
@@ -54,7 +55,7 @@ def _copy(body: Any) -> Any:
 
 class Cluster(Api):
     def __init__(self, *installed: Resource) -> None:
-        super().__init__(Access(host="nowhere", port=0, tls=None, token=lambda: ""))
+        super().__init__(Access(host="nowhere", port=0, identify=ApiIdentity))
         names = ("POD", "SERVICE", "CLAIM", "SECRET", "EVENT", "CONFIG_MAP", "NAMESPACE", "NODE", "PRIORITY_CLASS")
         own = [getattr(resources, name) for name in (*names, "JOB", "DEPLOYMENT", "QUEUE", "POD_GROUP")]
         self._kinds: tuple[Resource, ...] = (*own, *installed)

@@ -195,6 +195,10 @@ PLANS: dict[str, tuple[Query, str]] = {
         Query(collection=PODS, where=(Where("workload_id", IS.ONE_OF, ["a"]),)),
         "pods_by_workload_id",
     ),
+    "pods of a workload that have not ended, of which there may be thousands in all": (
+        Query(collection=PODS, where=(Where("is_active", IS.EQUAL, 1), Where("workload_id", IS.ONE_OF, ["a"]))),
+        "pods_by_workload_id",
+    ),
     "events of a workload": (
         Query(collection=EVENTS, where=(Where("subject_id", IS.EQUAL, "a"),), order=(("revision", True),)),
         "events_by_subject_id",
@@ -236,10 +240,9 @@ async def test_every_collection_keeps_its_records(database: Database) -> None:
     async with opened(database) as store:
         stored: list[Any] = [collection for collection in COLLECTIONS if not collection.numbered]
         for collection in stored:
+            samples: dict[Any, object] = {Scope: {"type": "tenant"}, int: 1, bytes: "AA==", tuple[str, ...]: ["a"]}
             required = {
-                field.encode_name: {Scope: {"type": "tenant"}, int: 1}.get(
-                    field.type, f"{collection.name} {field.name}"
-                )
+                field.encode_name: samples.get(field.type, f"{collection.name} {field.name}")
                 for field in msgspec.structs.fields(collection.record)
                 if field.required
             }

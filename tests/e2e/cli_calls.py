@@ -49,7 +49,7 @@ class Caller:
         assert called.code == 0, called
         return called.out
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
+    def start(self, *words: str, **environ: str) -> "subprocess.Popen[str]":
         """A call that goes on."""
         return subprocess.Popen(
             [*COMMAND, *words],
@@ -57,6 +57,6 @@ class Caller:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=surroundings(self.data_dir),
+            env=surroundings(self.data_dir, **environ),
             cwd=self.folder,
         )

@@ -210,8 +210,10 @@ def test_log_in_elsewhere(fairlead: Caller, server: Server, tmp_path: Path) -> N
     called = fairlead(*place, "--url", url, "list")
     assert (called.code, "fairlead login" in called.err) == (exit_codes.NOT_ALLOWED, True)
     wrong = fairlead(*place, "--url", url, "login", "user", "-u", credentials["username"], "-p", "wrong")
-    assert wrong.code != 0
-    fairlead.ok(*place, "--url", url, "login", "user", "-u", credentials["username"], "-p", credentials["password"])
+    assert wrong.code == exit_codes.NOT_ALLOWED, wrong
+    piped = (*place, "--url", url, "login", "-u", credentials["username"], "--password-stdin")
+    assert fairlead(*piped, stdin="").code == exit_codes.USAGE
+    fairlead.ok(*piped, stdin=credentials["password"] + "\n")
     assert fairlead.ok(*place, "whoami", "-o", "name").strip() == credentials["username"]
     fairlead.ok(*place, "list")
     assert fairlead(*place, "logout").code == 0

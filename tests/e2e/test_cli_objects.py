@@ -115,7 +115,7 @@ def test_what_a_workload_used_is_reported(fairlead: Caller) -> None:
     assert "BORROWED" in fairlead.ok("report", "usage")
     assert "UNAVAILABLE" in fairlead.ok("report", "usage", "--by", "nodepool")
     wrong = fairlead("report", "usage", "--since", "soon")
-    assert (wrong.code, "30d" in wrong.err) == (exit_codes.USAGE, True)
+    assert (wrong.code, "30m" in wrong.err) == (exit_codes.USAGE, True)
     assert fairlead("report", "usage", "--by", "colour").code == exit_codes.USAGE
 
 

@@ -1,29 +1,22 @@
 """Servers of two versions on one PostgreSQL, replaced one after another: no request fails, and work goes on."""
 
 import contextlib
-import http.client
 import itertools
-import json
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 
+from tests.e2e.next_version import write_next_version
+from tests.e2e.request_load import Request, RequestLoad, send
 from tests.e2e.server import PATIENCE, Server, until
 from tests.postgres import PostgresServer
 
-PACKAGE = Path(__file__).parents[2] / "src" / "fairlead"
-#: What the next version adds: a column of workloads, which the previous version does not write.
-MIGRATION = """
-MIGRATIONS = (*MIGRATIONS, Migration(MIGRATIONS[-1].number + 1, (AddColumns(table="workloads", columns="later:text"),)))
-"""
-COLUMN = '        _text("later", attrgetter("name")),\n'
 #: Long enough for the balancer to see that a server is not ready, on a machine that is busy otherwise.
 DRAIN = ("--drain-seconds", "4")
 
@@ -31,13 +24,7 @@ DRAIN = ("--drain-seconds", "4")
 @pytest.fixture
 def next_version(tmp_path: Path) -> dict[str, str]:
     """The environment in which `python -m fairlead` is the next version, with a newer layout of the database."""
-    package = tmp_path / "next" / "fairlead"
-    shutil.copytree(PACKAGE, package)
-    with open(package / "store" / "migrations.py", "a", encoding="utf-8") as file:
-        file.write(MIGRATION)
-    declared = package / "store" / "collections.py"
-    before, mark, after = declared.read_text().partition('        _text("cluster_id"),\n')
-    declared.write_text(before + mark + COLUMN + after)
+    package = write_next_version(tmp_path / "next")
     return {**os.environ, "PYTHONPATH": str(package.parent)}
 
 
@@ -50,7 +37,7 @@ class Balancer:
         self._ready: list[str] = []
         self._turns = itertools.count()
         self._ends = threading.Event()
-        self.answers: list[tuple[str, int | str]] = []
+        self.load = RequestLoad(self._choose, token)
 
     def add(self, server: Server) -> None:
         self._servers.append(server)
@@ -58,17 +45,15 @@ class Balancer:
         until(lambda: url in self._ready, "the server in the balancer")
 
     @contextlib.contextmanager
-    def running(self, requests: list[Callable[[], tuple[str, str, Any]]]) -> Iterator[None]:
-        threads = [threading.Thread(target=self._look)]
-        threads += [threading.Thread(target=self._send, args=(request,)) for request in requests]
-        for thread in threads:
-            thread.start()
+    def running(self, requests: list[Request]) -> Iterator[None]:
+        watcher = threading.Thread(target=self._look)
+        watcher.start()
         try:
-            yield
+            with self.load.running(requests):
+                yield
         finally:
             self._ends.set()
-            for thread in threads:
-                thread.join()
+            watcher.join()
 
     def _look(self) -> None:
         urls: dict[Server, str] = {}
@@ -76,28 +61,11 @@ class Balancer:
             for server in self._servers:
                 with contextlib.suppress(FileNotFoundError):
                     urls.setdefault(server, server.url)
-            self._ready = [url for url in urls.values() if self._ask(url, "GET", "/readyz") == 200]
+            self._ready = [url for url in urls.values() if send(url, self._token, ("GET", "/readyz", None)) == 200]
 
-    def _send(self, request: Callable[[], tuple[str, str, Any]]) -> None:
-        while not self._ends.wait(0.02):
-            ready = self._ready
-            if ready:
-                method, path, body = request()
-                answer = self._ask(ready[next(self._turns) % len(ready)], method, path, body)
-                self.answers.append((f"{method} {path}", answer))
-
-    def _ask(self, url: str, method: str, path: str, body: Any = None) -> int | str:
-        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
-        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        try:
-            connection.request(method, path, json.dumps(body) if body else None, headers)
-            response = connection.getresponse()
-            said = response.read()
-            return response.status if response.status < 400 else said.decode()
-        except (OSError, http.client.HTTPException) as error:
-            return repr(error)
-        finally:
-            connection.close()
+    def _choose(self) -> str | None:
+        ready = self._ready
+        return ready[next(self._turns) % len(ready)] if ready else None
 
 
 class Fleet:
@@ -156,7 +124,7 @@ def test_no_request_fails_while_servers_are_replaced_and_brought_back(
         return "POST", "/api/v1/workloads/trainings", body
 
     balancer = Balancer(holder.log_in())
-    reads: list[Callable[[], tuple[str, str, Any]]] = [
+    reads: list[Request] = [
         lambda: ("GET", "/api/v1/workloads?limit=5", None),
         lambda: ("GET", f"/api/v1/workloads/{runs}", None),
     ]
@@ -170,10 +138,10 @@ def test_no_request_fails_while_servers_are_replaced_and_brought_back(
         again = fleet.start()
         balancer.add(again)
         end(new)
-        seen = len(balancer.answers)
-        until(lambda: len(balancer.answers) > seen + 10, "requests at the server that came back")
-    assert [one for one in balancer.answers if one[1] not in (200, 202)] == []
-    submitted = sum(status == 202 for _, status in balancer.answers)
+        seen = len(balancer.load.answers)
+        until(lambda: len(balancer.load.answers) > seen + 10, "requests at the server that came back")
+    assert [one for one in balancer.load.answers if one[1] not in (200, 202)] == []
+    submitted = sum(status == 202 for _, status in balancer.load.answers)
     assert submitted
     assert again.call("GET", "/api/v1/workloads/count").json["count"] == submitted + 1
     assert holder.phase(runs) == "Running"

@@ -193,6 +193,10 @@ def test_the_command_line_knows_its_own_machines_server_by_its_certificate(tmp_p
             url = json.loads((data / "server.json").read_text())["url"]
             outside = Caller(tmp_path / "nothing")("list", FAIRLEAD_URL=url)
             assert "No secure connection" in outside.err
+            assert "`fairlead config set ca-file FILE`" in outside.err
+            Caller(tmp_path / "nothing").ok("config", "set", "ca-file", str(certificate))
+            known = Caller(tmp_path / "nothing")("list", FAIRLEAD_URL=url)
+            assert "IP address mismatch" in known.err, "its authority is known, and its address is checked"
         finally:
             server.terminate()
 

@@ -4,11 +4,13 @@ import contextlib
 import http.client
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
+from tests.e2e.cli_calls import Caller
 from tests.e2e.server import Server
 from tests.e2e.web import log_in
 
@@ -94,3 +96,20 @@ def test_streams_end_with_the_rights_of_their_caller(
                 pass
             assert stream.isclosed(), kind
     assert server.phase(workload_id) == "Running"
+
+
+def test_output_that_ends_with_the_rights_of_its_reader_says_so(
+    make_server: Callable[..., Server], tmp_path: Path
+) -> None:
+    server = make_server("--personal")
+    token = log_in(server, "ann@lab.example")
+    rule = grant(server, "ann@lab.example")
+    workload_id = server.run("goes-on", "sh", "-c 'echo begun; exec sleep 600'")
+    server.until_phase(workload_id, "Running")
+    reader = Caller(tmp_path / "none")
+    with reader.start("logs", "-f", "goes-on", FAIRLEAD_URL=server.url, FAIRLEAD_TOKEN=token) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "begun\n"
+        remove_rule(server, "ann@lab.example", rule)
+        _, err = following.communicate(timeout=PATIENCE)
+    assert err == "You may no longer read the output of goes-on, or it was deleted.\n"

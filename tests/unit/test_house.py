@@ -24,6 +24,7 @@ FOLDERS_BELOW_PACKAGE = 3
 #: would carry them).
 LOADERS = {
     "app.py",
+    "engine_hosts.py",
     "cli/__main__.py",
     "cli/nouns.py",
     "__init__.py",

@@ -46,7 +46,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
     ),
     AbsentFeature(
         "identity providers over the API",
-        "Single sign-on is not supported; users sign in with a password",
+        "The identity provider is set with the server's flags --oidc-issuer and --oidc-client-id",
         (
             ("GET", "/api/v1/idps", "get_idps", []),
             ("POST", "/api/v1/idps", "create_idp", None),
@@ -67,7 +67,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
     ),
     AbsentFeature(
         "notification channels of 2.24",
-        "Notifications are not sent",
+        "Notifications are set with /api/v1/notification-rules, and mail with the server's flag --smtp-url",
         (
             ("GET", "/api/v1/notification-channels", "get_notification_channels", []),
             ("POST", "/api/v1/notification-channels", "create_notification_channel_config", None),

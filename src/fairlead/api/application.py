@@ -29,10 +29,12 @@ from fairlead.api.audit import AUDIT_OPERATIONS
 from fairlead.api.deprecated.routes import deprecated_operations
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
-from fairlead.api.http.forward import forward
+from fairlead.api.http.forward import run_here_or_there
 from fairlead.api.http.one_time import OneTimeCodes
 from fairlead.api.http.operation import Call, Operation
 from fairlead.api.http.routing import Router
+from fairlead.api.http.websocket import answer_websocket
+from fairlead.api.notifications import NOTIFICATION_OPERATIONS
 from fairlead.api.openapi import description_operations
 from fairlead.api.organization.changes import NODE_POOL_OPERATIONS, OWNER_OPERATIONS
 from fairlead.api.organization.clusters import CLUSTER_CHANGE_OPERATIONS
@@ -47,6 +49,7 @@ from fairlead.api.people.browser_sessions import session_operations
 from fairlead.api.people.roles import ROLE_OPERATIONS
 from fairlead.api.people.rule_batches import BATCH_OPERATIONS
 from fairlead.api.people.sessions import SESSION_LIST_OPERATIONS
+from fairlead.api.people.sign_on import sign_on_operations
 from fairlead.api.policies.policies import POLICY_OPERATIONS
 from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.ingress_auth import access_operations
@@ -56,6 +59,7 @@ from fairlead.api.settings import SETTING_OPERATIONS
 from fairlead.api.telemetry.clusters import PLACE_OPERATIONS
 from fairlead.api.telemetry.metrics import telemetry_operations
 from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
+from fairlead.api.templates.conversions import CONVERSION_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
 from fairlead.api.workloads.batch import BATCH_WORKLOAD_OPERATIONS
 from fairlead.api.workloads.caller_environments import CALLER_ENVIRONMENT_OPERATIONS
@@ -69,10 +73,11 @@ from fairlead.api.workloads.scheduling import SCHEDULING_OPERATIONS
 from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.workloads.types import WORKLOAD_TYPE_OPERATIONS
 from fairlead.api.workloads.watch import watch_operations
+from fairlead.control import access
 from fairlead.control.audit import AuditWriter, RequestFacts, current_request
 from fairlead.control.context import Context
 from fairlead.control.people.authentication import Authenticator
-from fairlead.model.errors import Elsewhere, FairleadError, TooMuch, Unavailable
+from fairlead.model.errors import FairleadError, TooMuch, Unavailable
 from fairlead.model.records.event import AuditLine
 
 logger = logging.getLogger("fairlead.api")
@@ -84,26 +89,30 @@ _CLOSE_HEADER = (b"connection", b"close")
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 
-class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits for requests; `app` sets them."""
+class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits for requests, and what other servers are recognized by; `app` sets them."""
 
     body_bytes: int = 1024 * 1024
     #: Requests that one caller may send within one second.
     requests_per_second: int = 20_000
+    #: How long a read waits while another server takes over the machine.
+    takeover_seconds: float = 30.0
     watch_streams: int = 1000
+    #: The file of this server's certificate, which all servers of an installation have; empty without TLS.
+    certificate: str = ""
 
 
 def make_application(
     context: Context,
     authenticator: Authenticator,
-    limits: RequestLimits | None = None,
+    limits: RequestSettings | None = None,
     samples: Samples = tuple,
     gate: UrlGate | None = None,
     more: Iterable[Operation] = (),
 ) -> "Application":
     """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
-    bounds = limits or RequestLimits()
+    bounds = limits or RequestSettings()
     gate = gate or UrlGate(authenticator, context.url_registry, context.clock)
     operations = [
         *kind_operations(),
@@ -134,8 +143,10 @@ def make_application(
         *HISTORY_OPERATIONS,
         *VOLUME_OPERATIONS,
         *TEMPLATE_OPERATIONS,
+        *CONVERSION_OPERATIONS,
         *POLICY_OPERATIONS,
         *AUDIT_OPERATIONS,
+        *NOTIFICATION_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *SESSION_LIST_OPERATIONS,
         *RULE_OPERATIONS,
@@ -156,7 +167,7 @@ def make_application(
 def _browser_operations(context: Context, authenticator: Authenticator) -> list[Operation]:
     """The page, its sessions, and the documentation."""
     sessions = session_operations(authenticator, OneTimeCodes(context.clock))
-    return [*sessions, *page_operations(), *documentation_operations()]
+    return [*sessions, *sign_on_operations(authenticator), *page_operations(), *documentation_operations()]
 
 
 class Application:
@@ -166,7 +177,7 @@ class Application:
         self,
         context: Context,
         authenticator: Authenticator,
-        limits: RequestLimits,
+        limits: RequestSettings,
         metrics: Metrics,
         operations: list[Operation],
     ) -> None:
@@ -190,9 +201,18 @@ class Application:
             await self._answer(scope, receive, send)
         elif scope["type"] == "lifespan":
             await _live(receive, send)
+        elif self._opens_session(scope["path"]):
+            await answer_websocket(scope, receive, send, self._answer)
         else:
-            # WebSockets are not supported; if they are closed before they are accepted, the server answers 403.
+            # A WebSocket that is closed before it is accepted is answered with 403.
             await send({"type": "websocket.close", "code": 1000})
+
+    def _opens_session(self, path: str) -> bool:
+        """Whether a POST to the path opens a session in a pod; only those have a WebSocket too."""
+        try:
+            return self._router.find("POST", path)[0].is_session
+        except HttpError:
+            return False
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
@@ -242,13 +262,19 @@ class Application:
         if not operation.is_public:
             call.authenticate = partial(authenticate, self._authenticator, call.request)
             call.caller = call.authenticate()
+            call.confirm_session = partial(self._confirm_session, call)
+            await call.confirm_session()
             self._limit(call.caller.id)
             if context.stopping:
                 raise Unavailable("The server is stopping; send the request again in a moment")
-        try:
-            return await operation.run(call)
-        except Elsewhere as error:
-            return await forward(call, error.address)
+        if operation.needs:
+            access.check(call.caller, operation.needs)
+        return await run_here_or_there(call, self._limits.takeover_seconds, self._limits.certificate)
+
+    async def _confirm_session(self, call: Call) -> None:
+        """Ask the identity provider about the caller's session, if that is due; their rights may change."""
+        if await self._authenticator.confirm_session(call.caller):
+            call.caller = call.authenticate()
 
     def _audit(self, operation: Operation, scope: Scope, status: int, request_id: str) -> None:
         """Record a refusal, a sign-in or a session; changes are recorded with what they change."""

@@ -13,7 +13,6 @@ from fairlead.api.http.body import read_body, receive_json
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Shape
-from fairlead.control import access
 from fairlead.model.errors import Invalid, NotFound, Refused
 from fairlead.model.spec.fields import Spec
 
@@ -60,7 +59,6 @@ class SettingUpdate(Spec, frozen=True, kw_only=True):
 
 
 async def get_settings(call: Call) -> Response:
-    access.check(call.caller, "clusters:read")
     return as_json(
         [
             SettingView(
@@ -80,12 +78,10 @@ async def get_settings(call: Call) -> Response:
 
 async def get_setting(call: Call) -> Response:
     """True if the installation has the feature; a feature that it does not know is off."""
-    access.check(call.caller, "clusters:read")
     return as_json(_TENANT.get(call.path["settingKey"], ("", "", False))[2])
 
 
 async def update_setting(call: Call) -> Response:
-    access.check(call.caller, "settings:update")
     update = await receive_json(call, SettingUpdate)
     if update.key not in _TENANT:
         raise NotFound(f"There is no setting {update.key[:60]}; GET /v1/k8s/setting lists all settings")
@@ -96,7 +92,6 @@ async def update_setting(call: Call) -> Response:
 
 
 async def get_security_settings(call: Call) -> Response:
-    access.check(call.caller, "settings:read")
     return as_json(_SECURITY)
 
 
@@ -108,12 +103,10 @@ def _security_key(call: Call) -> str:
 
 
 async def get_security_setting(call: Call) -> Response:
-    access.check(call.caller, "settings:read")
     return as_json(_SECURITY[_security_key(call)])
 
 
 async def update_security_setting(call: Call) -> Response:
-    access.check(call.caller, "settings:update")
     key = _security_key(call)
     try:
         given = msgspec.json.decode(await read_body(call.request, "application/json"))
@@ -134,6 +127,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="List the features of this installation; the answer is an array",
         run=get_settings,
+        needs="clusters:read",
         answers={**_FAILURES, 200: list[SettingView]},
     ),
     Operation(
@@ -143,6 +137,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="Confirm a setting; another value is refused",
         run=update_setting,
+        needs="settings:update",
         body=RequestBody(schema=SettingUpdate),
         answers={**_FAILURES, **failing(400, 404), 200: SettingChanged},
     ),
@@ -153,6 +148,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="Get whether this installation has a feature",
         run=get_setting,
+        needs="clusters:read",
         parameters=(Parameter(name="settingKey", place="path", schema={"type": "string"}),),
         answers={**_FAILURES, 200: {"type": "boolean"}},
     ),
@@ -163,6 +159,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="Get all security settings",
         run=get_security_settings,
+        needs="settings:read",
         answers={**_FAILURES, 200: {"type": "object"}},
     ),
     Operation(
@@ -172,6 +169,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="Get a security setting",
         run=get_security_setting,
+        needs="settings:read",
         parameters=(_KEY,),
         answers={**_FAILURES, **failing(404), 200: {"type": "object"}},
     ),
@@ -182,6 +180,7 @@ SETTING_OPERATIONS: tuple[Operation, ...] = (
         tag="Settings",
         summary="Confirm a security setting; another value is refused",
         run=update_security_setting,
+        needs="settings:update",
         parameters=(_KEY,),
         body=RequestBody(schema={"type": "object"}),
         answers={**_FAILURES, **failing(400, 404), 200: {"type": "object"}},

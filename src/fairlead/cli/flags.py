@@ -58,6 +58,7 @@ GLOBAL = (
     Flag("verbose", "Print more details", "boolean"),
     Flag("help", "Show this help", "boolean", "h"),
 )
+CLUSTER = Flag("cluster", "Cluster; overrides the configured one", placeholder="NAME")
 PROJECT = Flag("project", "Project; overrides the configured one", short="p", placeholder="NAME")
 OUTPUT = (
     Flag(

@@ -9,13 +9,16 @@ from fairlead.client.json_object import Json
 from fairlead.client.phases import ENDED, LEFT, WITH_PODS
 from fairlead.client.workloads import Workloads
 
+#: How the message of a workload begins whose programs have ended and whose changes are being uploaded.
+_UPLOADING = "Uploading "
+
 
 class PodOutput:
     """The output of one workload. It remembers how much was passed on, so that it can go on after a lost connection."""
 
     def __init__(self, workload_id: str, on_pending: Callable[[Json], None] = lambda _: None) -> None:
         self._id = workload_id
-        #: Called with the workload while it has no pods.
+        #: Called with the workload while it has no pods, and while what its pods changed is uploaded.
         self._on_pending = on_pending
         self._passed: dict[str, int] = {}
         self._ended: set[str] = set()
@@ -72,7 +75,9 @@ class PodOutput:
     def _until_change(self, client: Workloads) -> None:
         with closing(client.changes(self._id)) as changes:
             for workload in changes:
-                if (workload["phase"], workload["updatedAt"]) != (self.workload["phase"], self.workload["updatedAt"]):
+                if str(workload.get("phaseMessage") or "").startswith(_UPLOADING):
+                    self._on_pending(workload)
+                elif (workload["phase"], workload["updatedAt"]) != (self.workload["phase"], self.workload["updatedAt"]):
                     return
 
 

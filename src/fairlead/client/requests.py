@@ -72,9 +72,18 @@ class Requests:
     # --- Logging in
 
     def log_in(self, credentials: Credentials) -> Token:
-        """Get a token and store it in this client and in its cache."""
+        """Get a token and store it in this client and in its cache. Raises NotLoggedIn for wrong credentials."""
         payload = json.dumps(credentials.request()).encode()
-        answer = read_json(*self._exchange("POST", "/api/v1/token", payload, token=None))
+        try:
+            answer = read_json(*self._exchange("POST", "/api/v1/token", payload, token=None))
+        except ServerError as error:
+            if error.status in (400, 401):
+                raise NotLoggedIn(error.details or error.message) from error
+            raise
+        return self.store_token(answer)
+
+    def store_token(self, answer: Json) -> Token:
+        """Store the token of an answer in this client and in its cache."""
         token = read_token(answer, time.time())
         if not token.access:
             raise NotLoggedIn(f"{self.url} did not return a token.")
@@ -112,6 +121,12 @@ class Requests:
         """Send one request to the REST API and return the JSON of its answer."""
         payload = None if body is None else json.dumps(body).encode()
         return self.send(method, path + render_query(query), payload)
+
+    def request_without_login(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        """Send a request without a token; returns the status and the JSON of the answer."""
+        payload = None if body is None else json.dumps(body).encode()
+        status, content = self._exchange(method, path, payload, token=None)
+        return status, read_json(status, content)
 
     def send(self, method: str, path: str, payload: bytes | None) -> Any:
         """Like `request`, with a body that is JSON text already."""

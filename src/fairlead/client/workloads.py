@@ -4,7 +4,7 @@
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import closing
 
-from fairlead.client.access.urls import QueryValue, quote
+from fairlead.client.access.urls import QueryValue, quote, render_query
 from fairlead.client.deadline import Deadline
 from fairlead.client.errors import NameNotFound, ServerError, TimedOut, Unreachable
 from fairlead.client.json_object import Json
@@ -89,9 +89,20 @@ class Workloads(Requests):
         explanation: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
         return explanation
 
-    def why(self, workload_id: str) -> Json:
-        """Why the workload is pending, and the smallest changes that would start it."""
-        answer: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why")
+    def why(self, workload_id: str, **query: QueryValue) -> Json:
+        """Why the workload is pending, and the smallest changes that would start it; `at`: in the past."""
+        answer: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why", **query)
+        return answer
+
+    def timeline(self, workload_id: str) -> Json:
+        """Since when the workload waited for what, when it ran, and why it was evicted."""
+        answer: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/timeline")
+        return answer
+
+    def precedence(self, workload_id: str, other_id: str) -> Json:
+        """Why the other workload got its place while this one waited."""
+        path = f"/api/v1/workloads/{quote(workload_id)}/precedence"
+        answer: Json = self.request("GET", path, other=other_id)
         return answer
 
     def caller_environment(self, workload_id: str) -> Json | None:
@@ -129,9 +140,14 @@ class Workloads(Requests):
         _, body = self.fetch("GET", f"/api/v1/workloads/{quote(workload_id)}/as/{quote(dialect)}")
         return body.decode()
 
-    def snapshot(self) -> bytes:
-        """The snapshot that the scheduler would use now, as JSON text."""
-        return (self.fetch("GET", "/api/v1/scheduling/snapshot"))[1]
+    def snapshot(self, **query: QueryValue) -> bytes:
+        """The snapshot that the scheduler would use now, as JSON text; `at`: that of a recorded cycle."""
+        return (self.fetch("GET", "/api/v1/scheduling/snapshot" + render_query(query)))[1]
+
+    def replay(self, **query: QueryValue) -> Json:
+        """Recorded scheduling cycles from `since` to `until`, decided again: how many are the same, what differs."""
+        answer: Json = self.request("GET", "/api/v1/scheduling/replay", **query)
+        return answer
 
     def logs(self, workload_id: str, **query: QueryValue) -> Generator[bytes]:
         """Stream the output of a pod; the query says which pod, how much of it and whether to follow."""

@@ -44,7 +44,7 @@ current_request: ContextVar[RequestFacts] = ContextVar("current_request", defaul
 AUDIT_FIELDS: dict[str, FilterField[AuditLine]] = {
     "timestamp": FilterField("time", "at"),
     "subject": FilterField(column="caller"),
-    "subject_type": FilterField(column="caller_type", stored_words={"User": "user", "App": "app"}),
+    "subject_type": FilterField(column="caller_type", stored_words={"user": "User", "app": "App"}),
     "source_ip": FilterField(column="address"),
     "action": FilterField(column="action"),
     "http_method": FilterField(column="method"),
@@ -86,7 +86,18 @@ def audit_line(
 
 #: Members that say nothing about a change, or that nobody may read.
 _UNTOLD = frozenset(
-    ("version", "updated_at", "updated_by", "sealed", "secret_hash", "generation", "data", "spec", "manifest")
+    (
+        "version",
+        "updated_at",
+        "updated_by",
+        "sealed",
+        "connection",
+        "secret_hash",
+        "generation",
+        "data",
+        "spec",
+        "manifest",
+    )
 )
 
 

@@ -4,7 +4,7 @@ Made once by `app`; nothing here reads the environment.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -20,7 +20,7 @@ from fairlead.model.clock import DAY, SECOND, Clock, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling.model.decisions import FairShare, Pending
-from fairlead.store.base import Store
+from fairlead.store.base import Comparison, Store, Where
 
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +33,9 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     keep_audit: Millis = 365 * DAY
     #: How far back the ledger of usage goes.
     keep_usage: Millis = 400 * DAY
+    #: How long scheduling cycles are kept on record, and how many bytes of them; no bytes turn the recording off.
+    keep_cycles: Millis = 14 * DAY
+    keep_cycles_bytes: int = 1_000_000_000
     #: Logs of pods whose workload is gone are kept this long.
     keep_logs: Millis = 14 * DAY
     #: The most unfinished workloads of one project; submissions beyond that are refused for the time being.
@@ -65,8 +68,14 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     is_cluster: bool = False
 
 
+#: Why a cluster that was only created runs nothing.
+NOT_CONNECTED = "the server has no kubeconfig for it yet; `fairlead cluster connect` gives one"
+
+
 @dataclass
 class Context:
+    """One for the whole server, with all clusters; and one view of it for the loop of each cluster (`at`)."""
+
     store: Store
     clock: Clock
     directory: Directory
@@ -99,7 +108,69 @@ class Context:
     questions: Questions = field(default_factory=Questions)
     #: What use cases ask the engine. Set once the engine exists, because it loads records through this context.
     engine: EngineView = field(default_factory=EngineView)
+    #: The newest revision of the store that the loop knows.
+    revision: int = 0
+    #: By its id, what use cases ask the engine of a cluster that was added; `engine` is that of the first one.
+    engines: dict[str, EngineView] = field(default_factory=dict)
+    #: By its id, the context of a cluster's loop. `top` is the context that they were made from; None for that itself.
+    views: dict[str, "Context"] = field(default_factory=dict)
+    top: "Context | None" = None
     #: Set when the server is about to stop: it is not ready, so that load balancers leave it, but it still serves.
     draining: bool = False
     #: Set when the server is stopping: new work is refused, running work continues.
     stopping: bool = False
+
+    @property
+    def whole(self) -> "Context":
+        """The context with all clusters."""
+        return self.top or self
+
+    def at(self, cluster_id: str) -> "Context":
+        """The context in which only this cluster exists; the whole one if there is one cluster and no view of it."""
+        whole = self.whole
+        view = whole.views.get(cluster_id)
+        if view is None and len(whole.directory.clusters) <= 1:
+            return whole
+        return view or whole.add_view(cluster_id)
+
+    def add_view(self, cluster_id: str) -> "Context":
+        whole = self.whole
+        view = whole.views[cluster_id] = replace(
+            whole,
+            directory=whole.directory.of(cluster_id),
+            engine=whole.engine_of(cluster_id),
+            has_local_loop=False,
+            just_recorded={},
+            pending_equivalents={},
+            fair_shares=(),
+            views={},
+            top=whole,
+        )
+        return view
+
+    def engine_of(self, cluster_id: str) -> EngineView:
+        whole = self.whole
+        known = whole.engines.get(cluster_id)
+        cluster = whole.directory.clusters.get(cluster_id)
+        if known is not None or cluster is None or cluster_id == whole.directory.cluster.id:
+            return known or whole.engine
+        if cluster.connection is None:
+            return EngineView(unreachable_reason=lambda: NOT_CONNECTED, is_cluster=True)
+        return EngineView(is_cluster=cluster.connection.engine != "local")
+
+    @property
+    def own_workloads(self) -> tuple[Where, ...]:
+        """The condition for workloads of the cluster of this view; nothing if there is one cluster."""
+        if self.top is None or len(self.directory.clusters) <= 1:
+            return ()
+        return (Where("cluster_id", Comparison.EQUAL, self.directory.own_id),)
+
+    def has(self, workload: Workload) -> bool:
+        """Whether a workload belongs to the cluster of this view; in the context with all clusters it does."""
+        return not self.own_workloads or workload.cluster_id == self.directory.own_id
+
+    @property
+    def node_owner(self) -> str:
+        """The cluster that nodes are recorded for: the added one, or nothing for the first one."""
+        id = self.directory.own_id
+        return "" if id == self.whole.directory.cluster.id else id

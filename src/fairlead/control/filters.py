@@ -47,7 +47,7 @@ class FilterField(msgspec.Struct, Generic[R], frozen=True):
     read: Callable[[R], Value] | None = None
     #: Its value in every record, for fields of the contract that are never set here.
     constant: Value = None
-    #: For a column with other words than the interface: the interface's word → the stored word.
+    #: For a column with other words than the interface: the stored word → the interface's word.
     stored_words: Mapping[str, str] | None = None
 
 
@@ -114,7 +114,7 @@ def as_conditions(filters: Iterable[Filter[R]]) -> tuple[Where, ...] | None:
                 return None
         elif field.stored_words is not None:
             stored_words = [
-                own for word, own in field.stored_words.items() if is_match(item.comparison, word, item.value)
+                own for own, word in field.stored_words.items() if is_match(item.comparison, word, item.value)
             ]
             conditions.append(Where(field.column, Comparison.ONE_OF, stored_words))
         else:

@@ -89,7 +89,16 @@ async def _close_supply(context: Context, steps: Sequence[RecordChange], now: Mi
             later[step.id] = step.record
         elif step.collection is NODE_POOLS:
             later.pop(step.id, None)
-    return closed + close_moved_nodes(context.directory.nodes.values(), pools, later, now)
+    nodes = context.directory.nodes.values()
+    if len(context.directory.clusters) <= 1:
+        return closed + close_moved_nodes(nodes, pools, later, now)
+    for cluster_id in context.directory.clusters:
+        own = [node for node in nodes if context.directory.cluster_of(node) == cluster_id]
+        before, after = (
+            {id: pool for id, pool in each.items() if pool.cluster_id == cluster_id} for each in (pools, later)
+        )
+        closed += close_moved_nodes(own, before, after, now)
+    return closed
 
 
 def check_id(id: str, what: str) -> str:
@@ -110,9 +119,9 @@ async def retry_on_conflict(attempt: Callable[[], Awaitable[T]]) -> T:
     raise Conflict("The record was changed by others at the same time; send the request again")
 
 
-async def load_cluster(context: Context) -> Cluster:
-    """The record of the cluster as it is stored."""
-    cluster: Cluster | None = await context.store.get(CLUSTERS, context.directory.cluster.id)
+async def load_cluster(context: Context, id: str = "") -> Cluster:
+    """The record of a cluster as it is stored: of the first one, which has what belongs to the whole installation."""
+    cluster: Cluster | None = await context.store.get(CLUSTERS, id or context.directory.cluster.id)
     if cluster is None:
         raise Unavailable("The cluster's record is missing; try again in a moment")
     return cluster

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.pods.origin import PodOrigin
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.pods.urls import UrlRoute
 from fairlead.model.records.organization import Department, Node, NodePool, Project
@@ -140,7 +141,7 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ended_at: Millis | None = None
     exit_code: int | None = None
     signal: int | None = None
-    #: A code (StartError, OOMKilled, SupervisorLost, NodeRebooted …) and a message.
+    #: A code (StartError, Uploading, OOMKilled, SupervisorLost, NodeRebooted …) and a message.
     reason: str = ""
     message: str = ""
     #: Of an ended pod: whether its program ended before the pod was told to stop, if it was.
@@ -340,6 +341,7 @@ class CustomResources(CustomResourceReader, CustomResourceWriter, Protocol):
 
 class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     pod_id: str
+    origin: PodOrigin | None = None
     #: Which attempt; None for the latest.
     attempt: int | None = None
     follow: bool = False

@@ -35,6 +35,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
         Maybe[Literal["MPI", "PyTorch", "TF", "XGBoost", "JAX"]],
         FieldInfo(
             text="The framework, which decides how the pods find each other.",
+            is_common=True,
             default_text="PyTorch",
             yaml="jobType",
             yaml_kinds="D",
@@ -45,6 +46,7 @@ class DistributedSpec(RunFields, frozen=True, kw_only=True):
         Maybe[Positive],
         FieldInfo(
             text="The number of workers, without the master.",
+            is_common=True,
             default_text="1",
             yaml="workers",
             yaml_kinds="D",

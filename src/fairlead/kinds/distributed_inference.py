@@ -25,7 +25,13 @@ _LABELS = "leaderworkerset.sigs.k8s.io"
 Number = Annotated[int, Meta(ge=0, le=1000, extra_json_schema={"format": "int32"})]
 Replicas = Annotated[
     Maybe[Number],
-    FieldInfo(text="The number of groups.", default=1, origin="contract", flags=(FlagDeclaration(name="--replicas"),)),
+    FieldInfo(
+        text="The number of groups.",
+        is_common=True,
+        default=1,
+        origin="contract",
+        flags=(FlagDeclaration(name="--replicas"),),
+    ),
 ]
 
 
@@ -86,6 +92,7 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
         Maybe[Number],
         FieldInfo(
             text="The number of workers in each group, without the leader.",
+            is_common=True,
             default=0,
             origin="contract",
             flags=(FlagDeclaration(name="--workers"),),
@@ -114,6 +121,7 @@ class DistributedInferenceSpec(Spec, frozen=True, kw_only=True):
         Maybe[GroupServingPort],
         FieldInfo(
             text="The port on which leaders serve requests.",
+            is_common=True,
             flags=(
                 FlagDeclaration(name="--serving-port", form="object"),
                 FlagDeclaration(name="--serving-port", form="members"),

@@ -90,6 +90,7 @@ class InferenceSpec(PodFields, frozen=True, kw_only=True):
         Maybe[InferenceServingPort],
         FieldInfo(
             text="The port that serves requests.",
+            is_common=True,
             flags=(
                 FlagDeclaration(name="--serving-port", form="object"),
                 FlagDeclaration(name="--serving-port", form="members"),

@@ -62,8 +62,10 @@ def failed_outcome(state: SetState, failed: int) -> Outcome | None:
     limit = state.podset.backoff_limit
     if failed <= limit:
         return None
-    last = f"; the last one: {state.last_failure}" if state.last_failure else ""
-    return Outcome(Phase.FAILED, f"{pods(failed)} failed, more than the backoff limit of {limit}{last}")
+    last = state.last_failure
+    # What went wrong comes first: a list at 80 columns shows no more.
+    cause = f"{last[0].upper()}{last[1:]}. " if last else ""
+    return Outcome(Phase.FAILED, f"{cause}{pods(failed)} failed, more than the backoff limit of {limit}")
 
 
 def outcome_of_one(states: Sequence[SetState]) -> Outcome | None:

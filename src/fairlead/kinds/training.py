@@ -31,6 +31,7 @@ class TrainingSpec(RunFields, frozen=True, kw_only=True):
         Maybe[Int32],
         FieldInfo(
             text="The number of pods that must succeed.",
+            is_common=True,
             default=1,
             origin="prose",
             yaml="completions",
@@ -42,6 +43,7 @@ class TrainingSpec(RunFields, frozen=True, kw_only=True):
         Maybe[Int32],
         FieldInfo(
             text="The number of pods that run at the same time; at most completions.",
+            is_common=True,
             default=1,
             origin="prose",
             yaml="parallelism",

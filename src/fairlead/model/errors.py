@@ -7,6 +7,7 @@ FairleadError
 ├── NotFound         no record of that id, or none that the caller may see
 ├── Conflict         the record was changed at the same time, or the name is taken
 ├── PlanChanged      a submission names a plan that no longer holds
+├── Dropped          what was requested is past its retention
 ├── InUse            another object still uses what should be removed
 ├── TooMuch          over a limit on open work or on requests; try again later
 ├── Elsewhere        another server runs the pod's machine: the request is forwarded to it
@@ -111,6 +112,10 @@ class PlanChanged(FairleadError):
     code = "plan-changed"
 
 
+class Dropped(FairleadError):
+    code = "dropped"
+
+
 class InUse(FairleadError):
     code = "in-use"
 
@@ -127,7 +132,8 @@ class Elsewhere(FairleadError):
     code = "elsewhere"
 
     def __init__(self, address: str) -> None:
-        super().__init__(f"The server at {address} runs this machine")
+        """Without an address no server runs it at this moment."""
+        super().__init__(f"The server at {address} runs this machine" if address else "No server runs this machine now")
         self.address = address
 
 

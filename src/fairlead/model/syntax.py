@@ -1,4 +1,4 @@
-"""The forms of texts in a spec that would be refused later, when the pod is created: labels, paths, keys, URLs.
+"""The forms of texts in a spec that would be refused later, when the pod is created: labels, paths, keys, URLs, images.
 
 A field declares its form (`FieldInfo.syntax`), and `rules.py` checks it. `flaw_of` says what is wrong with a text.
 """
@@ -13,6 +13,15 @@ _OBJECT_KEY = re.compile(r"[-._A-Za-z0-9]+\Z")
 _WEB = re.compile(r"https?://([^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?\Z", re.IGNORECASE)
 _OWN = re.compile(r"(https?://)?(?P<host>[a-z0-9.-]*)(:[0-9]{1,5})?(?P<path>/[^\s/]\S*)?/?\Z", re.IGNORECASE)
 _SCP = re.compile(r"([^\s@:/]+@)?[^\s@:/]+:\S+\Z")
+#: A file or folder of this machine, which only the local engine can read.
+_LOCAL_IMAGE = re.compile(r"(docker-archive|oci-archive|oci|dir):/[^\s]*\Z")
+#: Perhaps the transport that podman knows; a registry with a port, a path in small letters, a tag and a digest.
+_IMAGE = re.compile(
+    r"(docker://)?((?:[A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]+)?/)?"
+    r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
+    r"(:[A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?(@[A-Za-z][-+._A-Za-z0-9]*:[0-9a-fA-F]{32,})?\Z"
+)
+_NO_HOST = re.compile(r"[a-z+]+:/{2,}\Z", re.IGNORECASE)
 _LABEL_RULE = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _LONGEST_LABEL, _LONGEST_PREFIX = 63, 253
 
@@ -29,6 +38,8 @@ class Syntax(Enum):
     WEB_URL = "web-url"
     REPOSITORY = "repository"
     OWN_URL = "own-url"
+    IMAGE = "image"
+    RESOURCE_NAME = "resource-name"
 
 
 def flaw_of(syntax: Syntax, text: str) -> str:
@@ -102,9 +113,25 @@ def _own_url(text: str) -> str:
 def _repository(text: str) -> str:
     """The address of a git repository: a URL, user@host:path, or an absolute path."""
     is_address = "://" in text or text.startswith("/") or bool(_SCP.match(text))
-    if is_address and not text.startswith("-") and not any(char.isspace() for char in text):
+    is_cut_off = _NO_HOST.match(text)
+    if is_address and not is_cut_off and not text.startswith("-") and not any(char.isspace() for char in text):
         return ""
     return f"is '{text[:80]}'; give the URL of a repository, such as https://github.com/owner/name.git"
+
+
+def _image(text: str) -> str:
+    """The reference of an image, without which no runtime could pull it."""
+    if not text or _IMAGE.match(text) or _LOCAL_IMAGE.match(text):
+        return ""
+    if _IMAGE.match(text.lower()):
+        return f"is '{text[:80]}'; the path of an image has only small letters, such as {text.lower()[:80]}"
+    return f"is '{text[:80]}', which is not the reference of an image, such as python:3.12 or example.com/team/train:1"
+
+
+def _resource_name(text: str) -> str:
+    if _label_key(text):
+        return f"is '{text[:80]}', which is not the name of a resource, such as vendor.example/link"
+    return ""
 
 
 _FLAWS = {
@@ -117,4 +144,6 @@ _FLAWS = {
     Syntax.WEB_URL: _web_url,
     Syntax.REPOSITORY: _repository,
     Syntax.OWN_URL: _own_url,
+    Syntax.IMAGE: _image,
+    Syntax.RESOURCE_NAME: _resource_name,
 }

@@ -10,11 +10,13 @@ from operator import attrgetter
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Asset, Claim, ConfigMap, DataVolume, NamedRecord, Secret
 from fairlead.model.records.caller_environment import CallerEnvironment
+from fairlead.model.records.cycle import CyclePiece
 from fairlead.model.records.event import AuditLine, Event
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.ledger import SupplyInterval, UsageInterval
+from fairlead.model.records.notifications import Delivery, NotificationPosition, NotificationRule
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project
-from fairlead.model.records.people import User
+from fairlead.model.records.people import ProviderSession, User
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.policies import PolicyRecord
 from fairlead.model.records.revision import Revision
@@ -137,7 +139,7 @@ NODES: Collection[Node] = Collection(
     name="nodes",
     record=Node,
     columns=(
-        _text("name"),
+        _text("name", lambda node: node.unique_name),
         _integer("ready", lambda node: int(node.ready)),
         _text("gpu_type", lambda node: node.gpus[0].model if node.gpus else ""),
         _integer("created_at"),
@@ -287,6 +289,36 @@ SUPPLY: Collection[SupplyInterval] = Collection(
     columns=(_integer("until"), _text("type"), _text("subject")),
 )
 
+PROVIDER_SESSIONS: Collection[ProviderSession] = Collection(
+    name="provider_sessions",
+    record=ProviderSession,
+    columns=(_text("user_id"), _integer("expires_at", indexed=True)),
+)
+
+#: Scheduling cycles; found by id alone.
+CYCLES: Collection[CyclePiece] = Collection(name="cycles", record=CyclePiece)
+
+NOTIFICATION_RULES: Collection[NotificationRule] = Collection(
+    name="notification_rules",
+    record=NotificationRule,
+    columns=(_text("owner_id"), _text("project_id"), _integer("created_at")),
+)
+
+DELIVERIES: Collection[Delivery] = Collection(
+    name="deliveries",
+    record=Delivery,
+    columns=(
+        _text("owner_id"),
+        _integer("created_at", indexed=True),
+        _integer("next_at", indexed=True),
+        _integer("has_failed", lambda delivery: int(bool(delivery.error))),
+    ),
+)
+
+NOTIFICATION_POSITIONS: Collection[NotificationPosition] = Collection(
+    name="notification_positions", record=NotificationPosition
+)
+
 COLLECTIONS: tuple[Collection[object], ...] = (
     WORKLOADS,
     PODS,
@@ -311,4 +343,9 @@ COLLECTIONS: tuple[Collection[object], ...] = (
     CALLER_ENVIRONMENTS,
     USAGE,
     SUPPLY,
+    PROVIDER_SESSIONS,
+    CYCLES,
+    NOTIFICATION_RULES,
+    DELIVERIES,
+    NOTIFICATION_POSITIONS,
 )

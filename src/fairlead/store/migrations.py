@@ -183,6 +183,23 @@ MIGRATIONS: tuple[Migration, ...] = (
             Table(name="supply", columns="until:integer type:text subject:text"),
         ),
     ),
+    Migration(
+        12, (Table(name="provider_sessions", columns="user_id:text expires_at:integer", indexed=("expires_at",)),)
+    ),
+    Migration(13, (Table(name="cycles", columns=""),)),
+    Migration(
+        14,
+        (
+            Table(name="notification_rules", columns="owner_id:text project_id:text created_at:integer"),
+            Table(
+                name="deliveries",
+                columns="owner_id:text created_at:integer next_at:integer has_failed:integer",
+                indexed=("created_at",),
+                sparse=("next_at",),
+            ),
+            Table(name="notification_positions", columns=""),
+        ),
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number; and for rolling upgrades of the

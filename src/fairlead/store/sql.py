@@ -117,6 +117,13 @@ def _is_narrow(query: Query[object]) -> bool:
     return any(isinstance(values, Sequence) and len(values) <= _FEW for values in lists)
 
 
+def _names_few(query: Query[object], where: Where) -> bool:
+    """Whether a condition finds a few rows by an index: those with one text, or one of several."""
+    column = _column(query.collection, where.column)
+    is_one = where.comparison is Comparison.EQUAL and isinstance(where.value, str)
+    return column.indexed and (is_one or where.comparison is Comparison.ONE_OF)
+
+
 def _has_better_index(query: Query[object]) -> bool:
     """Whether a condition uses an indexed column and no order is requested."""
     return not query.order and any(
@@ -133,9 +140,12 @@ def render_count(query: Query[object], dialect: Dialect) -> tuple[str, list[Para
 def _render_condition(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
     parts: list[str] = []
     values: list[Parameter] = []
+    names = not query.order and any(_names_few(query, where) for where in query.where)
     for where in query.where:
         text, value = _render_where(_column(query.collection, where.column), where, dialect)
-        parts.append(text)
+        # Without statistics SQLite would prefer `is_active = 1`, which most rows may match.
+        is_steered = names and not _names_few(query, where) and where.comparison is Comparison.EQUAL
+        parts.append(dialect.steer + text if is_steered else text)
         values += value
     if query.search:
         pattern = "%" + _escape(query.search) + "%"

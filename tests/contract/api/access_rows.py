@@ -71,6 +71,9 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"(GET|DELETE) /api/v1/me/sessions", EVERYBODY, ""),
     (r"(DELETE /api/v1/session|POST /api/v1/session/links)", EVERYBODY, ""),
     (r"DELETE /api/v1/me/sessions/.*", FOREIGN, ""),
+    (r"GET /api/v1/notification-rules(/errors)?", EVERYBODY, ""),
+    (r"POST /api/v1/notification-rules", EVERYBODY, ""),
+    (r"\w+ /api/v1/notification-rules/.*", FOREIGN, ""),
     (r"GET /api/v1/users(/count)?", ANY, "users:read"),
     (r"POST /api/v1/users", ANY, "users:create"),
     (r"POST /api/v1/users/.*", TARGET, "users:update"),
@@ -99,12 +102,13 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"\w+ /api/v1/network-topologies.*", WIDE, "network-topologies:{action}"),
     (r"GET /api/v1/scheduling/suggestions", ANY, "workloads:read"),
     (r"GET /api/v1/scheduling/questions", EVERYBODY, ""),
+    (r"GET /api/v1/scheduling/shares", ANY, "project:read"),
     (r"\w+ /api/v1/scheduling/.*", WIDE, "cluster-config:read"),
     (r"GET /api/v[12]/storage-classes", EVERYBODY, ""),
     (r"GET /api/v1/user-credentials", EVERYBODY, ""),
     (r"POST /api/v1/user-credentials", EVERYBODY, ""),
     (r"\w+ /api/v1/user-credentials/.*", FOREIGN, ""),
-    (r"POST /api/v1/(caller-environments|me/password)", EVERYBODY, ""),
+    (r"POST /api/v1/(caller-environments|conversions|me/password)", EVERYBODY, ""),
     (r"(POST|PUT|DELETE) /api/v1/workload-types.*", WIDE, "workload-types:{action}"),
     (r"GET /v1/k8s/setting.*", EVERYBODY, ""),
     (r"GET /api/v1/security/settings.*", ANY, "cluster-config:read"),
@@ -130,6 +134,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"GET /api/v1/workloads(/pods)?(/count|/telemetry)?", ANY, "workloads:read"),
     (r"GET /api/v1/workloads/pods", ANY, "workloads:read"),
     (r"GET /api/v1/usage", ANY, "workloads:read"),
+    (r"GET /api/v1/scheduling/shares", ANY, "projects:read"),
     (r"GET /api/v2/policy", ANY, "policies:read"),
     (r"(PUT|PATCH) /api/v2/policy/.*", TARGET, "policies:update"),
     (r"\w+ /api/v2/policy/.*", TARGET, "policies:{action}"),
@@ -138,7 +143,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 #: Operations without a row: they answer anybody, or stream until they are cut (`test_stream_rights.py`).
 _PUBLIC = (
     r"\w+ /(api/docs|api/openapi.json|api/v[12]/token|v1/k8s/auth/oauth/apptoken|api/v1/password-reset|docs.*|"
-    r"healthz|metrics|readyz|url-access|api/v1/workloads/watch)"
+    r"healthz|metrics|readyz|url-access|api/v1/workloads/watch|api/v1/sign-on.*)"
 )
 
 #: Signing a browser in, and asking who is signed in.
@@ -196,6 +201,7 @@ def body_of(method: str, path: str, ids: dict[str, Any]) -> Any:
             "priorityId": ids["priorityId"],
         },
         "/api/v1/access-keys": {"name": "fresh-one"},
+        "/api/v1/notification-rules": {"channel": "slack", "target": "https://example.com/", "on": ["failed"]},
         "/api/v1/apps": {"name": "fresh-one"},
         "/api/v1/service-accounts": {"name": "fresh-one"},
         "/api/v1/users": {"email": "fresh@example.com"},

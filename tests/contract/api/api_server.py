@@ -14,12 +14,15 @@ from typing import Any, TypeVar
 
 import uvicorn
 
-from fairlead.api.application import RequestLimits, make_application
+from fairlead.api.application import RequestSettings, make_application
 from fairlead.api.server.connections import ConnectionLimits, make_protocol
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory
-from fairlead.control.people.authentication import AccountCredentials, Authenticator, ensure_accounts, load_signer
+from fairlead.control.people.authentication import AccountCredentials, Authenticator, ensure_accounts
+from fairlead.control.people.sign_on.settings import SignOnSettings
+from fairlead.control.people.sign_on.sign_on import make_sign_on
+from fairlead.control.people.tokens import load_signer
 from fairlead.engines.base import ExecRequest, LogRequest, Session
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
@@ -68,8 +71,12 @@ class RecordedOutput:
 class Answer:
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self._headers = response.getheaders()
+        self.headers = {name.lower(): value for name, value in self._headers}
         self.body = response.read()
+
+    def all_headers(self, name: str) -> list[str]:
+        return [value for given, value in self._headers if given.lower() == name]
 
     @property
     def json(self) -> Any:
@@ -92,13 +99,16 @@ class ApiServer:
     def __init__(
         self,
         folder: Path,
-        limits: RequestLimits | None = None,
+        limits: RequestSettings | None = None,
         token_seconds: int = 86_400,
         connections: ConnectionLimits | None = None,
         tls: ssl.SSLContext | None = None,
+        sign_on: SignOnSettings | None = None,
     ) -> None:
+        self.sign_on = sign_on
         self.folder = folder
-        self.limits = limits
+        # No server ever takes over here, so no read waits for one.
+        self.limits = limits or RequestSettings(takeover_seconds=0)
         self.token_seconds = token_seconds
         self.connections = connections or ConnectionLimits()
         self.tls = tls
@@ -144,7 +154,8 @@ class ApiServer:
         await store.commit(Change(writes=(Put(NODES, node),)))
         await self.context.directory.load()
         signer = load_signer(self.folder, self.cluster_id, self.clock, self.token_seconds)
-        self.authenticator = Authenticator(self.context, signer)
+        sign_on = make_sign_on(self.context, self.sign_on or SignOnSettings())
+        self.authenticator = Authenticator(self.context, signer, sign_on)
         self.application = make_application(self.context, self.authenticator, self.limits)
         self._server = uvicorn.Server(
             uvicorn.Config(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.api.application import RequestLimits
+from fairlead.api.application import RequestSettings
 from fairlead.api.server.connections import ConnectionLimits
 from tests.contract.api.api_server import ApiServer
 
@@ -24,7 +24,7 @@ def make_api(tmp_path: Path) -> Iterator[Callable[..., ApiServer]]:
 
         def make(
             name: str = "own",
-            limits: RequestLimits | None = None,
+            limits: RequestSettings | None = None,
             token_seconds: int = 86_400,
             connections: ConnectionLimits | None = None,
             tls: ssl.SSLContext | None = None,

@@ -88,7 +88,7 @@ PODS: dict[str, Row] = {
     "compute.cpuMemoryLimit": Row("1G", ("memory", "1000000000"), ("500m", "1M"), {"cpuMemoryRequest": "20M"}),
     "compute.cpuMemoryRequest": Row("20M", ("memory", "20000000"), ("500m", "1..G", "-1")),
     "compute.extendedResources": Row([{"resource": "v.example/l"}], ("v.example/l", "1"), ([{"quantity": "1"}],)),
-    "compute.extendedResources[].resource": Row("vendor.example/other", ("vendor.example/other", "1")),
+    "compute.extendedResources[].resource": Row("vendor.example/other", ("vendor.example/other", "1"), ("a b", "/x")),
     "compute.extendedResources[].quantity": Row("2", ("vendor.example/link", "2"), ("500m", "0.5", "-1")),
     "compute.extendedResources[].exclude": _EXCLUDED,
     "compute.gpuDevicesRequest": Row(2, ("nvidia.com/gpu", "2")),
@@ -123,7 +123,7 @@ PODS: dict[str, Row] = {
     "environmentVariables[].userCredential.key": Row("other", ("key", "other"), _OBJECT_KEYS),
     "environmentVariables[].exclude": _EXCLUDED,
     "environmentVariables[].description": Row("what it is for"),
-    "image": Row("python:3", ("image", "python:3")),
+    "image": Row("python:3", ("image", "python:3"), ("a b", "lab.example/Upper", "x:", "http://a/b", "x@sha256:1")),
     "imagePullPolicy": Row("Always", ("imagePullPolicy", "Always")),
     "imagePullSecrets": Row([{"name": "r"}], ("imagePullSecrets", [{"name": "r"}]), ([{}],)),
     "imagePullSecrets[].name": Row("other", ("imagePullSecrets", [{"name": "other"}]), ("Upper",)),
@@ -278,7 +278,9 @@ TRAININGS: dict[str, Row] = {
     "storage.dataVolume[].exclude": _EXCLUDED,
     "storage.git": Row([{"repository": "https://a/b", "path": "/x"}], ("mountPath", "/x"), ([{}],)),
     "storage.git[].name": _NAMED,
-    "storage.git[].repository": Row("ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b")),
+    "storage.git[].repository": Row(
+        "ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b", "http://")
+    ),
     "storage.git[].branch": Row("main", ("value", "main")),
     "storage.git[].revision": Row("v1", ("value", "v1")),
     "storage.git[].path": Row("/x", ("mountPath", "/x"), _PATHS),

@@ -230,7 +230,10 @@ def test_a_cluster_that_cannot_be_reached_is_disconnected(filled: ApiServer) -> 
         answer = filled.call("GET", path)
     finally:
         filled.context.engine = EngineView()
-    assert (answer.json["status"], answer.json["lastLiveness"]) == ({"state": "Disconnected"}, None)
+    assert (answer.json["status"], answer.json["lastLiveness"]) == (
+        {"state": "Disconnected", "reason": "nobody answers"},
+        None,
+    )
     assert find_disagreements("get", "/api/v1/clusters/{clusterUuid}", answer.status, answer.json) == []
 
 

@@ -7,6 +7,7 @@ from tests.contract.api.api_server import ApiServer
 from tests.contract.api.test_people import RESEARCHER, Person
 
 BASE = "/api/v1/datavolumes"
+DATA_VOLUME_ADMINISTRATOR = 14
 
 
 def test_the_life_of_a_data_volume(make_api: Callable[..., ApiServer]) -> None:
@@ -48,7 +49,12 @@ def test_the_life_of_a_data_volume(make_api: Callable[..., ApiServer]) -> None:
     changed = api.call("PATCH", one, {"description": "texts"})
     assert changed.json["description"] == "texts"
     assert find_disagreements("patch", f"{BASE}/{{datavolumeId}}", 200, changed.json) == []
-    assert api.call("DELETE", one).status == 412
+    owner = Person(api, "eve@example.com")
+    owner.may(DATA_VOLUME_ADMINISTRATOR, "project", "1")
+    refusals = [person.call("DELETE", one) for person in (owner, api)]
+    assert [refused.status for refused in refusals] == [412, 412]
+    assert "corpus is used by 1 workload that you may not see" in refusals[0].json["details"]
+    assert "corpus is used by reads" in refusals[1].json["details"]
     removed = api.call("PATCH", f"{one}/sharedScopes", {"remove": [{"scopeId": other, "scopeType": "project"}]})
     assert removed.json == []
     assert ada.call("GET", one).status == 404

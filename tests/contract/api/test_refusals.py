@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.application import RequestLimits
+from fairlead.api.application import RequestSettings
 from fairlead.model.errors import Unavailable
 from fairlead.store.base import Change
 from tests.contract.api.agreement import find_disagreements
@@ -94,7 +94,7 @@ def test_content_types(api: ApiServer) -> None:
 def test_a_body_beyond_the_limit_is_413(api: ApiServer, make_api: Callable[..., ApiServer]) -> None:
     declared = api.call("POST", CREATE, b" " * (1024 * 1024 + 1))
     assert_error(declared, 413, "Request body is too large.")
-    small = make_api(limits=RequestLimits(body_bytes=1000))
+    small = make_api(limits=RequestSettings(body_bytes=1000))
     assert_error(small.call("POST", CREATE, b" " * 1001), 413, "Request body is too large.")
     connection = http.client.HTTPConnection("127.0.0.1", small.port, timeout=120)
     headers = {"Authorization": f"Bearer {small.token}", "Content-Type": "application/json"}
@@ -131,7 +131,7 @@ def test_changes_of_nothing_are_404_and_of_something_202(api: ApiServer) -> None
 
 
 def test_too_many_requests_are_429(make_api: Callable[..., ApiServer]) -> None:
-    api = make_api(limits=RequestLimits(requests_per_second=3))
+    api = make_api(limits=RequestSettings(requests_per_second=3))
     answers = [api.call("GET", "/api/v1/workloads/count") for _ in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 200, 429]
     assert_error(answers[-1], 429, "Too many requests.")

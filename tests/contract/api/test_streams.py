@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.application import RequestLimits
+from fairlead.api.application import RequestSettings
 from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
@@ -89,7 +89,7 @@ def test_a_project_can_be_watched_alone(api: ApiServer) -> None:
 
 
 def test_a_watch_that_is_left_makes_room_for_another(make_api: Callable[..., ApiServer]) -> None:
-    api = make_api(limits=RequestLimits(watch_streams=1))
+    api = make_api(limits=RequestSettings(watch_streams=1))
     with Watch(api):
         answer = api.call("GET", WATCH)
         assert answer.status == 429, answer

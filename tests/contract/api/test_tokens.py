@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 import jwt
 import pytest
 
-from fairlead.control.people.authentication import ADMINISTRATOR, hash_secret, is_secret, load_user
+from fairlead.control.people.authentication import ADMINISTRATOR, load_user
+from fairlead.control.people.secret_hashes import hash_secret, is_secret
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import USERS
 from tests.contract.api.agreement import find_disagreements

@@ -12,7 +12,7 @@ FIELDS: dict[str, FilterField[dict[str, Any]]] = {
     "name": FilterField(column="name", read=lambda record: record["name"]),
     "size": FilterField("number", "size", read=lambda record: record.get("size")),
     "at": FilterField("time", "at"),
-    "kind": FilterField(column="kind", stored_words={"Big One": "big", "Small One": "small"}),
+    "kind": FilterField(column="kind", stored_words={"big": "Big One", "small": "Small One"}),
     "never": FilterField(),
 }
 

@@ -51,7 +51,7 @@ HOLDER = builders.pod(gpu_devices=(2,), gpu_thousandths=1000, started_at=NOW - 5
     [
         pytest.param(
             {},
-            "Evicted: workload winner of project team-b reclaimed what this project held above its quota",
+            "Evicted: a workload of another project reclaimed what this project held above its quota",
             id="reclaim",
         ),
         pytest.param({}, "held 1 GPU on node node-a since 1970-01-01T00:16:35.000Z", id="what it had"),
@@ -62,8 +62,31 @@ HOLDER = builders.pod(gpu_devices=(2,), gpu_thousandths=1000, started_at=NOW - 5
     ],
 )
 def test_what_an_evicted_workload_is_told(members: dict[str, Any], want: str) -> None:
-    winner = builders.workload("winner", project_name="team-b")
+    winner = builders.workload("winner", project_id="2", project_name="team-b")
     assert want in note_eviction(eviction(**members), RUNNING, HOLDER, winner, NOW).message
+
+
+@pytest.mark.parametrize(
+    ("project", "visible", "want"),
+    [
+        pytest.param("1", frozenset("1"), "workload winner of project team", id="of the same project"),
+        pytest.param("2", frozenset("1"), "a workload of another project", id="of a hidden project"),
+        pytest.param("2", frozenset("12"), "workload winner of project team", id="of a visible project"),
+        pytest.param("2", None, "workload winner of project team", id="for readers who see all projects"),
+    ],
+)
+def test_other_projects_are_named_only_to_those_who_may_see_them(
+    project: str, visible: frozenset[str] | None, want: str
+) -> None:
+    winner = builders.workload("winner", project_id=project, project_name="team")
+    draft = Draft(entry(RUNNING, HOLDER), NOW)
+    evict(draft, HOLDER, eviction(), note_eviction(eviction(), RUNNING, HOLDER, winner, NOW))
+    by_reason = {event.reason: event.message_for(visible) for event in draft.events}
+    told = [draft.workload.phase_message_for(visible), by_reason["Evict"], by_reason["Terminating"]]
+    assert [want in message for message in told] == [True, True, True]
+    named = [name in message for message in told for name in ("winner", "workload y")].count(True)
+    assert named == (0 if want.startswith("a ") else 4)
+    assert ("winner" in draft.workload.phase_message) is (project == "1"), "records name nobody else by themselves"
 
 
 def test_the_quota_of_a_department_is_not_told_as_the_projects() -> None:
@@ -75,7 +98,7 @@ def test_the_quota_of_a_department_is_not_told_as_the_projects() -> None:
 
 def evicted(draft: Draft, pod: Pod) -> Draft:
     note = note_eviction(eviction(), draft.workload, pod, None, NOW)
-    evict(draft, pod, "the scheduler's words", note)
+    evict(draft, pod, eviction(), note)
     return draft
 
 

@@ -131,8 +131,8 @@ def state(completions: int = 1, backoff_limit: int = 6, **counts: Any) -> SetSta
         pytest.param(state(succeeded=1), Phase.COMPLETED, ("1 pod succeeded",), id="completed"),
         pytest.param(state(2, succeeded=1), None, (), id="half done and waiting"),
         pytest.param(state(backoff_limit=1, failed=1), None, (), id="one failure is allowed"),
-        pytest.param(state(backoff_limit=1, failed=2, last_failure="exit code 3"), Phase.FAILED,
-                     ("2 pods failed", "backoff limit of 1", "exit code 3"), id="failed too often"),
+        pytest.param(state(backoff_limit=1, failed=2, last_failure="ended with exit code 3"), Phase.FAILED,
+                     ("Ended with exit code 3. 2 pods failed, more than the backoff limit of 1",), id="too many"),
         pytest.param(state(backoff_limit=0, failed=1), Phase.FAILED, (), id="no failure allowed"),
     ],
 )  # fmt: skip

@@ -23,11 +23,12 @@ from fairlead.api.http.crud import (
 )
 from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, ScopeType, Shape, Uuid
-from fairlead.control import access
+from fairlead.api.policies.compliance import Compliance, find_compliance
 from fairlead.control.assets import assets
 from fairlead.control.assets.assets import AssetFilter, AssetInput
 from fairlead.control.assets.kinds import ASSET_KINDS, BY_KIND, AssetKind
 from fairlead.control.assets.usage import AssetUsers, find_usage
+from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import SCOPES, STORAGE_CLASSES, Asset, Scope
@@ -133,6 +134,7 @@ class AssetView(Shape):
     cluster_info: ClusterInfo | UnsetType = UNSET
     status: AssetStatus | UnsetType = UNSET
     used_by: AssetUsage | UnsetType = UNSET
+    compliance: Compliance | UnsetType = UNSET
 
 
 class AssetList(Shape):
@@ -239,6 +241,8 @@ async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> 
         view.cluster_info = ClusterInfo(resources=(ClusterResource(name=name),))
     if query_boolean(call, "usageInfo"):
         view.used_by = render_usage(await find_usage(context, call.caller, asset))
+    if not kind.is_credential:
+        view.compliance = find_compliance(call, asset, spec)
     return view
 
 
@@ -270,7 +274,7 @@ def _meta(call: Call, asset: Asset) -> AssetMetaView:
         auto_delete=asset.auto_delete,
         private=asset.private,
         description=asset.description or UNSET,
-        cluster_id=directory.cluster.id if is_narrow else UNSET,
+        cluster_id=cluster_of_scope(call.context, asset.scope) if is_narrow else UNSET,
         department_id=asset.scope.id if asset.scope.type == "department" else UNSET,
         project_id=int(asset.scope.id) if asset.scope.type == "project" else UNSET,
         project_name=project.name if project is not None else UNSET,
@@ -418,7 +422,6 @@ def _list_of_all(group: str, id: str, summary: str) -> Operation:
 
 
 async def get_storage_classes(call: Call) -> Response:
-    access.check(call.caller, "storage-classes:read")
     cluster = call.context.directory.cluster.id
     items = [
         StorageClass(name, cluster, StorageClassSpec(number == 0, "fairlead", False))
@@ -429,7 +432,6 @@ async def get_storage_classes(call: Call) -> Response:
 
 
 async def get_storage_classes_v2(call: Call) -> Response:
-    access.check(call.caller, "storage-classes:read")
     cluster = call.context.directory.cluster.id
     items = [
         StorageClassV2(
@@ -459,6 +461,7 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         tag="Assets",
         summary="List storage classes",
         run=get_storage_classes,
+        needs="storage-classes:read",
         parameters=_STORAGE,
         answers={**failing(*_FAILURES, 500), 200: StorageClassList},
     ),
@@ -469,6 +472,7 @@ ASSET_OPERATIONS: tuple[Operation, ...] = (
         tag="Assets",
         summary="List storage classes",
         run=get_storage_classes_v2,
+        needs="storage-classes:read",
         parameters=_STORAGE,
         answers={**failing(*_FAILURES, 500), 200: StorageClassListV2},
     ),

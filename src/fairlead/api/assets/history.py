@@ -17,6 +17,7 @@ from fairlead.api.http.shapes import (
 from fairlead.control.assets import usage
 from fairlead.control.assets.kinds import BY_KIND
 from fairlead.control.lists import normal_id
+from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.model.clock import iso
 from fairlead.model.records.assets import Asset
 from fairlead.model.records.event import Event
@@ -42,7 +43,7 @@ async def get_claim_history(call: Call) -> Response:
     request = read_list_request(call)
     id = normal_id(call.path["AssetId"], _CLAIM.title)
     asset, page = await usage.load_history(call.context, call.caller, _CLAIM, id, request)
-    cluster_id = call.context.directory.cluster.id
+    cluster_id = cluster_of_scope(call.context, asset.scope)
     records = [render_record(event, asset, cluster_id) for event in page.items]
     return as_json(HistoryList(records=records, next=next_offset(page)))
 

@@ -115,7 +115,7 @@ def _visible_projects(call: Call, figures: _Figures) -> list[Project]:
 
 
 def _subject(call: Call) -> MetricsSubject:
-    cluster = call.context.directory.cluster
+    cluster = call.context.directory.clusters[check_cluster(call)]
     return MetricsSubject(cluster_id=cluster.id, cluster_name=cluster.name)
 
 

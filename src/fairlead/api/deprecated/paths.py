@@ -26,10 +26,9 @@ def flag(name: str) -> Parameter:
 
 
 def check_cluster(call: Call) -> str:
-    """The id of the cluster in the path; raises `NotFound` if it is not the cluster of this installation."""
+    """The id of the cluster in the path; raises `NotFound` if there is no such cluster."""
     access.check(call.caller, "clusters:read")
     given = next(call.path[name] for name in ("clusterId", "clusterUuid", "cluster_uuid", "uuid") if name in call.path)
-    cluster_id = call.context.directory.cluster.id
-    if given.lower() != cluster_id:
+    if given.lower() not in call.context.directory.clusters:
         raise NotFound(f"There is no cluster with the id {given[:60]}; GET /api/v1/clusters lists all clusters")
-    return cluster_id
+    return given.lower()

@@ -36,7 +36,9 @@ def _unit(call: Call) -> tuple[int, str]:
 
 async def _show(call: Call, project: Project) -> Response:
     usages = await inventory.load_usage(call.context)
-    return as_json(bodies.render_project(project, call.context.directory.cluster, usages, _unit(call)))
+    return as_json(
+        bodies.render_project(project, call.context.directory.clusters[project.cluster_id], usages, _unit(call))
+    )
 
 
 def _load(call: Call) -> Project:
@@ -45,8 +47,8 @@ def _load(call: Call) -> Project:
 
 
 async def get_projects(call: Call) -> Response:
-    check_cluster(call)
-    context, usages = call.context, await inventory.load_usage(call.context)
+    context = call.context.at(check_cluster(call))
+    usages = await inventory.load_usage(context)
     found = inventory.find_projects(context, call.caller, _ALL, usages).items
     cluster, unit = context.directory.cluster, _unit(call)
     return as_json([bodies.render_project(each, cluster, usages, unit) for each in found])
@@ -78,8 +80,8 @@ async def delete_project(call: Call) -> Response:
 
 
 async def get_departments(call: Call) -> Response:
-    check_cluster(call)
-    context, usages = call.context, await inventory.load_usage(call.context)
+    context = call.context.at(check_cluster(call))
+    usages = await inventory.load_usage(context)
     cluster, unit = context.directory.cluster, _unit(call)
     by_department: dict[str, list[DeprecatedProject]] = {}
     for project in inventory.find_projects(context, call.caller, _ALL, usages).items:
@@ -98,7 +100,7 @@ async def refuse_department_admins(call: Call) -> Response:
 
 
 def _show_pool(call: Call, pool: NodePool) -> DeprecatedNodePool:
-    nodes = sorted(node.name for node in inventory.nodes_by_pool(call.context).get(pool.name, []))
+    nodes = sorted(node.name for node in inventory.nodes_by_pool(call.context.at(pool.cluster_id)).get(pool.name, []))
     label = (pool.label_key or POOL_LABEL, pool.label_value or pool.name)
     return bodies.render_node_pool(pool, label, nodes, pool.name == DEFAULT_NODE_POOL)
 

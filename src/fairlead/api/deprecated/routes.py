@@ -11,8 +11,8 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Shape
 from fairlead.api.people.auth import issue
-from fairlead.control import access
-from fairlead.control.people.authentication import Authenticator, Grant
+from fairlead.control.people.authentication import Authenticator
+from fairlead.control.people.tokens import Grant
 from fairlead.model.records.assets import STORAGE_CLASSES
 from fairlead.model.spec.fields import Spec
 
@@ -36,7 +36,6 @@ class StorageClassNames(Shape):
 
 async def get_storage_class_names(call: Call) -> Response:
     check_cluster(call)
-    access.check(call.caller, "storage-classes:read")
     return as_json(StorageClassNames(storage_classes=tuple(STORAGE_CLASSES)))
 
 
@@ -69,6 +68,7 @@ def deprecated_operations(authenticator: Authenticator) -> tuple[Operation, ...]
             id="V1GetStorageClasses",
             summary="List the names of storage classes",
             run=get_storage_class_names,
+            needs="storage-classes:read",
             parameters=(
                 Parameter(name="uuid", place="path", schema={"type": "string", "format": "uuid"}),
                 flag("includeNone"),

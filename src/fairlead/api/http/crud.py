@@ -96,6 +96,7 @@ class HandledRoute(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     summary: str
     run: Handler
+    needs: str = ""
     parameters: tuple[Parameter, ...] = ()
     body: Schema = None
     answers: dict[int, Schema]
@@ -112,6 +113,7 @@ class HandledRoute(msgspec.Struct, frozen=True, kw_only=True):
             tag=resource.tag,
             summary=self.summary,
             run=self.run,
+            needs=self.needs,
             parameters=(*((resource.id,) if "{" in self.suffix else ()), *self.parameters),
             body=None if self.body is None else RequestBody(schema=self.body),
             answers={**failing(*resource.failures, *self.also), **self.answers},

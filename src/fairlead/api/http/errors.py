@@ -9,10 +9,11 @@ from collections.abc import Mapping
 import msgspec
 from starlette.responses import Response
 
-from fairlead.control.people.authentication import BadCredentials, UnsupportedGrant
+from fairlead.control.people.tokens import BadCredentials, UnsupportedGrant
 from fairlead.model.errors import (
     ComplianceIssue,
     Conflict,
+    Dropped,
     FairleadError,
     Forbidden,
     InUse,
@@ -106,6 +107,7 @@ _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (Conflict, 409),
     (PlanChanged, 409),
     (Gone, 410),
+    (Dropped, 410),
     (InUse, 412),
     (TooMuch, 429),
     (Unavailable, 503),

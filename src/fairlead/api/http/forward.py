@@ -1,7 +1,7 @@
 """Forwards a request to the server that runs the machine, and streams both directions.
 
-Called if a use case raises `Elsewhere`. Only between servers of one installation on one
-database, so the caller's token is valid on both.
+Called by `application.py` for every operation, which may raise `Elsewhere`. Only between servers of one installation
+on one database, so the caller's token is valid on both.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from fairlead.api.http.duplex import DuplexHandlers, DuplexResponse
 from fairlead.api.http.guard import StreamGuard
 from fairlead.api.http.operation import Call
 from fairlead.api.http.session_cookie import CSRF_HEADER
-from fairlead.model.errors import Unavailable
+from fairlead.model.errors import Elsewhere, Unavailable
 from fairlead.model.pods.urls import ANSWERED, DESCRIBING
 from fairlead.model.records.people import Caller
 
@@ -25,6 +25,8 @@ _PIECE = 64 * 1024
 _HEAD_BYTES = 64 * 1024
 #: How long the other server may take to start its response.
 _PATIENCE_SECONDS = 60.0
+#: How often a read tries while one server stops and another takes over.
+_RETRY_SECONDS = 0.25
 #: Marks a request that was already forwarded once, so that it is not forwarded again.
 PASSED_ON = "x-fairlead-passed-on"
 #: Headers that are forwarded, of the caller's request and of the other server's response.
@@ -35,12 +37,41 @@ _BACK = (
 )
 
 
-async def forward(call: Call, address: str) -> Response:
-    """The other server's response, streamed while the request's body is still sent."""
-    if call.request.headers.get(PASSED_ON):
+async def run_here_or_there(call: Call, takeover_seconds: float, certificate: str = "") -> Response:
+    """The response of this server, or of the one that runs the machine.
+
+    A read waits for `takeover_seconds` while another server takes over the machine, so that an upgrade fails none.
+    """
+    loop = asyncio.get_running_loop()
+    can_wait = call.request.method == "GET" and PASSED_ON not in call.request.headers
+    deadline = loop.time() + (takeover_seconds if can_wait else 0)
+    while True:
+        try:
+            return await call.operation.run(call)
+        except Elsewhere as error:
+            address = error.address
+        is_last = loop.time() >= deadline or call.context.stopping
+        try:
+            response = await forward(call, address, certificate)
+            if response.status_code != 503 or is_last:
+                return response
+        except Unavailable:
+            if is_last:
+                raise
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+async def forward(call: Call, address: str, certificate: str = "") -> Response:
+    """The other server's response, streamed while the request's body is still sent.
+
+    Its certificate must be one that this machine trusts, or the one in this server's own file.
+    """
+    if not address:
+        raise Unavailable("No server runs the pods of this machine now; try again in a moment")
+    if PASSED_ON in call.request.headers:
         raise Unavailable("Another server is taking over this machine; try again in a moment")
     where = urlsplit(address)
-    tls = ssl.create_default_context() if where.scheme == "https" else None
+    tls = make_peer_context(certificate) if where.scheme == "https" else None
     # The address may contain the name to check its certificate against.
     name = (where.fragment or where.hostname) if tls else None
     try:
@@ -58,6 +89,16 @@ async def forward(call: Call, address: str) -> Response:
         return Response(await _whole(body, writer), status, kept)
     ways = _ways(body, writer, has_body=call.operation.body is not None)
     return DuplexResponse(ways, StreamGuard(call, _leave_to_the_other_server), status, kept)
+
+
+def make_peer_context(certificate: str) -> ssl.SSLContext:
+    """The context for connections to other servers. The file is read each time, because certificates are renewed."""
+    context = ssl.create_default_context()
+    if certificate:
+        context.load_verify_locations(certificate)
+        # The file may have the certificate without the authority that signed it.
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 async def _leave_to_the_other_server(caller: Caller) -> None:

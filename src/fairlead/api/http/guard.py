@@ -26,6 +26,7 @@ class StreamGuard:
     async def may_continue(self) -> bool:
         try:
             self._call.caller = self._call.authenticate()
+            await self._call.confirm_session()
             await self._check(self._call.caller)
         except (Unauthenticated, Forbidden, NotFound):
             return False

@@ -19,7 +19,7 @@ from fairlead.model.records.people import Caller
 class Call:
     """One request: its caller, operation and id. Created by `application.py` only."""
 
-    __slots__ = ("authenticate", "caller", "context", "operation", "path", "request", "request_id")
+    __slots__ = ("authenticate", "caller", "confirm_session", "context", "operation", "path", "request", "request_id")
 
     def __init__(self, context: Context, operation: "Operation", request: Request, request_id: str) -> None:
         self.context = context
@@ -31,6 +31,12 @@ class Call:
         self.caller: Caller = NOBODY
         #: Checks the request's token again and returns its caller; raises `Unauthenticated` if it is no longer valid.
         self.authenticate: Callable[[], Caller] = lambda: self.caller
+        #: Asks the identity provider about the caller's session, if that is due; raises `Unauthenticated`.
+        self.confirm_session: Callable[[], Awaitable[None]] = _confirm_nothing
+
+
+async def _confirm_nothing() -> None:
+    """Public operations have no session."""
 
 
 #: The caller of public operations.
@@ -100,6 +106,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     #: Status → the schema of its body.
     answers: Mapping[int, Schema] = {}
     content_type: str = "application/json"
+    #: The right that every caller needs, such as `settings:read`, for handlers that call no use case. A use case checks
+    #: access by itself, because it knows the project.
+    needs: str = ""
     #: Needs no token.
     is_public: bool = False
     #: An addition of Fairlead.

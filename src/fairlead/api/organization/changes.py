@@ -61,7 +61,7 @@ async def _show_project(call: Call, record: Project) -> ProjectView:
 
 
 def _project(call: Call, record: Project, usages: Usages) -> ProjectView:
-    problem = call.context.engine.find_namespace_problem(record.namespace)
+    problem = call.context.engine_of(record.cluster_id).find_namespace_problem(record.namespace)
     return render_project(record, call.context.directory.departments.get(record.department_id), usages, problem)
 
 

@@ -13,6 +13,7 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
+from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
 from fairlead.control.organization import inventory
 from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES, node_uuid
@@ -100,7 +101,7 @@ class NodeList(Shape):
 
 def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
     cluster = call.context.directory.cluster
-    nodes = inventory.nodes_by_pool(call.context).get(pool.name, [])
+    nodes = inventory.nodes_by_pool(call.context.at(pool.cluster_id)).get(pool.name, [])
     placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # one of two
     seconds = pool.min_guaranteed_runtime_seconds
     runtime = render_duration(seconds) if seconds else None
@@ -108,7 +109,7 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
         id=pool.id,
         name=pool.name,
         cluster_id=pool.cluster_id,
-        cluster_name=cluster.name,
+        cluster_name=call.context.directory.clusters[pool.cluster_id].name,
         tenant_id=cluster.tenant_id,
         label_key=pool.label_key or POOL_LABEL,
         label_value=pool.label_value or pool.name,
@@ -128,12 +129,12 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
 
 
 def render_node(call: Call, node: Node) -> NodeView:
-    cluster = call.context.directory.cluster
+    cluster_id = call.context.directory.cluster_of(node)
     info = GpuInfo(gpu_type=node.gpus[0].model or "GPU", gpu_count=len(node.gpus)) if node.gpus else None
     return NodeView(
         name=node.name,
-        id=node_uuid(cluster.id, node),
-        cluster_uuid=cluster.id,
+        id=node_uuid(cluster_id, node),
+        cluster_uuid=cluster_id,
         status="Ready" if node.ready else "NotReady",
         node_pool=inventory.pool_name(call.context, node),
         created_at=iso(node.created_at),
@@ -156,11 +157,15 @@ async def count_node_pools(call: Call) -> Response:
 
 
 async def get_nodes(call: Call) -> Response:
+    return _list_nodes(call, call.context)
+
+
+def _list_nodes(call: Call, context: Context) -> Response:
     request = read_list_request(call, NODE_FIELD_NAMES)
     name = query_text(call, "nodeName")
     if name:
         request = msgspec.structs.replace(request, search=name)
-    page = inventory.find_nodes(call.context, call.caller, request)
+    page = inventory.find_nodes(context, call.caller, request)
     return as_json(NodeList(nodes=[render_node(call, node) for node in page.items]))
 
 
@@ -169,24 +174,24 @@ async def count_nodes(call: Call) -> Response:
 
 
 async def get_cluster_nodes(call: Call) -> Response:
-    _check_cluster(call)
-    return await get_nodes(call)
+    return _list_nodes(call, _cluster_context(call))
 
 
 async def count_cluster_nodes(call: Call) -> Response:
-    _check_cluster(call)
-    return await count_nodes(call)
+    return as_json(Count(inventory.find_nodes(_cluster_context(call), call.caller, read_list_request(call)).total))
 
 
-def _check_cluster(call: Call) -> None:
+def _cluster_context(call: Call) -> Context:
+    """The context of the cluster in the path."""
     clusters = call.context.directory.clusters
-    inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+    cluster = inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
+    return call.context.at(cluster.id)
 
 
 async def get_node(call: Call) -> Response:
     directory = call.context.directory
     wanted = normal_id(call.path["nodeId"], "node")
-    by_id = {node_uuid(directory.cluster.id, node): node for node in directory.nodes.values()}
+    by_id = {node_uuid(directory.cluster_of(node), node): node for node in directory.nodes.values()}
     return as_json(render_node(call, inventory.load_record(call.context, call.caller, by_id, wanted, "node")))
 
 

@@ -38,7 +38,9 @@ _DEFAULT_RANK = PoolQuota(node_pool_id="", node_pool_name="").priority
 
 
 class ClusterStatus(Shape):
-    state: Literal["Connected", "Disconnected"]
+    state: Literal["WaitingToConnect", "Connected", "Disconnected"]
+    #: Why it is not connected.
+    reason: Annotated[str | UnsetType, OURS] = UNSET
     conditions: tuple[dict[str, str], ...] | UnsetType = UNSET
 
 
@@ -193,7 +195,12 @@ class RankList(Shape):
 
 
 def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> ClusterView:
-    away = context.engine.unreachable_reason()
+    engine = context.engine_of(cluster.id)
+    away = engine.unreachable_reason()
+    is_waiting = cluster.id != context.directory.cluster.id and cluster.connection is None
+    state: Literal["WaitingToConnect", "Connected", "Disconnected"] = "Disconnected" if away else "Connected"
+    if is_waiting:
+        state = "WaitingToConnect"
     return ClusterView(
         uuid=cluster.id,
         tenant_id=cluster.tenant_id,
@@ -204,8 +211,8 @@ def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> Cluste
         updated_at=iso(cluster.created_at),
         deleted_at=None,
         last_liveness=None if away else iso(context.clock()),
-        engine="kubernetes" if context.engine.is_cluster else "local",
-        status=UNSET if verbosity == "metadata" else ClusterStatus(state="Disconnected" if away else "Connected"),
+        engine="kubernetes" if engine.is_cluster else "local",
+        status=UNSET if verbosity == "metadata" else ClusterStatus(state=state, reason=away or UNSET),
     )
 
 
@@ -357,9 +364,13 @@ async def get_projects(call: Call) -> Response:
     usages = await inventory.load_usage(call.context)
     page = inventory.find_projects(call.context, call.caller, read_list_request(call, PROJECT_FIELD_NAMES), usages)
     departments = call.context.directory.departments
-    find_problem = call.context.engine.find_namespace_problem
     views = [
-        render_project(record, departments.get(record.department_id), usages, find_problem(record.namespace))
+        render_project(
+            record,
+            departments.get(record.department_id),
+            usages,
+            call.context.engine_of(record.cluster_id).find_namespace_problem(record.namespace),
+        )
         for record in page.items
     ]
     return as_json(ProjectList(projects=views, next=next_offset(page)))

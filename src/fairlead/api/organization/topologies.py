@@ -43,7 +43,7 @@ class NetworkTopologyList(Shape):
 
 
 def render_topology(call: Call, topology: NetworkTopology) -> NetworkTopologyView:
-    cluster = call.context.directory.cluster
+    cluster = topologies.cluster_of_topology(call.context, topology)
     return NetworkTopologyView(
         id=topology.id,
         name=topology.name,

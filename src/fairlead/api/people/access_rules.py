@@ -14,6 +14,7 @@ from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
 from fairlead.control.lists import ListRequest
 from fairlead.control.people import access_rules
 from fairlead.control.people.access_rules import RULE_FIELD_NAMES, SUBJECT_TYPES, RuleInput
+from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.model.clock import iso
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
@@ -78,7 +79,7 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
         created_at=iso(rule.created_at),
         created_by=rule.created_by,
         updated_at=iso(rule.created_at),
-        cluster_id=UNSET if rule.scope.type == "tenant" else cluster.id,
+        cluster_id=UNSET if rule.scope.type == "tenant" else cluster_of_scope(call.context, rule.scope),
         tenant_id=cluster.tenant_id,
         status=RuleStatus(phase="Ready"),
     )
@@ -87,7 +88,7 @@ def render_rule(call: Call, rule: AccessRule) -> RuleView:
 def _request(call: Call) -> ListRequest:
     """The list's filters combined with the older ones, which are separate parameters.
 
-    Deleted rules are not kept and there is one cluster, so those two parameters have no effect.
+    Deleted rules are not kept and rules are not filtered by cluster, so those two parameters have no effect.
     """
     request = read_list_request(call, RULE_FIELD_NAMES)
     query_boolean(call, "includeDeleted")

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -13,7 +14,8 @@ from fairlead.api.http.body import read_body
 from fairlead.api.http.errors import Error, OAuthError, render_oauth_error
 from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, as_json
 from fairlead.api.http.session_cookie import CSRF_HEADER, SESSION_USE, may_write, read_cookie
-from fairlead.control.people.authentication import Authenticator, BadCredentials, Grant, Tokens
+from fairlead.control.people.authentication import Authenticator
+from fairlead.control.people.tokens import BadCredentials, Grant, Tokens
 from fairlead.model.errors import Invalid, TooMuch, Unauthenticated
 from fairlead.model.records.people import Caller
 
@@ -52,6 +54,11 @@ class TokenRequest(msgspec.Struct, rename={"client_id": "clientID"}):
     username: str = ""
     password: str = ""
     refreshToken: str = ""
+    externalToken: str = ""
+    code: str = ""
+    redirectUri: str = ""
+    #: An addition: the secret that belongs to a one-time code of a sign-on.
+    codeVerifier: str = ""
 
 
 class TokenAnswer(msgspec.Struct, rename="camel"):
@@ -74,7 +81,7 @@ class OAuthTokenAnswer(msgspec.Struct):
     scope: str = "openid"
 
 
-_FORM = {
+_FORM: dict[str, Any] = {
     "type": "object",
     "required": ["grant_type"],
     "properties": {
@@ -112,18 +119,24 @@ def read_grant(body: bytes) -> Grant:
             "username": ("username",),
             "password": ("password",),
             "refresh_token": ("refreshtoken",),
+            "external_token": ("externaltoken",),
+            "code": ("code",),
+            "code_verifier": ("codeverifier",),
         },
     )
 
 
 def read_form_grant(body: bytes) -> Grant:
     """The grant in a form body."""
+    return _grant(parse_form(body), {name: (name,) for name in Grant.__struct_fields__ if name in _FORM["properties"]})
+
+
+def parse_form(body: bytes) -> dict[str, str]:
+    """The members of a form."""
     try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50, errors="strict")
+        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50, errors="strict"))
     except ValueError as error:
         raise Invalid("The body is not a valid form of name=value pairs") from error
-    members = dict(pairs)
-    return _grant(members, {name: (name,) for name in Grant.__struct_fields__ if name != "client"})
 
 
 def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
@@ -139,7 +152,8 @@ def _grant(given: dict[str, str], names: dict[str, tuple[str, ...]]) -> Grant:
 async def issue(call: Call, authenticator: Authenticator, grant: Grant) -> Tokens:
     """Tokens for a grant. A failed sign-in is logged with the account and the client's address."""
     address, client = client_of(call)
-    with log_failed_sign_in(call, grant.username or grant.client_id or "a refresh token"):
+    other = "a token of the provider" if grant.external_token or grant.code else "a refresh token"
+    with log_failed_sign_in(call, grant.username or grant.client_id or other):
         return await authenticator.issue(msgspec.structs.replace(grant, client=client), address)
 
 

@@ -1,6 +1,6 @@
 """Views and bodies of users, service accounts and access keys."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -141,6 +141,8 @@ class UserUpdate(Spec, frozen=True, kw_only=True):
     enabled: Given[bool] = UNSET
     groups: Given[Annotated[tuple[UpTo253, ...], Meta(max_length=1000)]] = UNSET
     machine_user: Given[UpTo253] = UNSET
+    #: Hands the account to the person of that name who signs on next with the identity provider.
+    sign_on: Given[Literal[True]] = UNSET
 
 
 class Named(Spec, frozen=True, kw_only=True):
@@ -183,7 +185,7 @@ def render_user(user: User) -> UserView:
         created_by=user.created_by,
         updated_at=when(user.updated_at or user.created_at),
         last_login=when(user.last_login_at),
-        is_local=True,
+        is_local=user.is_local,
         groups=user.groups,
         enabled=user.enabled,
         machine_user=user.machine_user or UNSET,

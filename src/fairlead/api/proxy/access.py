@@ -98,9 +98,7 @@ class UrlGate:
                 "programs send an access token as Authorization: Bearer.",
             )
         if not route.admits(caller):
-            raise RequestDenied(
-                403, f"{caller.name} may not open this URL of {route.owner}; its owner decides who may."
-            )
+            raise RequestDenied(403, f"{caller.name} may not open this URL; the owner of its workload decides who may.")
         return caller
 
     def _caller(self, request: RequestHead, route: Route) -> tuple[Caller | None, bool]:
@@ -123,7 +121,7 @@ class UrlGate:
         own = f"{self.settings.scheme}://{value_of(request.headers, b'host').decode('latin-1')}".lower()
         if origin.decode("latin-1").lower() != own:
             raise RequestDenied(
-                403, f"A page at {origin[:200].decode('latin-1')} may not send this request to a URL of {route.owner}."
+                403, f"A page at {origin[:200].decode('latin-1')} may not send this request to this URL."
             )
 
     # Signing in

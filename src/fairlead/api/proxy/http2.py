@@ -66,8 +66,7 @@ class Http2Conversation:
         try:
             route = self._gate.find(request)
             if route.protocol != GRPC:
-                message = f"{route.owner} supports HTTP/1.1 only."
-                raise RequestDenied(505, message[:1].upper() + message[1:])
+                raise RequestDenied(505, "The workload of this URL supports HTTP/1.1 only.")
             caller = self._gate.admit(request, route)
             visit = self._upstreams.begin(route.workload_id)
             is_timed = False
@@ -120,7 +119,7 @@ class Http2Conversation:
             if response.stream_ended is None:
                 await relay(pod, other, self._caller, number)
         except TimeoutError as error:
-            raise too_late(route, limit) from error
+            raise too_late(limit) from error
         finally:
             if sending is not None:
                 sending.cancel()
@@ -146,9 +145,9 @@ async def _first(pod: Http2Connection, stream: int, route: Route) -> ResponseRec
     try:
         response = await pod.next(stream)
     except StreamLost as error:
-        raise RequestDenied(502, f"A pod of {route.owner} closed the stream without an answer.") from error
+        raise RequestDenied(502, "A pod behind this URL closed the stream without an answer.") from error
     if not isinstance(response, ResponseReceived):
-        raise RequestDenied(502, f"A pod of {route.owner} sent an invalid HTTP/2 answer.")
+        raise RequestDenied(502, "A pod behind this URL sent an invalid HTTP/2 answer.")
     return response
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from html import escape
 from typing import NamedTuple
 
+from fairlead.api.http.certificates import ServerCertificate
 from fairlead.api.proxy.access import RequestDenied, UrlGate, cleaned_response
 from fairlead.api.proxy.http2 import Http2Conversation
 from fairlead.api.proxy.http2_connection import PREFACE
@@ -93,11 +94,15 @@ class Proxy:
         """Serve on a listening socket; with TLS if there is a certificate (PEM files)."""
         tls: ssl.SSLContext | None = None
         if certificate:
-            tls, both = (ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) for _ in range(2))
-            for each in (tls, both):
-                each.load_cert_chain(certificate, key or None)
+            renewed = ServerCertificate(certificate, key)
+            tls, both = renewed.make_context(), renewed.make_context()
             both.set_alpn_protocols(["h2", "http/1.1"])
-            tls.sni_callback = lambda talk, name, _: self._offer(talk, name, both)
+
+            def choose(talk: ssl.SSLObject | ssl.SSLSocket, name: str | None, _: ssl.SSLContext) -> None:
+                renewed.refresh()
+                self._offer(talk, name, both)
+
+            tls.sni_callback = choose
         limit = _HANDSHAKE_SECONDS if tls else None
         self._server = await asyncio.start_server(
             self._serve, sock=sock, limit=_HEAD_BYTES, ssl=tls, ssl_handshake_timeout=limit
@@ -187,7 +192,7 @@ class Proxy:
                 async with asyncio.timeout(limit / 1000):
                     upstream, response, sending = await self._ask(exchange, route, visit)
         except TimeoutError as error:
-            raise too_late(route, limit) from error
+            raise too_late(limit) from error
         if response.status == 101:
             return await _tunnel(response, upstream, exchange.peer)
         try:
@@ -226,11 +231,11 @@ class Proxy:
                 await _end(sending)
                 if not is_last and not has_body and request.method in _SAFE_TO_REPEAT:
                     continue  # the pod closed a kept connection, or stopped: try the next
-                raise RequestDenied(502, f"A pod of {route.owner} closed the connection without an answer.") from error
+                raise RequestDenied(502, "A pod behind this URL closed the connection without an answer.") from error
             except (BadMessage, asyncio.LimitOverrunError) as error:
                 upstream.close()
                 await _end(sending)
-                raise RequestDenied(502, f"A pod of {route.owner} sent an invalid HTTP answer: {error}.") from error
+                raise RequestDenied(502, f"A pod behind this URL sent an invalid HTTP answer: {error}.") from error
             except BaseException:
                 upstream.close()
                 await _end(sending)

@@ -24,10 +24,9 @@ _KEPT_SECONDS = 30.0
 _LIMIT = 64 * 1024
 
 
-def too_late(route: Route, limit: int | None) -> RequestDenied:
+def too_late(limit: int | None) -> RequestDenied:
     """The refusal of a request that no pod started to answer within so many milliseconds."""
-    message = f"{route.owner} did not start to answer within {(limit or 0) // 1000} s."
-    return RequestDenied(504, message[:1].upper() + message[1:])
+    return RequestDenied(504, f"The workload of this URL did not start to answer within {(limit or 0) // 1000} s.")
 
 
 class Upstream:
@@ -124,8 +123,8 @@ async def reach(route: Route, visit: PendingRequest, connect: Callable[[str], Aw
             passed_over |= {pod}
         if not visit.serving.holds:
             if passed_over:
-                raise RequestDenied(502, f"No pod of {route.owner} accepts connections on port {route.port}.")
-            raise RequestDenied(503, f"No pod of {route.owner} is ready; try again in a moment.")
+                raise RequestDenied(502, f"No pod behind this URL accepts connections on port {route.port}.")
+            raise RequestDenied(503, "No pod behind this URL is ready; try again in a moment.")
         if passed_over:
             await asyncio.sleep(_AGAIN_SECONDS)
             passed_over = frozenset()

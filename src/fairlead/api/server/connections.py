@@ -128,6 +128,8 @@ class LimitedProtocol(HttpToolsProtocol):
     _stalled_bytes = 0
     _read_at = 0.0
     _unread_bytes = 0
+    #: Whether it has become a WebSocket, which may be silent for hours.
+    _is_upgraded = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -151,6 +153,19 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if not self.pipeline and self.cycle.response_complete:
             self.waiting_since = self.open_connections.now
+
+    def handle_websocket_upgrade(self) -> None:
+        """The connection goes on as a WebSocket, with a protocol of its own, and stays counted until it is lost."""
+        self._is_upgraded = True
+        super().handle_websocket_upgrade()
+        protocol = self.transport.get_protocol()
+        lose = protocol.connection_lost
+
+        def connection_lost(exc: Exception | None) -> None:
+            self.open_connections.remove(self)
+            lose(exc)
+
+        protocol.connection_lost = connection_lost  # type: ignore[method-assign]  # of this one only
 
     def abort(self) -> None:
         if self._stalled_at is not None:
@@ -182,6 +197,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def overdue(self, now: float) -> str:
         """Why the connection is to be closed; empty if it is in time."""
+        if self._is_upgraded:
+            return ""
         limits = self.open_connections.limits
         if self._stalled_at is not None:
             return self._overdue_reading(now, self._stalled_at)
@@ -263,12 +280,3 @@ def make_protocol(
     if tls is None:
         return inner
     return type("ServerEntrance", (TlsEntrance,), {**counted, "tls": tls, "inner": inner})
-
-
-def load_tls(certificate: str, key: str) -> ssl.SSLContext | None:
-    """The server's own certificate; None without one."""
-    if not certificate:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key or None)
-    return context

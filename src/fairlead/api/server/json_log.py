@@ -1,4 +1,4 @@
-"""Formats of log lines: JSON objects for the log file, text for people. `app` installs the formatters.
+"""Formats of log lines: JSON objects for the log file, text for people; `app` sets them up.
 
 Callers add fields with `extra={"fields": …}`: a request's id, its path, its status. Never secrets or bodies. Paths and
 names come from clients, so control characters are escaped: no client can forge a line or steer a terminal.
@@ -6,7 +6,9 @@ names come from clients, so control characters are escaped: no client can forge 
 
 import json
 import logging
+import logging.handlers
 import re
+from pathlib import Path
 
 from fairlead.model.clock import iso
 
@@ -44,3 +46,16 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # the name is logging's
         return escape_controls(super().formatMessage(record))
+
+
+def set_up_logging(folder: Path, *, to_stderr: bool) -> None:
+    """Log JSON lines to a file that is rotated at 10 MB; optionally to stderr too."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = logging.handlers.RotatingFileHandler(folder / "server.log", maxBytes=10 << 20, backupCount=3)
+    file.setFormatter(JsonFormatter())
+    handlers: list[logging.Handler] = [file]
+    if to_stderr:
+        terminal = logging.StreamHandler()
+        terminal.setFormatter(TextFormatter())
+        handlers.append(terminal)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from fairlead.control.people.authentication import Tokens
+from fairlead.control.people.tokens import Tokens
 from fairlead.model.errors import FairleadError, Refused
 
 logger = logging.getLogger("fairlead.api")

@@ -6,7 +6,6 @@ from fairlead.api.http.body import query_choice, query_text
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.telemetry.metrics import MEASURED, over_time, read_names, read_span, render_metrics
 from fairlead.api.telemetry.names import PLACE_GROUPS, PLACE_METRICS
-from fairlead.control import access
 from fairlead.control.telemetry import clusters, metrics
 from fairlead.control.telemetry.metrics import Measurement
 from fairlead.model.errors import NotFound
@@ -26,11 +25,10 @@ async def get_node_pool_metrics(call: Call) -> Response:
 
 
 async def _measured(call: Call, group_by: str, pool: str) -> Response:
-    context = call.context
-    access.check(call.caller, "nodes:read")
     cluster_id = call.path["clusterUuid"]
-    if cluster_id.lower() != context.directory.cluster.id:
+    if cluster_id.lower() not in call.context.directory.clusters:
         raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists all clusters")
+    context = call.context.at(cluster_id.lower())
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
         raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists all node pools")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)
@@ -53,6 +51,7 @@ def _over_time(path: str, id: str, summary: str, more: tuple[Parameter, ...]) ->
         tag="Telemetry",
         summary=summary,
         run=run,
+        needs="nodes:read",
         parameters=(_CLUSTER, *more, *over_time(PLACE_METRICS)),
         answers=MEASURED,
     )

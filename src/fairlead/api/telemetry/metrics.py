@@ -172,7 +172,7 @@ def _node(call: Call) -> Node:
     access.check(call.caller, "nodes:read")
     wanted = call.path["nodeId"].lower()
     for node in call.context.directory.nodes.values():
-        if node_uuid(call.context.directory.cluster.id, node) == wanted:
+        if node_uuid(call.context.directory.cluster_of(node), node) == wanted:
             return node
     raise NotFound(f"There is no node with the id {call.path['nodeId'][:60]}")
 
@@ -225,10 +225,11 @@ async def get_nodes_telemetry(call: Call) -> Response:
     type = read_telemetry_type(call, NODE_TELEMETRY)
     groups = read_names(call, "groupBy", NODE_GROUPS, most=2)
     cluster = query_text(call, "clusterId").lower()
-    if cluster and cluster != call.context.directory.cluster.id:
+    if cluster and cluster not in call.context.directory.clusters:
         return render_telemetry(call, type, {})
+    context = call.context.at(cluster) if cluster else call.context
     pool = query_text(call, "nodepoolName")
-    return render_telemetry(call, type, await summaries.count_nodes(call.context, call.caller, type, groups, pool))
+    return render_telemetry(call, type, await summaries.count_nodes(context, call.caller, type, groups, pool))
 
 
 ONE = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}

@@ -17,6 +17,7 @@ from fairlead.api.telemetry.metrics import (
     render_telemetry,
 )
 from fairlead.api.telemetry.names import DEPARTMENT_GROUPS, OWNER_METRICS, OWNER_TELEMETRY, PROJECT_GROUPS
+from fairlead.api.telemetry.shares import SHARE_OPERATIONS
 from fairlead.api.telemetry.usage import USAGE_OPERATIONS
 from fairlead.control.organization import inventory
 from fairlead.control.telemetry import owners
@@ -95,6 +96,7 @@ def _at_once(what: str, run: Handler, pool: Parameter, groups: tuple[str, ...]) 
 
 OWNER_TELEMETRY_OPERATIONS: tuple[Operation, ...] = (
     *USAGE_OPERATIONS,
+    *SHARE_OPERATIONS,
     _at_once(
         "project",
         get_projects_telemetry,

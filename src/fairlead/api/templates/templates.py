@@ -29,7 +29,9 @@ from fairlead.api.http.list_parameters import (
 )
 from fairlead.api.http.operation import Call, Handler, Inline, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, ScopeType, Shape, Uuid
+from fairlead.api.policies.compliance import PolicyIssue, render_issues
 from fairlead.api.templates.dialects import MANIFEST_OPERATIONS
+from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.control.workloads import templates
 from fairlead.control.workloads.templates import TEMPLATE_FIELDS, TemplateInput
 from fairlead.kinds import KINDS, MEANT_FOR
@@ -110,8 +112,13 @@ class Pagination(Shape):
     next_offset: int | UnsetType = UNSET
 
 
+class ListedTemplate(TemplateView, kw_only=True):
+    #: What the policies of the project, or else of its own scope, refuse in it.
+    compliance_issues: list[PolicyIssue]
+
+
 class TemplateList(Shape):
-    entries: list[TemplateView]
+    entries: list[ListedTemplate]
     pagination: Pagination
 
 
@@ -175,7 +182,7 @@ async def render_template(call: Call, template: Template) -> TemplateView:
         updated_at=iso(template.updated_at),
         updated_by=template.updated_by,
         description=template.description or UNSET,
-        cluster_id=call.context.directory.cluster.id if scope.type != "tenant" else UNSET,
+        cluster_id=cluster_of_scope(call.context, scope) if scope.type != "tenant" else UNSET,
         department_id=scope.id if scope.type == "department" else UNSET,
         project_id=int(scope.id) if scope.type == "project" else UNSET,
     )
@@ -185,6 +192,15 @@ async def render_template(call: Call, template: Template) -> TemplateView:
     if not template.assets:
         return TemplateView(meta=meta, spec=spec, runnable=runnable)
     return TemplateView(meta=meta, spec=spec, runnable=runnable, assets=template.assets, combined_spec=combined)
+
+
+async def _render_listed(call: Call, template: Template, project: int | None) -> ListedTemplate:
+    """With what the policies of a project, or else of the template's own scope, refuse in it."""
+    view = await render_template(call, template)
+    scope = template.scope if project is None else Scope("project", str(project))
+    combined = view.spec if view.combined_spec is UNSET else view.combined_spec
+    issues = render_issues(call, KINDS[template.kind], combined, scope)
+    return ListedTemplate(**msgspec.structs.asdict(view), compliance_issues=issues)
 
 
 def _lister(kind: Kind | None) -> Handler:
@@ -201,7 +217,7 @@ def _lister(kind: Kind | None) -> Handler:
         )
         return as_json(
             TemplateList(
-                entries=[await render_template(call, template) for template in page.items],
+                entries=[await _render_listed(call, template, project) for template in page.items],
                 pagination=Pagination(
                     limit=request.limit,
                     offset=request.offset,

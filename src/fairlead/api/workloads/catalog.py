@@ -10,7 +10,6 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import filter_by, read_list_request, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Shape, Uuid
-from fairlead.control import access
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import normal_id
 from fairlead.model.errors import NotFound
@@ -72,7 +71,6 @@ _PRIORITY_FIELDS: dict[str, FilterField[PriorityView]] = {
 
 
 async def get_priorities(call: Call) -> Response:
-    access.check(call.caller, "workload-priorities:read")
     request = read_list_request(call, _PRIORITY_FIELDS)
     filters = parse_filters(request.filter_by, _PRIORITY_FIELDS)
     sort = _PRIORITY_FIELDS[request.sort_by or "value"]
@@ -81,12 +79,10 @@ async def get_priorities(call: Call) -> Response:
 
 
 async def get_categories(call: Call) -> Response:
-    access.check(call.caller, "workload-categories:read")
     return as_json(CategoryList(categories=list(_CATEGORY_VIEWS.values())))
 
 
 async def get_category(call: Call) -> Response:
-    access.check(call.caller, "workload-categories:read")
     return as_json(_one(_CATEGORY_VIEWS, call.path["categoryId"], "category"))
 
 
@@ -111,6 +107,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
         id="get_workload_priorities",
         summary="List priority classes",
         run=get_priorities,
+        needs="workload-priorities:read",
         parameters=(sort_order(), sort_by(_PRIORITY_FIELDS), filter_by(_PRIORITY_FIELDS)),
         answers={200: PriorityList, **_FAILURES, 500: Error},
     ),
@@ -119,6 +116,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
         id="list_categories",
         summary="List workload categories",
         run=get_categories,
+        needs="workload-categories:read",
         answers={200: CategoryList, **_FAILURES},
     ),
     _read(
@@ -126,6 +124,7 @@ CATALOG_OPERATIONS: tuple[Operation, ...] = (
         id="get_category_by_id",
         summary="Get a workload category",
         run=get_category,
+        needs="workload-categories:read",
         parameters=(Parameter(name="categoryId", place="path", schema=_UUID),),
         answers={200: CategoryView, **_ONE},
     ),

@@ -14,6 +14,7 @@ from fairlead.api.workloads.scheduling import EvictionView, WaitingView, render_
 from fairlead.api.workloads.views import ConditionView, instant
 from fairlead.control.explain.why import WaitingReport
 from fairlead.kinds import KINDS
+from fairlead.model.records.named_message import VisibleProjects
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import Field, fields_of
@@ -56,7 +57,10 @@ class WorkloadExplanation(Shape):
     waiting: WaitingView | UnsetType = UNSET
 
 
-def render_explanation(workload: Workload, waiting: WaitingReport | None = None) -> WorkloadExplanation:
+def render_explanation(
+    workload: Workload, visible: VisibleProjects, waiting: WaitingReport | None = None
+) -> WorkloadExplanation:
+    """For a reader who may see the workloads of these projects."""
     kind = KINDS[workload.kind]
     given = msgspec.json.decode(workload.spec)
     return WorkloadExplanation(
@@ -64,7 +68,7 @@ def render_explanation(workload: Workload, waiting: WaitingReport | None = None)
         name=workload.name,
         phase=workload.phase,
         desired_phase=workload.desired_phase.value,
-        message=workload.phase_message,
+        message=workload.phase_message_for(visible),
         blocked_by=workload.blocked_by,
         retry_at=instant(workload.retry_at),
         conditions=tuple(
@@ -80,7 +84,7 @@ def render_explanation(workload: Workload, waiting: WaitingReport | None = None)
         values=tuple(_values(kind.spec, given if isinstance(given, dict) else {}, "")),
         dialect=workload.dialect,
         preemptions=workload.preemptions,
-        last_eviction=render_eviction(workload.last_eviction) if workload.last_eviction else UNSET,
+        last_eviction=render_eviction(workload.last_eviction, visible) if workload.last_eviction else UNSET,
         waiting=render_waiting(waiting) if waiting else UNSET,
     )
 

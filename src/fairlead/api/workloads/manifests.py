@@ -18,6 +18,7 @@ from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody,
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.control.lists import normal_id
 from fairlead.control.organization.workload_types import find_type
+from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update_from_manifest
@@ -26,6 +27,7 @@ from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
+from fairlead.model.records.assets import Scope
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import Given, Maybe, Spec
@@ -147,7 +149,7 @@ async def create(call: Call) -> Response:
         "name": metadata.name or found.name,
         "useGivenNameAsPrefix": metadata.use_given_name_as_prefix is True,
         "projectId": project_id,
-        "clusterId": metadata.cluster_id or call.context.directory.cluster.id,
+        "clusterId": metadata.cluster_id or cluster_of_scope(call.context, Scope("project", project_id)),
         "spec": _with_metadata({**_defaults_of_type(call, found), **found.spec}, metadata),
     }
     _check_namespace(call, project_id, found)

@@ -6,7 +6,7 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice
+from fairlead.api.http.body import query_boolean, query_choice, query_text, wrong_parameter
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import (
     DELETED,
@@ -22,6 +22,7 @@ from fairlead.api.http.list_parameters import (
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, EventView, HistoryList, Shape
 from fairlead.api.workloads.explanation import WorkloadExplanation, render_explanation
+from fairlead.api.workloads.moments import AT, read_moment
 from fairlead.api.workloads.views import (
     PodView,
     ViewContext,
@@ -33,13 +34,17 @@ from fairlead.api.workloads.views import (
     render_workload_detailed,
     render_workload_view,
 )
+from fairlead.control import access
 from fairlead.control.explain.estimate import estimate_workload_start
 from fairlead.control.explain.foresight import explain_pending
+from fairlead.control.explain.past import explain_past_pending, explain_who_went_first, load_timeline
 from fairlead.control.explain.why import explain_waiting
 from fairlead.control.lists import Page
 from fairlead.control.workloads import read
 from fairlead.control.workloads.read import POD_FIELD_NAMES, WORKLOAD_FIELDS
 from fairlead.foresight.estimate import EstimateAnswer
+from fairlead.foresight.precedence import PrecedenceAnswer
+from fairlead.foresight.timeline import TimelineAnswer
 from fairlead.foresight.why import WhyAnswer
 from fairlead.model.records.workload import Pod
 
@@ -66,7 +71,13 @@ class EventList(Shape):
 
 def make_view_context(call: Call) -> ViewContext:
     directory = call.context.directory
-    return ViewContext(call.context.clock(), directory.cluster, directory.projects, call.context.url_registry.settings)
+    return ViewContext(
+        now=call.context.clock(),
+        cluster=directory.cluster,
+        projects=directory.projects,
+        urls=call.context.url_registry.settings,
+        visible=access.visible_projects(call.caller),
+    )
 
 
 def _headers(page: Page[T]) -> dict[str, str]:
@@ -136,12 +147,29 @@ async def explain_workload(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     wants_waiting = query_boolean(call, "waiting", default=True)
     waiting = await explain_waiting(call.context, call.caller, workload) if wants_waiting else None
-    return as_json(render_explanation(workload, waiting))
+    return as_json(render_explanation(workload, access.visible_projects(call.caller), waiting))
 
 
 async def explain_workload_pending(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    at = await read_moment(call, "at")
+    if at is not None:
+        return as_json(await explain_past_pending(call.context, call.caller, workload, at))
     return as_json(await explain_pending(call.context, call.caller, workload))
+
+
+async def get_workload_timeline(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    return as_json(await load_timeline(call.context, call.caller, workload))
+
+
+async def explain_workload_precedence(call: Call) -> Response:
+    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    given = query_text(call, "other")
+    if not given:
+        raise wrong_parameter("other", "must be the id of the other workload")
+    other = await read.load_workload(call.context, call.caller, given)
+    return as_json(await explain_who_went_first(call.context, call.caller, workload, other))
 
 
 async def estimate_workload(call: Call) -> Response:
@@ -272,8 +300,29 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
         id="explain_workload_pending",
         summary="Explain why a workload is pending, with the smallest changes that would start it",
         run=explain_workload_pending,
+        parameters=(WORKLOAD_ID, AT),
+        answers={200: WhyAnswer, **_ONE, 410: Error},
+        is_addition=True,
+    ),
+    _read(
+        path="/api/v1/workloads/{workloadId}/timeline",
+        id="get_workload_timeline",
+        summary="Get since when a workload waited for what, when it ran, and why it was evicted",
+        run=get_workload_timeline,
         parameters=(WORKLOAD_ID,),
-        answers={200: WhyAnswer, **_ONE},
+        answers={200: TimelineAnswer, **_ONE},
+        is_addition=True,
+    ),
+    _read(
+        path="/api/v1/workloads/{workloadId}/precedence",
+        id="explain_workload_precedence",
+        summary="Explain why another workload got its place while this one waited",
+        run=explain_workload_precedence,
+        parameters=(
+            WORKLOAD_ID,
+            Parameter(name="other", schema={"type": "string"}, description="The id of the other workload."),
+        ),
+        answers={200: PrecedenceAnswer, **_ONE, 410: Error},
         is_addition=True,
     ),
     _read(

@@ -10,18 +10,25 @@ from fairlead.api.http.body import query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
+from fairlead.api.workloads.moments import AT, read_moment
 from fairlead.api.workloads.views import instant
 from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.foresight import compare_changed
+from fairlead.control.explain.past import load_past_snapshot
+from fairlead.control.explain.replay import replay_cycles
 from fairlead.control.explain.suggestions import suggest_to_caller
 from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
 from fairlead.foresight.changes import Change
+from fairlead.foresight.replayed import ReplayAnswer
 from fairlead.foresight.what_if import WhatIfAnswer
-from fairlead.model.clock import iso
+from fairlead.model.clock import SECOND, iso
 from fairlead.model.errors import ComplianceIssue, Invalid
+from fairlead.model.records.named_message import VisibleProjects, may_name
 from fairlead.model.records.workload import EvictionNote
 
 _MOST_SUGGESTIONS = 50
+#: The period that is replayed if none is given.
+_REPLAYED = 3600 * SECOND
 
 
 class Amounts(Shape):
@@ -105,16 +112,17 @@ class WaitingView(Shape):
     waits_for: tuple[str, ...] | UnsetType = UNSET
 
 
-def render_eviction(note: EvictionNote) -> EvictionView:
+def render_eviction(note: EvictionNote, visible: VisibleProjects) -> EvictionView:
+    is_named = may_name(note.by_project_id, visible)
     return EvictionView(
         at=iso(note.at),
         pod=note.pod,
         node=note.node,
         rule=note.rule,  # type: ignore[arg-type]  # the scheduler has only these four
-        message=note.message,
-        by_workload=note.by_workload or None,
-        by_workload_id=note.by_workload_id or None,
-        by_project=note.by_project or None,
+        message=note.message_for(visible),
+        by_workload=note.by_workload if is_named and note.by_workload else None,
+        by_workload_id=note.by_workload_id if is_named and note.by_workload_id else None,
+        by_project=note.by_project if is_named and note.by_project else None,
         since=instant(note.since),
         gpus=note.gpus,
         over_quota_gpus=note.over_quota_gpus,
@@ -176,7 +184,19 @@ def _holder(holder: Holder) -> HolderView:
 
 
 async def get_snapshot(call: Call) -> Response:
+    at = await read_moment(call, "at")
+    if at is not None:
+        return as_json(await load_past_snapshot(call.context, call.caller, at))
     return as_json(await load_snapshot(call.context, call.caller))
+
+
+async def replay_scheduling(call: Call) -> Response:
+    since, until = await read_moment(call, "since"), await read_moment(call, "until")
+    until = call.context.clock() if until is None else until
+    since = until - _REPLAYED if since is None else since
+    if until < since:
+        raise wrong_parameter("until", "must not be before since")
+    return as_json(await replay_cycles(call.context, call.caller, since, until))
 
 
 class WhatIfRequest(Shape):
@@ -231,10 +251,29 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/scheduling/snapshot",
         id="get_scheduling_snapshot",
         tag="Scheduling",
-        summary="Get the scheduler's current input as a snapshot; `fairlead schedule` replays it",
+        summary="Get the scheduler's current or recorded input as a snapshot; `fairlead schedule` replays it",
         run=get_snapshot,
+        parameters=(AT,),
         # Its format has its own reference page, with a JSON schema.
-        answers={200: {"type": "object"}, 401: Error, 403: Error, 503: Error},
+        answers={200: {"type": "object"}, 400: Error, 401: Error, 403: Error, 404: Error, 410: Error, 503: Error},
+        is_addition=True,
+    ),
+    Operation(
+        method="GET",
+        path="/api/v1/scheduling/replay",
+        id="replay_scheduling_cycles",
+        tag="Scheduling",
+        summary="Decide recorded scheduling cycles again, and list what this version decides differently",
+        run=replay_scheduling,
+        parameters=(
+            Parameter(
+                name="since",
+                schema={"type": "string"},
+                description="The beginning: a time or a revision; an hour before the end if it is left out.",
+            ),
+            Parameter(name="until", schema={"type": "string"}, description="The end; now if it is left out."),
+        ),
+        answers={200: ReplayAnswer, 400: Error, 401: Error, 403: Error, 404: Error, 410: Error, 503: Error},
         is_addition=True,
     ),
     Operation(

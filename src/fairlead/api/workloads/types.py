@@ -11,7 +11,6 @@ from fairlead.api.http.list_parameters import filter_by, read_list_request
 from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
 from fairlead.api.workloads.catalog import CATEGORIES, constant_id
-from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import normal_id
@@ -118,8 +117,10 @@ def render_type(call: Call, type: WorkloadType) -> TypeView:
     view = _view(type.id, type.name, type.group, type.category, type.priority)
     view.resource_interfaces = [{"resourceInterface": each} for each in type.resource_interfaces]
     phase: Literal["Ready", "NotSupported"] = "Ready" if is_supported(type.group, type.name) else "NotSupported"
-    cluster_id = call.context.directory.cluster.id
-    view.cluster_statuses = [TypeStatus(cluster_id=cluster_id, phase=phase, updated_at=iso(type.updated_at))]
+    view.cluster_statuses = [
+        TypeStatus(cluster_id=id, phase=phase, updated_at=iso(type.updated_at))
+        for id in call.context.directory.clusters
+    ]
     view.created_at, view.created_by = iso(type.created_at), type.created_by
     view.updated_at, view.updated_by = iso(type.updated_at), type.updated_by
     return view
@@ -130,7 +131,6 @@ def _added(call: Call) -> list[TypeView]:
 
 
 async def get_types(call: Call) -> Response:
-    access.check(call.caller, "workload-types:read")
     filters = parse_filters(read_list_request(call).filter_by, _FIELDS)
     shown = _added(call)
     if not query_boolean(call, "externalTypesOnly"):
@@ -139,7 +139,6 @@ async def get_types(call: Call) -> Response:
 
 
 async def get_type(call: Call) -> Response:
-    access.check(call.caller, "workload-types:read")
     id = normal_id(call.path["workloadTypeId"], "workload type")
     view = _BUILT_IN.get(id) or next((each for each in _added(call) if each.id == id), None)
     if view is None:
@@ -205,6 +204,7 @@ _TYPES = RestResource(
             id="list_workload_types",
             summary="List workload types",
             run=get_types,
+            needs="workload-types:read",
             parameters=(
                 Parameter(
                     name="externalTypesOnly",
@@ -220,6 +220,7 @@ _TYPES = RestResource(
             id="get_workload_type",
             summary="Get a workload type",
             run=get_type,
+            needs="workload-types:read",
             answers={200: TypeView},
             also=(404,),
         ),

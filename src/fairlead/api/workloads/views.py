@@ -37,6 +37,7 @@ from fairlead.control.serving.urls import UrlSettings
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.records.event import Event
+from fairlead.model.records.named_message import VisibleProjects
 from fairlead.model.records.organization import Cluster, Project, namespace_of
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
@@ -186,6 +187,8 @@ class ViewContext(msgspec.Struct, frozen=True):
     cluster: Cluster
     projects: Mapping[str, Project]
     urls: UrlSettings = UrlSettings()
+    #: Whose workloads the caller may see; messages name no others.
+    visible: VisibleProjects = frozenset()
 
     def namespace(self, workload: Workload) -> str:
         project = self.projects.get(workload.project_id)
@@ -264,7 +267,7 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         "category": workload.category,
         "submitted_by": workload.created_by,
         "distributed_framework": workload.framework or UNSET,
-        "phase_message": workload.phase_message,
+        "phase_message": workload.phase_message_for(view_context.visible),
         "phase_reason": workload.phase_reason,
         "preemptible": workload.preemptible,
         "completed_at": instant(workload.completed_at),
@@ -328,7 +331,7 @@ def render_event(event: Event, workload: Workload, view_context: ViewContext) ->
         created_at=iso(event.at),
         type=event.type,
         cluster_id=workload.cluster_id,
-        message=event.message,
+        message=event.message_for(view_context.visible),
         id=event_uuid(workload.cluster_id, event),
         reason=event.reason,
         source=event.source,
@@ -339,7 +342,7 @@ def render_event(event: Event, workload: Workload, view_context: ViewContext) ->
 def render_history(event: Event, workload: Workload, view_context: ViewContext) -> HistoryRecord:
     if event.phase:
         meta = HistoryMeta(creation_timestamp=iso(event.at), type="PhaseUpdate")
-        update = PhaseUpdate(phase=event.phase, phase_message=event.message)
+        update = PhaseUpdate(phase=event.phase, phase_message=event.message_for(view_context.visible))
         return HistoryRecord(meta=meta, spec=HistorySpec(phase_update=update))
     meta = HistoryMeta(creation_timestamp=iso(event.at), type="Event")
     return HistoryRecord(meta=meta, spec=HistorySpec(event=render_event(event, workload, view_context)))

@@ -153,7 +153,7 @@ async def _load_messages(call: Call, since: int, project: str) -> tuple[int, lis
             revision=event.revision,
             workload_id=event.subject_id,
             reason=event.reason,
-            message=event.message,
+            message=event.message_for(view_context.visible),
             workload=view,
         )
         messages.append(b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change)))

@@ -70,6 +70,7 @@ def _list(invocation: Invocation) -> int:
         TableColumn("TYPE", lambda row: row["meta"]["workloadType"]),
         TableColumn("SCOPE", lambda row: row["meta"]["scopeType"]),
         TableColumn("IMAGE", lambda row: row["spec"].get("image") or "", shrinks=True),
+        TableColumn("COMPLIES", lambda row: "no" if row.get("complianceIssues") else "yes"),
         TableColumn("ID", lambda row: row["meta"]["id"], wide=True),
         TableColumn("AGE", lambda row: age(row["meta"].get("createdAt"), now)),
     )

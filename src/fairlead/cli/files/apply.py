@@ -22,6 +22,7 @@ from fairlead.cli.files.apply_objects import (
     delete_template,
     diff_template,
 )
+from fairlead.cli.files.policy_files import apply_policy, delete_policy, diff_policy, read_legacy_policies
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
@@ -34,6 +35,7 @@ from fairlead.formats.convert.from_yaml import TemplateFile, read_files
 from fairlead.formats.convert.to_rest import request_body
 from fairlead.formats.convert.to_yaml import differences, render
 from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible
+from fairlead.formats.legacy_policies import LEGACY_KINDS
 
 _FILES = Flag("filename", "File or folder with workload YAML; - is standard input", "string", "f", True)
 _RECURSIVE = Flag("recursive", "Read folders recursively", "boolean", "R")
@@ -43,6 +45,21 @@ _STOPPED, _DELETED = "Stopped", "Deleted"
 _ENDED = ("Completed", "Failed")
 _OnWorkload = Callable[[ServerSession, IntermediateWorkload], int]
 _OnTemplate = Callable[[ServerSession, Templates, TemplateFile], int]
+_OnPolicy = Callable[[ServerSession, Json], object]
+
+
+class _Actions(NamedTuple):
+    """What a command does with each document of a file."""
+
+    on_workload: _OnWorkload
+    on_template: _OnTemplate
+    on_policy: _OnPolicy
+
+
+class _Documents(NamedTuple):
+    workloads: list[IntermediateWorkload]
+    templates: list[TemplateFile]
+    policies: list[Json]
 
 
 class Live(NamedTuple):
@@ -77,12 +94,12 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _apply(invocation: Invocation) -> int:
-    return _each(invocation, _apply_one, apply_template)
+    return _each(invocation, _Actions(_apply_one, apply_template, apply_policy))
 
 
 def check_files(invocation: Invocation) -> int:
     """`policy check`: whether the policies of their projects accept the workloads in files. Nothing is submitted."""
-    return _each(invocation, _check_one, _skip_template)
+    return _each(invocation, _Actions(_check_one, _skip_template, _skip_policy))
 
 
 #: The flags of `policy check`.
@@ -90,16 +107,16 @@ CHECK_FLAGS = (_FILES, _RECURSIVE, PROJECT)
 
 
 def _diff(invocation: Invocation) -> int:
-    return _each(invocation, _diff_one, diff_template)
+    return _each(invocation, _Actions(_diff_one, diff_template, diff_policy))
 
 
 def _delete(invocation: Invocation) -> int:
     if not invocation.get("filename"):
         return action("delete").run(invocation)
-    return _each(invocation, _delete_one, delete_template)
+    return _each(invocation, _Actions(_delete_one, delete_template, delete_policy))
 
 
-def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate) -> int:
+def _each(invocation: Invocation, actions: _Actions) -> int:
     """Act on every document of the files; returns the exit code of the first failure."""
     session = ServerSession(invocation)
     templates = Templates(session)
@@ -107,19 +124,19 @@ def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate
     if read is None:
         session.close()
         return FAILED
-    workloads, documents = read
-    steps: list[tuple[str, Callable[[], int]]] = [
-        *((one.name, partial(act_on_template, session, templates, one)) for one in documents),
-        *((one.name, partial(act, session, one)) for one in workloads),
+    steps: list[tuple[str, Callable[[], object]]] = [
+        *((one["name"], partial(actions.on_policy, session, one)) for one in read.policies),
+        *((one.name, partial(actions.on_template, session, templates, one)) for one in read.templates),
+        *((one.name, partial(actions.on_workload, session, one)) for one in read.workloads),
     ]
-    if act is _delete_one:
+    if actions.on_workload is _delete_one:
         # Templates are deleted after the workloads that use them.
         steps.reverse()
     code = OK
     for name, step in steps:
         try:
             outcome = step()
-            code = code or outcome
+            code = code or int(bool(outcome))
         except ClientError as error:
             session.console.complain(f"fairlead: {name}: {render_error(error)}")
             code = code or exit_code(error)
@@ -127,8 +144,8 @@ def _each(invocation: Invocation, act: _OnWorkload, act_on_template: _OnTemplate
     return code
 
 
-def _read(session: ServerSession, templates: Templates) -> tuple[list[IntermediateWorkload], list[TemplateFile]] | None:
-    """The workloads and templates of all files; None if there were errors, which have been printed."""
+def _read(session: ServerSession, templates: Templates) -> _Documents | None:
+    """The workloads, templates and older policies of all files; None if there were errors, which have been printed."""
     invocation = session.invocation
     files = [(path, read_text(invocation, path)) for path in _paths(invocation)]
 
@@ -136,18 +153,29 @@ def _read(session: ServerSession, templates: Templates) -> tuple[list[Intermedia
         return f"runai-{session.project()['name']}"
 
     try:
-        workloads, documents = read_files(files, templates.fetch, namespace)
+        workloads, documents = read_files(files, templates.fetch, namespace, skips=LEGACY_KINDS)
+        policies = [one for path, text in files for one in _legacy_policies(session, path, text)]
     except Unconvertible as unconvertible:
         for line in unconvertible.lines:
             session.console.complain(line)
         return None
-    if not workloads and not documents:
+    if not workloads and not documents and not policies:
         session.console.complain(f"{', '.join(path for path, _ in files)}: There is no workload and no template in it.")
         return None
     for workload in workloads:
         for path, what in workload.remarks:
             session.console.complain(f"{workload.name}: {path}: {what}")
-    return workloads, documents
+    return _Documents(workloads, documents, policies)
+
+
+def _legacy_policies(session: ServerSession, path: str, text: str) -> list[Json]:
+    if not any(kind in text for kind in LEGACY_KINDS):
+        return []
+    return read_legacy_policies(text, path, session.console.complain)
+
+
+def _skip_policy(session: ServerSession, document: Json) -> None:
+    session.console.say(f"{document['name']} is a policy; check it with `fairlead policy apply --dry-run`.")
 
 
 def _paths(invocation: Invocation) -> list[str]:
@@ -208,12 +236,18 @@ def _whole_spec(session: ServerSession, content: Json, workload: IntermediateWor
 
 
 def _wanted_spec(session: ServerSession, content: Json, workload: IntermediateWorkload) -> Json:
-    """The spec that the document asks for; if it uses a template of the server, as the server merges them."""
-    if not workload.template_id:
+    """The spec that the document asks for, as the server merges it with templates and policies."""
+    live = _whole_spec(session, content, workload)
+    if not workload.template_id and not differences(workload.kind, live, workload.spec):
         return workload.spec
     # As a prefix, because the existing workload has the name already.
     body = _request(session, workload, content) | {"useGivenNameAsPrefix": True}
-    return _whole_spec(session, session.client.kind(workload.kind.key).dry_run(body), workload)
+    wanted = _whole_spec(session, session.client.kind(workload.kind.key).dry_run(body), workload)
+    if workload.template_id:
+        return wanted
+    # A policy has set these; it may have changed since the submission, which changes nothing in the workload.
+    by_policy = {name: live[name] for name in wanted if name not in workload.spec and name in live}
+    return wanted | by_policy
 
 
 def _request(session: ServerSession, workload: IntermediateWorkload, place: Json) -> Json:

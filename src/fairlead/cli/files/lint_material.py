@@ -7,7 +7,7 @@ import msgspec
 import yaml
 
 from fairlead.admission.policies.merge import Policy
-from fairlead.cli.files.policy import read_policies
+from fairlead.cli.files.policy_files import read_policies
 from fairlead.cli.flags import UsageError
 from fairlead.client import ClientError, ServerError
 from fairlead.client.client import Client

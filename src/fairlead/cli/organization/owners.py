@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.flags import CLUSTER, OUTPUT, Flag
 from fairlead.cli.organization import lists
 from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, show_owner
 from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
@@ -49,7 +49,7 @@ def commands(noun: str) -> tuple[Command, ...]:
     return (
         *listed,
         shown,
-        _command(noun, "create", f"Create a {_TITLES[noun]}", _create, (*extra, *flags, *OUTPUT)),
+        _command(noun, "create", f"Create a {_TITLES[noun]}", _create, (*extra, CLUSTER, *flags, *OUTPUT)),
         _command(
             noun, "update", f"Change a {_TITLES[noun]}; only the given flags are changed", _update, (*flags, *OUTPUT)
         ),
@@ -118,11 +118,12 @@ def _describe_node(session: ServerSession, node: Json) -> None:
 
 def _create(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
-    body: Json = {"name": invocation.names[0], "clusterId": session.client.clusters()[0]["uuid"]}
+    cluster = session.cluster()
+    body: Json = {"name": invocation.names[0], "clusterId": cluster["uuid"]}
     if noun == "nodepool":
         body |= _pool_members(invocation)
     else:
-        pools = session.client.node_pools()
+        pools = [pool for pool in session.client.node_pools() if pool["clusterId"] == cluster["uuid"]]
         body["resources"] = apply_quotas(read_quotas(invocation), (), pools)
         body |= read_settings(invocation, {})
     if noun == "project":

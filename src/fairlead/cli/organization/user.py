@@ -30,6 +30,7 @@ _MEMBER, _FLAG = "machineUser", f"--{_MACHINE_USER.name}"
 _EXPIRES = Flag("expires", "After this time it can no longer be used", "duration")
 _RESET = "Create a code with which a user can set a new password once; it is shown once"
 _BIND = "Bind a user to an account on the server's machine; without --machine-user, unbind"
+_SIGN_ON = "Let a user sign on with the identity provider; this removes their password"
 _SCOPE = (
     Flag("project", "Scope of the role: this project", short="p", placeholder="NAME"),
     Flag("department", "Scope of the role: this department and its projects", placeholder="NAME"),
@@ -59,6 +60,7 @@ def commands(noun: str) -> tuple[Command, ...]:
         command("disable", f"Stop a {word} from logging in", _disable),
         *rights,
         *((command("bind", _BIND, _bind, _MACHINE_USER),) if noun == "user" else ()),
+        *((command("sign-on", _SIGN_ON, _allow_sign_on),) if noun == "user" else ()),
         command("delete", f"Delete a {word} with its keys, access rules and credentials", _delete),
     )
 
@@ -227,6 +229,16 @@ def _bind(invocation: Invocation, noun: str) -> int:
     )
     session.console.say(f"New jobs of {account[_NAMES[noun]]} {how}.")
     _warn_of_account(session, wanted)
+    session.close()
+    return OK
+
+
+def _allow_sign_on(invocation: Invocation, noun: str) -> int:
+    session = ServerSession(invocation)
+    account = _find(session, noun, invocation.names[0])
+    session.client.request("PATCH", f"{_PATHS[noun]}/{quote(account['id'])}", {"signOn": True})
+    name = account[_NAMES[noun]]
+    session.console.say(f"{name} no longer has a password. The next person who signs on as {name} gets the account.")
     session.close()
     return OK
 

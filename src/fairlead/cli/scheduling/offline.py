@@ -12,6 +12,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.scheduling.answers import show_estimate, show_plan, show_what_if, show_why
 from fairlead.cli.scheduling.schedule import load_file, refuse
+from fairlead.cli.scheduling.snapshots import load_snapshot
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client.json_object import Json
@@ -22,13 +23,13 @@ from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.what_if import ask_what_if
 from fairlead.foresight.why import explain_why
 from fairlead.foresight.workloads import SnapshotWorkloads, UnknownName
-from fairlead.scheduling import Snapshot, SnapshotError, read_snapshot
+from fairlead.scheduling import Snapshot, SnapshotError
 
 
 def why(invocation: Invocation) -> int:
     """Answer `why NAME --snapshot FILE`."""
     try:
-        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        snapshot = load_snapshot(invocation)
         answer = explain_why(snapshot, invocation.names[0])
     except SnapshotError as error:
         return refuse(invocation, error.problems)
@@ -42,7 +43,7 @@ def why(invocation: Invocation) -> int:
 def plan(invocation: Invocation) -> int:
     """Answer `plan NAME --snapshot FILE`."""
     try:
-        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        snapshot = load_snapshot(invocation)
         runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
         answer = make_plan(snapshot, invocation.names[0], runtimes=runtimes)
     except SnapshotError as error:
@@ -57,7 +58,7 @@ def plan(invocation: Invocation) -> int:
 def estimate(invocation: Invocation) -> int:
     """Answer `estimate NAME --snapshot FILE --runtimes FILE`."""
     try:
-        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        snapshot = load_snapshot(invocation)
         answer = estimate_start(snapshot, invocation.names[0], _read_runtimes(invocation, snapshot))
     except SnapshotError as error:
         return refuse(invocation, error.problems)
@@ -81,7 +82,7 @@ def _read_runtimes(invocation: Invocation, snapshot: Snapshot) -> dict[str, Runn
 def what_if(invocation: Invocation, changes: list[Json]) -> int:
     """Answer `what-if --snapshot FILE`."""
     try:
-        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        snapshot = load_snapshot(invocation)
         answer = ask_what_if(snapshot, msgspec.convert(changes, tuple[Change, ...]))
     except SnapshotError as error:
         return refuse(invocation, error.problems)

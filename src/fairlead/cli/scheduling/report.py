@@ -4,13 +4,13 @@ import csv
 import io
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import OUTPUT, Flag, UsageError, read_duration
+from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.terminal.moments import iso, read_moment
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.json_object import Json
@@ -66,12 +66,12 @@ def _report(invocation: Invocation) -> int:
     if unknown := [word for word in by if word not in _MEMBERS]:
         raise UsageError(f"--by does not know '{unknown[0]}'; use {', '.join(_MEMBERS)}.")
     now = time.time()
-    until = _read_time(invocation, "until", now) if invocation.get("until") else now
-    since = _read_time(invocation, "since", until) if invocation.get("since") else until - 30 * 86_400
+    until = read_moment(invocation, "until", now) if invocation.get("until") else now
+    since = read_moment(invocation, "since", until) if invocation.get("since") else until - 30 * 86_400
     session = ServerSession(invocation)
-    query = {"since": _iso(since), "by": ",".join(by)}
+    query = {"since": iso(since), "by": ",".join(by)}
     if invocation.get("until"):
-        query["until"] = _iso(until)
+        query["until"] = iso(until)
     report = session.client.request("GET", "/api/v1/usage", **query)
     form = chosen_format(invocation, session.settings)
     if form in ("json", "yaml"):
@@ -82,24 +82,6 @@ def _report(invocation: Invocation) -> int:
         _show_table(session, report, by, form)
     session.close()
     return OK
-
-
-def _read_time(invocation: Invocation, flag: str, end: float) -> float:
-    """Seconds since 1970: a duration before `end`, or a date and time in UTC unless it names another zone."""
-    text = str(invocation.get(flag))
-    try:
-        return end - read_duration(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--{flag} must be like 30d, 12h, 2026-10-01 or 2026-10-01T08:00, not '{text}'.") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(max(0.0, seconds), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _is_about_pools(by: Sequence[str]) -> bool:

@@ -8,6 +8,7 @@ import msgspec
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.scheduling.snapshots import load_snapshot
 from fairlead.scheduling import (
     Decisions,
     QueueShare,
@@ -15,14 +16,13 @@ from fairlead.scheduling import (
     decide,
     divide_queues,
     read_shares,
-    read_snapshot,
     simulate,
 )
 
 _STANDARD_INPUT = "-"
 _ACTIONS = ("allocate", "consolidation", "reclaim", "preempt", "stalegangeviction")
 _SCHEDULE_FLAGS = (
-    Flag("snapshot", "Snapshot as JSON; - is standard input", short="f", placeholder="FILE"),
+    Flag("snapshot", "Snapshot as JSON, or KAI's snapshot archive; - is standard input", short="f", placeholder="FILE"),
     Flag("actions", f"Run only these actions, in this order: {', '.join(_ACTIONS)}", placeholder="A,B"),
     Flag("cycles", "Simulate this many cycles: bound pods run in the next one, evicted pods are pending", "integer"),
     Flag("seconds", "Seconds between two cycles", "number", default="1"),
@@ -78,7 +78,7 @@ def _schedule(invocation: Invocation) -> int:
     if cycles is not None and cycles < 1:
         raise UsageError("--cycles must be at least 1.")
     try:
-        snapshot = read_snapshot(load_file(invocation, "snapshot"))
+        snapshot = load_snapshot(invocation)
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     actions = _actions(invocation)

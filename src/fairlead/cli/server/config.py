@@ -1,5 +1,7 @@
 """`config`: shows and changes the configuration file of the command line."""
 
+import os
+
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, UsageError
@@ -7,7 +9,8 @@ from fairlead.cli.session.settings import KEYS, config_path, load_settings, reco
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
-from fairlead.client.access.urls import read_address
+from fairlead.client.access.tls import make_context
+from fairlead.client.access.urls import Trust, read_address
 from fairlead.client.suggest import suggest
 
 
@@ -48,6 +51,9 @@ def _get(invocation: Invocation) -> int:
 
 def _set(invocation: Invocation) -> int:
     key, value = _key(invocation), invocation.names[1]
+    if key == "ca-file":
+        # Later commands are called in other folders.
+        value = os.path.join(invocation.environment.folder, value)
     _check(key, value)
     record_setting(invocation, key, value)
     Console(invocation).say(f"{key} is now {value}.")
@@ -60,6 +66,8 @@ def _check(key: str, value: str) -> None:
         if "://" not in value:
             raise UsageError(f"url must be an address such as https://lab.example:7420, not '{value}'.")
         read_address(value)
+    if key == "ca-file":
+        make_context(Trust(value))
     formats = OUTPUT[0].choices
     if key == "output" and value not in formats:
         raise UsageError(f"output must be one of {', '.join(formats)}, not '{value}'.{suggest(value, formats)}")

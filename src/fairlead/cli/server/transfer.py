@@ -11,7 +11,7 @@ from fairlead.cli.session.input_files import read_json_file, read_text
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.progress import Progress
-from fairlead.client import Client, ClientError, NotLoggedIn, ServerError, Trust, application
+from fairlead.client import Client, ClientError, NotLoggedIn, Trust, application
 from fairlead.client.access.tokens import Credentials
 from fairlead.client.transfer.bundle import Bundle, load, save
 from fairlead.client.transfer.reading import PHASES, Reader
@@ -135,16 +135,14 @@ def _other_server(session: ServerSession, url: str) -> Client:
     client = Client(url, credentials=application(name, secret), trust=trust)
     try:
         client.token()
-    except ServerError as error:
-        if error.status not in (400, 401):
-            raise
+    except NotLoggedIn:
         # Versions before 2.23 know applications only.
         older = Credentials("app_token", (("AppId", name), ("AppSecret", secret)))
         client = Client(url, credentials=older, trust=trust)
         try:
             client.token()
-        except ServerError as again:
-            raise NotLoggedIn(f"{url} does not accept the client id and secret: {again.message}") from again
+        except NotLoggedIn as again:
+            raise NotLoggedIn(f"{url} does not accept the client id and secret: {again}") from again
     return client
 
 

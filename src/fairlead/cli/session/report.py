@@ -13,6 +13,7 @@ _STATUS_CODES = {
     401: exit_codes.NOT_ALLOWED,
     403: exit_codes.NOT_ALLOWED,
     404: exit_codes.NOT_FOUND,
+    429: exit_codes.UNREACHABLE,
     502: exit_codes.UNREACHABLE,
     503: exit_codes.UNREACHABLE,
     504: exit_codes.UNREACHABLE,

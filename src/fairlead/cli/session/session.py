@@ -100,6 +100,15 @@ class ServerSession:
         access = find_server(around, logs_in=self._logs_in, start=start, how="--url URL")
         return Client(access, timeout=self.invocation.get("wait-for-submit", 60.0))
 
+    def cluster(self) -> Json:
+        """The cluster that the flag or the configuration names, or else the first one of the server."""
+        name = self.invocation.get("cluster") or self.settings.get("cluster")
+        return self.find_cluster(str(name)) if name else self.client.clusters()[0]
+
+    def find_cluster(self, name: str) -> Json:
+        """The cluster with that name or id."""
+        return find_named([{**row, "id": row["uuid"]} for row in self.client.clusters()], name, "cluster")
+
     def show(self, content: object, name: str) -> bool:
         """Print a record as JSON, YAML or name if the user asked for that; returns whether it was printed."""
         form = chosen_format(self.invocation, self.settings)
@@ -145,8 +154,14 @@ class ServerSession:
 
     def was_deleted(self, name: str) -> bool:
         """Whether a workload with that name was in the project and is deleted."""
+        return bool(self.deleted_workloads(name))
+
+    def deleted_workloads(self, name: str) -> list[Json]:
+        """The deleted workloads with that name in the project, the newest first."""
         filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
-        return bool(self.client.workloads(filterBy=filters, deleted=True)["workloads"])
+        page = self.client.workloads(filterBy=filters, deleted=True, sortBy="createdAt", sortOrder="desc")
+        found: list[Json] = page["workloads"]
+        return found
 
 
 def _series(version: str) -> Iterable[str]:

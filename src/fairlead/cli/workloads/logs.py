@@ -65,8 +65,21 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     else:
         for piece in session.client.logs(workloads[0]["id"], **_log_query(invocation)):
             session.console.raw(piece)
+    if invocation.get("follow"):
+        _check_end(session, workloads)
     session.close()
     return OK
+
+
+def _check_end(session: ServerSession, workloads: list[Json]) -> None:
+    """Say so if the output ended before the workload: the server ends it with the caller's rights."""
+    for workload in workloads:
+        try:
+            session.client.workload(workload["id"])
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            session.console.say(f"You may no longer read the output of {workload['name']}, or it was deleted.")
 
 
 def _log_query(invocation: Invocation) -> Json:

@@ -4,30 +4,48 @@ from collections.abc import Callable
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
-from fairlead.cli.flags import OUTPUT, PROJECT
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.nouns import load_module
 from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_changes
+from fairlead.cli.scheduling.answers import show_why as show_why_answer
+from fairlead.cli.scheduling.past import AT, at_query, show_precedence, show_timeline
 from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time
+from fairlead.client.errors import NameNotFound
 from fairlead.client.json_object import Json
 
+_HISTORY = Flag("history", "Show since when it waited for what, when it ran and why it was evicted", "boolean")
+_AFTER = Flag("after", "Explain why this workload got its place first", placeholder="NAME")
+_DETAILS = """\
+  fairlead why bert --at 14:05        why it waited then
+  fairlead why bert --history         12 min quota, 40 min no room for its gang
+  fairlead why bert --after gpt       why gpt went first
+Times are in UTC. Names of workloads of other projects are PROJECT/NAME."""
 _ENDED = {"Completed", "Failed", "Deleting"}
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
     summary = "Explain why a workload is pending, what blocks it and what would start it"
-    return (Command("", summary, show_why, (PROJECT, SNAPSHOT, *OUTPUT), "NAME", 1, 1, completes="workload"),)
+    flags = (PROJECT, AT, _HISTORY, _AFTER, SNAPSHOT, *OUTPUT)
+    return (Command("", summary, show_why, flags, "NAME", 1, 1, details=_DETAILS, completes="workload"),)
 
 
 def show_why(invocation: Invocation) -> int:
     if invocation.get("snapshot"):
         code: int = load_module(OFFLINE).why(invocation)
         return code
+    if sum(bool(invocation.get(flag)) for flag in ("at", "history", "after")) > 1:
+        raise UsageError("Use only one of --at, --history and --after.")
+    query = at_query(invocation)
     session = ServerSession(invocation)
-    workload = session.workload(invocation.names[0])
+    workload = _find(session, invocation.names[0])
+    if query or invocation.get("history") or invocation.get("after"):
+        _show_past(session, workload, query)
+        session.close()
+        return OK
     explanation = session.client.explanation(workload["id"])
     if explanation.get("waiting"):
         announce_turn(session)
@@ -36,6 +54,36 @@ def show_why(invocation: Invocation) -> int:
         _show(session, workload, explanation)
     session.close()
     return OK
+
+
+def _find(session: ServerSession, name: str) -> Json:
+    """By name, or as PROJECT/NAME; also one that has been deleted, if the past is asked about."""
+    project, mark, rest = name.rpartition("/")
+    if mark:
+        return session.client.find_workload(rest, project=project)
+    try:
+        return session.workload(name)
+    except NameNotFound:
+        if not any(session.invocation.get(flag) for flag in ("at", "history", "after")):
+            raise
+        deleted = session.deleted_workloads(name)
+        if not deleted:
+            raise
+        return deleted[0]
+
+
+def _show_past(session: ServerSession, workload: Json, query: dict[str, str]) -> None:
+    invocation, client, id = session.invocation, session.client, workload["id"]
+    if query:
+        announce_turn(session)
+        answer = client.why(id, **query)
+        shown = show_why_answer
+    elif invocation.get("history"):
+        answer, shown = client.timeline(id), show_timeline
+    else:
+        answer, shown = client.precedence(id, _find(session, invocation.get("after"))["id"]), show_precedence
+    if not session.show(answer, workload["name"]):
+        shown(session.console, answer)
 
 
 def _show(session: ServerSession, workload: Json, explanation: Json) -> None:

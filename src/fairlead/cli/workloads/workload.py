@@ -23,6 +23,7 @@ from fairlead.client.suggest import suggest
 LIST_FLAGS = (
     PROJECT,
     Flag("all", "Include all projects", "boolean", "A", aliases=("all-projects",)),
+    Flag("cluster", "Only workloads of this cluster, of all its projects", placeholder="NAME"),
     Flag("limit", "Show at most this many (default: all)", "integer"),
     Flag("offset", "Skip this many at the beginning", "integer", default="0"),
     Flag("status", "Show only workloads in this phase", placeholder="PHASE"),
@@ -121,7 +122,9 @@ def list_workloads(invocation: Invocation, title: str | None = None, sets: tuple
     if invocation.get("framework"):
         filters.append(f"distributedFramework=={_read_framework(invocation.get('framework'))}")
     session = ServerSession(invocation)
-    if not invocation.get("all"):
+    if invocation.get("cluster"):
+        filters.append(f"clusterId=={session.cluster()['uuid']}")
+    elif not invocation.get("all"):
         filters.append(f"projectId=={session.project()['id']}")
     narrowed = {
         "filterBy": filters,

@@ -6,6 +6,9 @@ import ssl
 from fairlead.client.access.urls import Trust
 from fairlead.client.errors import Unreachable
 
+#: OpenSSL's numbers for certificates whose issuer is not known: none, self-signed, self-signed in the chain, first one.
+_UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
+
 
 def make_context(trust: Trust) -> ssl.SSLContext:
     """How a server's certificate is checked; raises Unreachable if a file of certificates cannot be read."""
@@ -29,4 +32,11 @@ def wrap(connected: socket.socket, host: str, trust: Trust) -> socket.socket:
         connected.close()
         if isinstance(error, Unreachable):
             raise
-        raise Unreachable(f"No secure connection to {host}: {error}.") from error
+        raise Unreachable(f"No secure connection to {host}: {error}.{_advise(error)}") from error
+
+
+def _advise(error: OSError) -> str:
+    """What to do about a certificate of an authority that this machine does not know."""
+    if not isinstance(error, ssl.SSLCertVerificationError) or error.verify_code not in _UNKNOWN_AUTHORITY:
+        return ""
+    return " If you trust the server, store its authority's certificate and run `fairlead config set ca-file FILE`."

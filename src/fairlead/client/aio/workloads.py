@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
 
-from fairlead.client.access.urls import QueryValue, quote
+from fairlead.client.access.urls import QueryValue, quote, render_query
 from fairlead.client.aio.kind_client import AsyncKindClient
 from fairlead.client.aio.requests import AsyncRequests
 from fairlead.client.aio.streams import AsyncWatch
@@ -89,9 +89,20 @@ class AsyncWorkloads(AsyncRequests):
         explanation: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/explanation", **query)
         return explanation
 
-    async def why(self, workload_id: str) -> Json:
-        """Why the workload is pending, and the smallest changes that would start it."""
-        answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why")
+    async def why(self, workload_id: str, **query: QueryValue) -> Json:
+        """Why the workload is pending, and the smallest changes that would start it; `at`: in the past."""
+        answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/why", **query)
+        return answer
+
+    async def timeline(self, workload_id: str) -> Json:
+        """Since when the workload waited for what, when it ran, and why it was evicted."""
+        answer: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/timeline")
+        return answer
+
+    async def precedence(self, workload_id: str, other_id: str) -> Json:
+        """Why the other workload got its place while this one waited."""
+        path = f"/api/v1/workloads/{quote(workload_id)}/precedence"
+        answer: Json = await self.request("GET", path, other=other_id)
         return answer
 
     async def caller_environment(self, workload_id: str) -> Json | None:
@@ -129,9 +140,14 @@ class AsyncWorkloads(AsyncRequests):
         _, body = await self.fetch("GET", f"/api/v1/workloads/{quote(workload_id)}/as/{quote(dialect)}")
         return body.decode()
 
-    async def snapshot(self) -> bytes:
-        """The snapshot that the scheduler would use now, as JSON text."""
-        return (await self.fetch("GET", "/api/v1/scheduling/snapshot"))[1]
+    async def snapshot(self, **query: QueryValue) -> bytes:
+        """The snapshot that the scheduler would use now, as JSON text; `at`: that of a recorded cycle."""
+        return (await self.fetch("GET", "/api/v1/scheduling/snapshot" + render_query(query)))[1]
+
+    async def replay(self, **query: QueryValue) -> Json:
+        """Recorded scheduling cycles from `since` to `until`, decided again: how many are the same, what differs."""
+        answer: Json = await self.request("GET", "/api/v1/scheduling/replay", **query)
+        return answer
 
     async def logs(self, workload_id: str, **query: QueryValue) -> AsyncGenerator[bytes]:
         """Stream the output of a pod; the query says which pod, how much of it and whether to follow."""

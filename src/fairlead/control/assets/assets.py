@@ -16,8 +16,8 @@ from fairlead.control.context import Context
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
-from fairlead.control.references.users import refuse_in_use
-from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
+from fairlead.control.references.users import in_use, refuse_in_use
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.people import Caller
 from fairlead.model.spec.claims import Pvc
@@ -198,6 +198,11 @@ async def load_asset(context: Context, caller: Caller, kind: AssetKind, id: str,
     return asset
 
 
+def may_read(context: Context, caller: Caller, asset: Asset) -> bool:
+    seen = scopes.visible_scope_keys(context, caller, f"{BY_KIND[asset.kind].resource}:read")
+    return _is_visible(asset, caller) and (seen is None or asset.scope_key in seen)
+
+
 def _is_visible(asset: Asset, caller: Caller) -> bool:
     return not asset.private or asset.created_by == caller.name
 
@@ -295,7 +300,7 @@ async def _secret_steps(
     issues = object_issues(name, values, "spec")
     refuse_malformed(issues)
     if name != secret.name:
-        await refuse_in_use(context, Reference.SECRET, secret)
+        await refuse_in_use(context, caller, Reference.SECRET, secret)
     after = msgspec.structs.replace(
         secret,
         version=secret.version + 1,
@@ -314,22 +319,21 @@ async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: st
     message = f"{kind.title} {asset.name} was deleted by {caller.name}"
     steps = [RecordChange(ASSETS, id, None, "Deleted", message)]
     if kind.is_credential:
-        await _refuse_named(context, asset)
+        await _refuse_named(context, caller, asset)
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     if secret is not None:
-        await refuse_in_use(context, Reference.SECRET, secret)
+        await refuse_in_use(context, caller, Reference.SECRET, secret)
         steps.append(RecordChange(SECRETS, secret.id, None, "Deleted", message))
     if claim is not None:
-        await refuse_in_use(context, Reference.CLAIM, claim)
+        await refuse_in_use(context, caller, Reference.CLAIM, claim)
         steps.append(RecordChange(CLAIMS, claim.id, None, "Deleted", message))
     await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
 
-async def _refuse_named(context: Context, credential: Asset) -> None:
-    """Raise InUse for a credential that another asset names."""
+async def _refuse_named(context: Context, caller: Caller, credential: Asset) -> None:
+    """Raise InUse for a credential that another asset names; assets that the caller may not see are counted."""
     others: list[Asset] = await context.store.find(Query(collection=ASSETS))
-    users = [
-        other.name for other in others if credential.id.encode() in bytes(other.spec) and other.id != credential.id
-    ]
+    users = [other for other in others if credential.id.encode() in bytes(other.spec) and other.id != credential.id]
     if users:
-        raise InUse(f"{credential.name} is used by the assets {', '.join(users[:3])}; delete them first")
+        names = [other.name for other in users if may_read(context, caller, other)]
+        raise in_use(credential.name, names, len(users) - len(names), "asset")

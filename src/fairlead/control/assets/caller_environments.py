@@ -79,11 +79,11 @@ def _issues(variables: Mapping[str, str], content: bytes) -> list[ComplianceIssu
     return issues
 
 
-async def claim(context: Context, caller: Caller, id: str) -> CallerEnvironment | None:
+async def claim(context: Context, caller: Caller, id: str, cluster_id: str) -> CallerEnvironment | None:
     """The record that a submission names; raises Invalid if it cannot be used. None for an empty id."""
     if not id:
         return None
-    if context.engine.is_cluster:
+    if context.engine_of(cluster_id).is_cluster:
         details = "is for workloads on the caller's own machine; pods of a cluster run elsewhere"
         raise Invalid(issues=(ComplianceIssue(QUERY_NAME, details),))
     record: CallerEnvironment | None = await context.store.get(CALLER_ENVIRONMENTS, id)

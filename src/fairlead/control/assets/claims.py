@@ -142,7 +142,7 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
     claim = await load_claim(context, caller, id, "delete")
     if claim.asset_id:
         raise Invalid(f"The claim {claim.name} belongs to a data source; delete the data source {claim.asset_id}")
-    await refuse_in_use(context, Reference.CLAIM, claim)
+    await refuse_in_use(context, caller, Reference.CLAIM, claim)
     step = RecordChange(CLAIMS, id, None, "Deleted", f"Claim {claim.name} was deleted by {caller.name}")
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)
 

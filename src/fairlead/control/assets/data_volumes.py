@@ -31,7 +31,7 @@ def volume_fields(context: Context) -> dict[str, FilterField[DataVolume]]:
     return {
         "name": FilterField(read=lambda volume: volume.name),
         "projectId": FilterField(read=lambda volume: volume.project_id),
-        "clusterId": FilterField(constant=context.directory.cluster.id),
+        "clusterId": FilterField(read=lambda volume: getattr(projects.get(volume.project_id), "cluster_id", None)),
         "departmentId": FilterField(read=lambda volume: _department(context, volume.project_id)),
         "projectName": FilterField(read=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
         "createdAt": FilterField("time", read=lambda volume: volume.created_at),
@@ -174,6 +174,6 @@ async def update_volume(
 async def delete_volume(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     """Delete it, unless a workload that has not ended mounts it. The claim stays."""
     volume = await load_volume(context, caller, id, "delete")
-    await refuse_in_use(context, Reference.DATA_VOLUME, volume)
+    await refuse_in_use(context, caller, Reference.DATA_VOLUME, volume)
     step = RecordChange(DATA_VOLUMES, id, None, "Deleted", f"Data volume {volume.name} was deleted by {caller.name}")
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

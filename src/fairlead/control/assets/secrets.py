@@ -190,7 +190,7 @@ async def delete(context: Context, caller: Caller, kind: ObjectKind, id: str, re
     record = await load(context, caller, kind, id, "delete")
     if isinstance(record, Secret) and record.asset_id:
         raise Invalid(f"The secret {record.name} belongs to a credential; delete the credential {record.asset_id}")
-    await refuse_in_use(context, kind.reference, record)
+    await refuse_in_use(context, caller, kind.reference, record)
     message = f"{kind.title.capitalize()} {record.name} was deleted by {caller.name}"
     step = RecordChange(kind.collection, id, None, "Deleted", message)
     await record_steps(context, AuditedRequest(caller, "delete", request_id), [step], None)

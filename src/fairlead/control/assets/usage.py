@@ -3,7 +3,7 @@
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of
+from fairlead.control.assets.assets import load_asset, load_claim_of, load_secret_of, may_read
 from fairlead.control.assets.kinds import BY_KIND, AssetKind
 from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
@@ -24,7 +24,7 @@ class AssetUsers(msgspec.Struct, frozen=True):
 
 
 async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUsers:
-    """The users that the caller may see: workloads of their projects, and assets that are not private to others."""
+    """The users that the caller may see: workloads of their projects, and assets in their scopes."""
     secret, claim = await load_secret_of(context, asset), await load_claim_of(context, asset)
     workloads: list[Workload] = []
     if secret is not None:
@@ -38,8 +38,7 @@ async def find_usage(context: Context, caller: Caller, asset: Asset) -> AssetUse
     if BY_KIND[asset.kind].is_credential:
         assets: list[Asset] = await context.store.find(Query(collection=ASSETS))
         others = [other for other in assets if other.id != asset.id and asset.id.encode() in bytes(other.spec)]
-    shown = [other for other in others if not other.private or other.created_by == caller.name]
-    return AssetUsers(tuple(seen), tuple(shown))
+    return AssetUsers(tuple(seen), tuple(other for other in others if may_read(context, caller, other)))
 
 
 async def load_history(

@@ -37,8 +37,8 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_idle(self) -> bool:
-        """Whether there were no requests within the whole window."""
-        return not self.in_flight and not self.long.concurrency and not self.long.throughput
+        """Whether no request came, was answered or ended within the whole window."""
+        return not self.in_flight and self.long == Rates()
 
 
 NO_LOAD = Load()

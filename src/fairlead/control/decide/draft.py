@@ -12,6 +12,7 @@ import msgspec
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.event import Event
+from fairlead.model.records.named_message import NamedMessage
 from fairlead.model.records.phase import Phase, may_move
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
@@ -162,7 +163,19 @@ class Draft:
             )
         )
 
-    def set_phase(self, phase: Phase, message: str = "", *, reason: str | None = None) -> None:
+    def add_named_event(self, reason: str, message: str, named: NamedMessage | None, *, pod: Pod, source: str) -> None:
+        """Add an event whose message is also kept with the name of another project's workload."""
+        self.add_event(reason, message, pod=pod, source=source)
+        self.events[-1] = msgspec.structs.replace(self.events[-1], named=named)
+
+    def add_blocker(self, code: str, message: str, *, reason: str = "Unschedulable", source: str = "scheduler") -> None:
+        """An event that says what it waits for from now on."""
+        self.add_event(reason, message, warning=True, source=source)
+        self.events[-1] = msgspec.structs.replace(self.events[-1], blocker=code)
+
+    def set_phase(
+        self, phase: Phase, message: str = "", *, reason: str | None = None, named: NamedMessage | None = None
+    ) -> None:
         """Enter a phase, or change the message of the present one. An illegal move marks the workload Unknown."""
         before = self.workload
         if before.phase == phase:
@@ -193,6 +206,7 @@ class Draft:
                 type="Warning" if phase in (Phase.FAILED, Phase.UNKNOWN, Phase.DEGRADED) else "Normal",
                 reason=phase.value,
                 message=message,
+                named=named,
                 phase=phase.value,
                 source="control",
             )

@@ -36,6 +36,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     unreplaced_failure: str = ""
     #: Why a placed pod does not start.
     starting_message: str = ""
+    #: How far the upload of a pod's changes is, whose program has ended.
+    uploading_message: str = ""
     #: A pod has ended, or succeeded, that its job has not counted yet: what follows is the job's to say.
     has_uncounted_end: bool = False
     has_uncounted_success: bool = False

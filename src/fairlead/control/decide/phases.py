@@ -34,6 +34,8 @@ from fairlead.model.records.workload import Pod
 _NEW = frozenset({Phase.CREATING, Phase.RESUMING})
 #: Phases in which a workload that is being suspended may still complete.
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
+#: The message of a workload that was evicted and is pending again.
+EVICTED = "Preempted; waiting to be scheduled again"
 
 #: Writes what an engine reported into the pods of a draft; returns the rest.
 Observe = Callable[[Draft], Observation]
@@ -202,6 +204,8 @@ class _Machine:
             self._wait()
         elif outcome.phase is Phase.INITIALIZING and self.seen.starting_message:
             enter_phase(self.draft, Outcome(outcome.phase, self.seen.starting_message))
+        elif outcome.phase is Phase.RUNNING and self.seen.uploading_message:
+            enter_phase(self.draft, Outcome(outcome.phase, self.seen.uploading_message))
         else:
             enter_phase(self.draft, outcome)
 
@@ -256,7 +260,7 @@ class _Machine:
             limit = f"terminateAfterPreemption or preemptionLimit allows {allowed or 'none'}"
             self._finish(Outcome(Phase.FAILED, f"It was preempted {times}; {limit}"))
             return False
-        draft.set_phase(Phase.PENDING, "Preempted; waiting to be scheduled again")
+        draft.set_phase(Phase.PENDING, EVICTED)
         if self.seen.controls_pods:
             forget_successes(draft)
         return True

@@ -16,7 +16,10 @@ from fairlead.control.explain.runtimes import load_runtimes
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
+from fairlead.control.workloads.templates import apply_named_template
 from fairlead.foresight.plan import PlanAnswer, describe_difference, make_plan
+from fairlead.formats.losses import leaves
+from fairlead.kinds import KINDS
 from fairlead.model.errors import PlanChanged
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
@@ -35,9 +38,11 @@ async def plan_submission(
     """
     preview = await submit(context, caller, submission, request_id, is_dry_run=True)
     revision = await load_revision(context)
-    remarks = tuple(f"{each.reason}: {each.message}" for each in preview.conditions)
+    remarks = await _find_policy_remarks(context, submission, preview)
+    remarks += tuple(f"{each.reason}: {each.message}" for each in preview.conditions)
     if preview.desired_phase is not DesiredPhase.RUNNING or preview.waits_for:
         return _without_pods(context, preview, revision, remarks)
+    context = context.at(preview.cluster_id)
     board = await load_board(context)
     board.put(msgspec.structs.replace(preview, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())
@@ -48,6 +53,17 @@ async def plan_submission(
     completed: PlanAnswer = msgspec.structs.replace(plan, revision=revision, remarks=remarks)
     context.questions.remember_plan(caller.name, completed.id, completed)
     return completed
+
+
+async def _find_policy_remarks(context: Context, submission: Submission, preview: Workload) -> tuple[str, ...]:
+    """What the policy of the project sets in it, beyond what the request and its template say."""
+    sent = await apply_named_template(context, KINDS[submission.kind], submission)
+    before = leaves(msgspec.json.decode(msgspec.json.encode(sent.spec)))
+    set_by_policy = {
+        path: value for path, value in leaves(msgspec.json.decode(preview.spec)).items() if before.get(path) != value
+    }
+    shown = (f"{path} = {msgspec.json.encode(value).decode()[:80]}" for path, value in set_by_policy.items())
+    return tuple(f"Set by policy: {each}" for each in shown)
 
 
 def _without_pods(context: Context, preview: Workload, revision: int, remarks: tuple[str, ...]) -> PlanAnswer:

@@ -26,8 +26,18 @@ async def suggest_to_caller(context: Context, caller: Caller, ids: Sequence[str]
     key = QuestionKey(revision, rights, ("suggestions", tuple(ids)))
     suggested: dict[str, str] | None = context.questions.known(key)
     if suggested is None:
-        suggested = {} if context.questions.count_open(caller.name) else await _ask(context, caller, ids, key)
+        suggested = {} if context.questions.count_open(caller.name) else await _ask_all(context, caller, ids, key)
     return {**suggested, **_known(context, ids, QuestionKey(revision, rights, ()))}
+
+
+async def _ask_all(context: Context, caller: Caller, ids: Sequence[str], key: QuestionKey) -> dict[str, str]:
+    """In every cluster, because a change in one starts nothing in another."""
+    suggested: dict[str, str] = {}
+    for cluster_id in context.directory.clusters:
+        several = len(context.directory.clusters) > 1
+        own = key._replace(question=("suggestions", tuple(ids), cluster_id)) if several else key
+        suggested |= await _ask(context.at(cluster_id), caller, ids, own)
+    return suggested
 
 
 async def _ask(context: Context, caller: Caller, ids: Sequence[str], key: QuestionKey) -> dict[str, str]:

@@ -139,7 +139,7 @@ def close_moved_nodes(
 ) -> list[SupplyInterval]:
     """The nodes that change their pool because the pools change."""
     return [
-        close_node(node.name, node, before.values(), now)
+        close_node(node.unique_name, node, before.values(), now)
         for node in nodes
         if pool_of(node, before.values()) != pool_of(node, after.values())
     ]

@@ -65,7 +65,9 @@ class ClusterDriver:
             [
                 workload.id
                 for where in (kept, being_deleted)
-                for workload in await self._context.store.find(Query(collection=WORKLOADS, where=(where,)))
+                for workload in await self._context.store.find(
+                    Query(collection=WORKLOADS, where=(where, *self._context.own_workloads))
+                )
             ]
         )
 
@@ -95,7 +97,7 @@ class ClusterDriver:
         """Reports of workloads that are not on the board are dropped, unless they show a pod that no record has."""
         for id in self._find_unrecorded():
             workload = await self._context.store.get(WORKLOADS, id)
-            if workload is not None and not workload.gone:
+            if workload is not None and not workload.gone and self._context.has(workload):
                 self.board.put(workload, ())
         reported, self._reported = self._reported, set()
         for id in reported.difference(self.board.entries):
@@ -152,6 +154,9 @@ class ClusterDriver:
         if collections & _ORGANIZED:
             await self.engine.sync_organization(self._organization())
         return DirectoryReaction([], self._find_affected_by_pools() if NODE_POOLS.name in collections else set())
+
+    async def finish(self) -> None:
+        """Nothing: placement is the cluster's."""
 
     def _find_affected_by_pools(self) -> set[str]:
         """Workloads that may have another pool to wait in after one was created or deleted."""

@@ -86,6 +86,10 @@ class Driver(Protocol[OrderT]):
 
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[OrderT]: ...
 
+    async def finish(self) -> None:
+        """The loop has ended: store what is left."""
+        ...
+
 
 def has_node(context: Context, name: str) -> bool:
     """Whether there is a node of that name on which pods may start."""
@@ -101,7 +105,7 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
             has_node=lambda name: has_node(context, name),
             load=context.url_registry.traffic.load,
             expose=context.url_registry.claim,
-            idle_time=lambda pod_ids: context.usage_samples.idle_time(pod_ids) if context.usage_samples else 0,
+            idle_time=lambda pod_ids: samples.idle_time(pod_ids) if (samples := context.whole.usage_samples) else 0,
         )
         for key, kind in KINDS.items()
     }

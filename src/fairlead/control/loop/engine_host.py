@@ -37,7 +37,8 @@ class EngineHost(Generic[OrderT]):
     context: Context
     driver: Driver[OrderT]
     sessions: Sessions
-    lease: LeaseKeeper
+    #: None for a cluster that was added: the lease on the first one covers it.
+    lease: LeaseKeeper | None
     #: Deletes events and audit lines that are older than they are kept.
     compact: Callable[[Millis], Awaitable[object]]
     #: A clock for measuring spans, in seconds.
@@ -63,7 +64,8 @@ class EngineHost(Generic[OrderT]):
         `begun` is called once this server runs the engine, now or later, and `lost` if it no longer can.
         """
         try:
-            await self.lease.take()
+            if self.lease is not None:
+                await self.lease.take()
         except Refused as error:
             if not self.can_stand_by:
                 raise
@@ -75,7 +77,8 @@ class EngineHost(Generic[OrderT]):
     async def _run_as_standby(self, begun: Callable[[], Awaitable[None]], lost: Callable[[], None]) -> None:
         unsubscribe = self.context.store.subscribe(Refresher(self.context.directory).on_commit)
         try:
-            await self._wait_for_lease()
+            if self.lease is not None:
+                await self._wait_for(self.lease)
             log.warning("this server takes over")
             await self._run(begun, lost)
         except Exception:
@@ -85,12 +88,12 @@ class EngineHost(Generic[OrderT]):
         finally:
             unsubscribe()
 
-    async def _wait_for_lease(self) -> None:
+    async def _wait_for(self, lease: LeaseKeeper) -> None:
         while True:
             # Nobody announces that a lease has expired.
             await asyncio.sleep(_CHECK_SECONDS)
             try:
-                await self.lease.take()
+                await lease.take()
                 return
             except (Refused, Unavailable):
                 continue
@@ -99,24 +102,34 @@ class EngineHost(Generic[OrderT]):
         context = self.context
         housekeeper = Housekeeper(context, self._compact, self._drop_logs)
         reconciler = Reconciler(context, self.driver, housekeeper.note, self.measure)
-        usage_samples = UsageSampler(context.store, context.clock, context.url_registry.traffic, self.observe_usage)
         ready = asyncio.Event()
         loop = asyncio.create_task(reconciler.run(ready), name="loop")
         waiting = asyncio.create_task(ready.wait())
-        self.reconciler, context.usage_samples, context.sessions = reconciler, usage_samples, self.sessions
+        self.reconciler = reconciler
         self._tasks.append(loop)
         self._begin("housekeeping", housekeeper.run)
-        self._begin("lease", partial(self.lease.keep, lost))
-        self._begin("telemetry", usage_samples.run)
+        self._keep_lease(lost)
         await asyncio.wait({waiting, loop}, return_when=asyncio.FIRST_COMPLETED)
         if loop.done():
             waiting.cancel()
             loop.result()
         self._loop = loop
+        if self.lease is not None:
+            # Not earlier: until the engine has been observed, it would say of every pod that it was deleted.
+            context.whole.sessions = self.sessions
         loop.add_done_callback(partial(_on_loop_done, lost))
         if self.objects:
             self._begin("custom resources", CustomResourceSync(context, self.objects).run)
         await begun()
+
+    def _keep_lease(self, lost: Callable[[], None]) -> None:
+        """The lease and the usage of all clusters are those of the server, and begin with its first cluster."""
+        whole = self.context.whole
+        if self.lease is None:
+            return
+        whole.usage_samples = UsageSampler(whole.store, whole.clock, whole.url_registry.traffic, self.observe_usage)
+        self._begin("lease", partial(self.lease.keep, lost))
+        self._begin("telemetry", whole.usage_samples.run)
 
     def _begin(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.create_task(keep_going(name, work), name=name))
@@ -131,7 +144,8 @@ class EngineHost(Generic[OrderT]):
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            await self.lease.release()
+            if self.lease is not None:
+                await self.lease.release()
         finally:
             await self.driver.engine.close()
 

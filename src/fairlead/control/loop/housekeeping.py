@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from fairlead.control.assets.caller_environments import delete_unused
 from fairlead.control.context import Context
+from fairlead.control.cycles.retention import drop_old_cycles
 from fairlead.control.loop.usage_retention import drop_old_usage
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
@@ -57,6 +58,7 @@ class Housekeeper:
             await delete_unused(self.context, now)
             await self.compact(now)
             await drop_old_usage(self.context, now)
+            await drop_old_cycles(self.context, now)
             self._next_sweep = now + int(_SWEEP_SECONDS * 1000)
         self._earlier.clear()
         self._next_due = await self.delete_due(now)
@@ -70,7 +72,7 @@ class Housekeeper:
             due: list[Workload] = await self.context.store.find(
                 Query(
                     collection=WORKLOADS,
-                    where=(Where("delete_at", Comparison.IS_NULL, False),),
+                    where=(Where("delete_at", Comparison.IS_NULL, False), *self.context.own_workloads),
                     order=(("delete_at", False),),
                     limit=_BATCH,
                 )
@@ -87,7 +89,8 @@ class Housekeeper:
     async def purge(self, now: Millis) -> None:
         """Remove the records, pods and logs of workloads that were deleted long ago."""
         before = Where("deleted_at", Comparison.AT_MOST, now - self.context.settings.keep_deleted)
-        while gone := await self.context.store.find(Query(collection=WORKLOADS, where=(before,), limit=_BATCH)):
+        where = (before, *self.context.own_workloads)
+        while gone := await self.context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH)):
             ids = tuple(workload.id for workload in gone)
             pods = await self.context.store.find(
                 Query(collection=PODS, where=(Where("workload_id", Comparison.ONE_OF, ids),))

@@ -9,8 +9,10 @@ from functools import partial
 
 import msgspec
 
+from fairlead import __version__
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
+from fairlead.control.cycles.recorder import CycleRecorder
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pods.orders import pod_orders, start_order
@@ -35,7 +37,8 @@ class PodDriver:
     def __init__(self, context: Context, engine: PodEngine) -> None:
         self.engine = engine
         self.board = Board(context.open_workloads, context.url_registry)
-        self.scheduler = Scheduler(context, self.board)
+        self._recorder = CycleRecorder(context, __version__)
+        self.scheduler = Scheduler(context, self.board, self._recorder)
         self._context = context
         self._inputs = make_inputs(context, engine.review)
         self._backoff = Backoff(context.settings.retry_delay, context.settings.max_retry_delay)
@@ -140,6 +143,9 @@ class PodDriver:
         refreshes = await find_changed(self._context, self.board.entries.values(), changed, self._pod_spec)
         self.scheduler.needed = True
         return DirectoryReaction([*refreshes], set())
+
+    async def finish(self) -> None:
+        await self._recorder.close()
 
     def _has_node(self, name: str) -> bool:
         return has_node(self._context, name)

@@ -97,6 +97,8 @@ class Reconciler(Generic[OrderT]):
                 await self._cycle_safely()
         finally:
             unsubscribe()
+            self.context.url_registry.traffic.ignore(self._on_traffic)
+            await self.driver.finish()
 
     def stop(self) -> None:
         self._stopped = True
@@ -104,6 +106,7 @@ class Reconciler(Generic[OrderT]):
 
     def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         """Called by the store after every commit. Our own records are newer on the board than in the message."""
+        self.context.revision = revision
         for collection, id in subjects:
             if collection == WORKLOADS.name:
                 if id in self._dirty:
@@ -207,6 +210,8 @@ class Reconciler(Generic[OrderT]):
             batch = tuple(wanted[start : start + _BATCH])
             where = (Where("id", Comparison.ONE_OF, batch),)
             for workload in await self.context.store.find(Query(collection=WORKLOADS, where=where)):
+                if not self.context.has(workload):
+                    continue
                 entry = self.board.entries.get(workload.id)
                 if entry is None and not workload.is_active:
                     continue
@@ -332,7 +337,8 @@ class Reconciler(Generic[OrderT]):
 
     async def _recover(self) -> None:
         """Recover the state after a start: the records, then what the engine still runs of them."""
-        active = Query(collection=WORKLOADS, where=(Where("is_active", Comparison.EQUAL, 1),))
+        is_active = Where("is_active", Comparison.EQUAL, 1)
+        active = Query(collection=WORKLOADS, where=(is_active, *self.context.own_workloads))
         workloads = {workload.id: workload for workload in await self.context.store.find(active)}
         unended = Where("phase", Comparison.ONE_OF, (PodPhase.STARTING, PodPhase.RUNNING, PodPhase.STOPPING))
         pods: dict[str, list[Pod]] = defaultdict(list)
@@ -340,7 +346,7 @@ class Reconciler(Generic[OrderT]):
             pods[pod.workload_id].append(pod)
         for id in pods.keys() - workloads.keys():
             workload = await self.context.store.get(WORKLOADS, id)
-            if workload is not None:
+            if workload is not None and self.context.has(workload):
                 workloads[id] = workload
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
@@ -365,12 +371,14 @@ class Reconciler(Generic[OrderT]):
         """
         known, pools = self.context.directory.nodes, self.context.directory.node_pools.values()
         now = self.context.clock()
-        nodes = {node.id: node for node in await self.driver.engine.capacity()}
+        owner = self.context.node_owner
+        capacity = await self.driver.engine.capacity()
+        nodes = {node.id: msgspec.structs.replace(node, cluster_id=owner) if owner else node for node in capacity}
         used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}
         writes: list[Put | Delete] = []
         for node in known.values():
             if node.id not in nodes and node.name not in used:
-                writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.name, node, pools, now)))
+                writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.unique_name, node, pools, now)))
             elif node.id not in nodes:
                 nodes[node.id] = msgspec.structs.replace(node, ready=False)
         for observed in nodes.values():
@@ -380,7 +388,7 @@ class Reconciler(Generic[OrderT]):
                 version = before.version + 1 if before else 1
                 writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))
                 if before is None or has_other_supply(before, node):
-                    writes.append(Put(SUPPLY, close_node(node.name, before, pools, now)))
+                    writes.append(Put(SUPPLY, close_node(node.unique_name, before, pools, now)))
         if writes:
             try:
                 await self.context.store.commit(Change(writes=tuple(writes)))

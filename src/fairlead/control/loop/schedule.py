@@ -8,10 +8,12 @@ leaves time for everything else.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 
 import msgspec
 
 from fairlead.control.context import Context
+from fairlead.control.cycles.recorder import CycleRecorder
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.placement.equivalence import KnownBlockers
 from fairlead.control.decide.placement.eviction_notices import name_pods, note_eviction
@@ -28,6 +30,7 @@ from fairlead.control.decide.placement.snapshot import (
 )
 from fairlead.control.loop.board import Board
 from fairlead.model.clock import Millis
+from fairlead.model.records.cycle import CyclePiece
 from fairlead.model.records.organization import NodePool
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Workload
@@ -44,8 +47,10 @@ _BRIEF = 20
 
 
 class Scheduler:
-    def __init__(self, context: Context, board: Board) -> None:
+    def __init__(self, context: Context, board: Board, recorder: CycleRecorder | None = None) -> None:
         self._context = context
+        #: None if it is only asked for snapshots.
+        self._recorder = recorder
         self._board = board
         self._waiting = KnownBlockers(context.pending_equivalents)
         #: Set when something outside the workloads changed (nodes, quotas, pools), or when asking was postponed.
@@ -88,6 +93,8 @@ class Scheduler:
         jobs: list[Job] = []
         for entry in entries:
             jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
+        # Records of cycles are differences of snapshots, so their order should not depend on who was changed last.
+        jobs.sort(key=attrgetter("id"))
         if self._stale:
             jobs = [self._marked(job) for job in jobs]
         topologies = directory.cluster.network_topologies
@@ -119,11 +126,7 @@ class Scheduler:
         entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
         entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
         snapshot = self.snapshot(entries.values(), now)
-        if len(snapshot.jobs) > _INLINE_JOBS:
-            # A pure function on frozen data may run beside the requests.
-            decisions = await asyncio.to_thread(decide, snapshot)
-        else:
-            decisions = decide(snapshot)
+        decisions = await self._decide(snapshot)
         self.needed = False
         self.next_change_at = None if decisions.next_change_at is None else int(decisions.next_change_at * 1000) + 1
         finished = self._context.clock()
@@ -134,6 +137,24 @@ class Scheduler:
         self._waiting.learn(entries, decisions)
         self._context.fair_shares = decisions.fair_shares
         self._write(decisions, drafts, now)
+        return decisions
+
+    async def _decide(self, snapshot: Snapshot) -> Decisions:
+        """Decide, and record the cycle before anything that follows from it."""
+        recorder = self._recorder
+        if recorder is not None:
+            await recorder.open()
+
+        def decide_and_encode() -> tuple[Decisions, tuple[CyclePiece, ...]]:
+            decisions = decide(snapshot)
+            return decisions, recorder.encode(snapshot, decisions) if recorder is not None else ()
+
+        # Pure functions on frozen data may run beside the requests.
+        is_large = len(snapshot.jobs) > _INLINE_JOBS
+        decisions, pieces = await asyncio.to_thread(decide_and_encode) if is_large else decide_and_encode()
+        if recorder is not None:
+            for piece in pieces:
+                recorder.submit(piece)
         return decisions
 
     def _remember_stale(self, decisions: Decisions, snapshot: Snapshot) -> None:
@@ -151,7 +172,7 @@ class Scheduler:
                 drafts[workload_id] = Draft(self._board.entries[workload_id], now)
             return drafts[workload_id]
 
-        for bind in decisions.binds:
+        for bind in decisions.starts:
             self._bind(bind, draft_of)
         for eviction in decisions.evictions:
             if not eviction.never_started:
@@ -161,7 +182,9 @@ class Scheduler:
             workload_id = pending.tasks[0].split("/")[0]
             if workload_id not in explained and "/" in pending.tasks[0]:
                 explained.add(workload_id)
-                explain(draft_of(workload_id), self._with_names(pending))
+                due = explain(draft_of(workload_id), self._with_names(pending), len(decisions.pending))
+                if due is not None:
+                    self.next_change_at = due if self.next_change_at is None else min(due, self.next_change_at)
 
     def _bind(self, bind: Bind, draft_of: Callable[[str], Draft]) -> None:
         workload_id, role, group, slot = bind.task.split("/")
@@ -176,7 +199,7 @@ class Scheduler:
     def _evict(self, eviction: Eviction, draft: Draft) -> None:
         pod = draft.pods[eviction.task]
         note = note_eviction(eviction, draft.workload, pod, self._workload_of(eviction.by_job), draft.now)
-        evict(draft, pod, eviction.message, note)
+        evict(draft, pod, eviction, note)
 
     def _workload_of(self, job: str | None) -> Workload | None:
         """The workload behind a job of the snapshot, whose id names its workload, its pod or its task."""

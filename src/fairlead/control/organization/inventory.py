@@ -13,6 +13,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.expand import podsets_of
 from fairlead.control.decide.placement.snapshot import pool_of
+from fairlead.control.directory import age_key
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.workloads.read import load_workloads_of
@@ -89,7 +90,8 @@ async def load_usage(context: Context) -> Usages:
                 usages.setdefault((owner, name), OwnerUsage())
         _add_requests(usages, workloads.values(), placed)
     else:
-        add_shares(usages, context.fair_shares)
+        for view in (context, *context.views.values()):
+            add_shares(usages, view.fair_shares)
     return usages
 
 
@@ -194,7 +196,7 @@ def node_pool_fields(has_nodes: Callable[[NodePool], bool]) -> dict[str, FilterF
     }
 
 
-def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, FilterField[Node]]:
+def node_fields(cluster_of: Callable[[Node], str], pool_name: Callable[[Node], str]) -> dict[str, FilterField[Node]]:
     return {
         "name": FilterField(read=lambda node: node.name),
         "status": FilterField(read=lambda node: "Ready" if node.ready else "NotReady"),
@@ -202,19 +204,19 @@ def node_fields(cluster_id: str, pool_name: Callable[[Node], str]) -> dict[str, 
         "gpuType": FilterField(read=lambda node: node.gpus[0].model if node.gpus else None),
         "nvLinkDomainUid": FilterField(),
         "nvLinkCliqueId": FilterField(),
-        "clusterUuid": FilterField(constant=cluster_id),
+        "clusterUuid": FilterField(read=cluster_of),
     }
 
 
 DEPARTMENT_FIELD_NAMES = tuple(department_fields({}))
 PROJECT_FIELD_NAMES = tuple(project_fields({}))
 NODE_POOL_FIELD_NAMES = tuple(node_pool_fields(lambda pool: False))
-NODE_FIELD_NAMES = tuple(node_fields("", lambda node: ""))
+NODE_FIELD_NAMES = tuple(node_fields(lambda node: "", lambda node: ""))
 
 
 def load_clusters(context: Context, caller: Caller) -> list[Cluster]:
     access.check(caller, "clusters:read")
-    return list(context.directory.clusters.values())
+    return sorted(context.directory.clusters.values(), key=age_key)
 
 
 def find_departments(context: Context, caller: Caller, request: ListRequest, usage: Usages) -> Page[Department]:
@@ -259,14 +261,13 @@ def find_projects(context: Context, caller: Caller, request: ListRequest, usage:
 
 def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
     access.check(caller, "node-pools:read")
-    nodes = nodes_by_pool(context)
-    fields = node_pool_fields(lambda pool: bool(nodes.get(pool.name)))
+    fields = node_pool_fields(lambda pool: bool(nodes_by_pool(context.at(pool.cluster_id)).get(pool.name)))
     return page_of(context.directory.node_pools.values(), request, fields, lambda pool: pool.name)
 
 
 def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[Node]:
     access.check(caller, "nodes:read")
-    fields = node_fields(context.directory.cluster.id, lambda node: pool_name(context, node))
+    fields = node_fields(context.directory.cluster_of, lambda node: pool_name(context, node))
     return page_of(context.directory.nodes.values(), request, fields, lambda node: node.name)
 
 
@@ -286,7 +287,7 @@ def node_uuid(cluster_id: str, node: Node) -> str:
 
 def pool_name(context: Context, node: Node) -> str:
     """The name of the node pool that a node belongs to."""
-    return pool_of(node, context.directory.node_pools.values())
+    return pool_of(node, context.at(context.directory.cluster_of(node)).directory.node_pools.values())
 
 
 def nodes_by_pool(context: Context) -> dict[str, list[Node]]:

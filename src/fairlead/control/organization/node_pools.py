@@ -31,9 +31,11 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
 
     async def attempt() -> NodePool:
         issues = name_issues(input.name) + _label_issues(context, input, "")
-        if input.cluster_id.lower() != context.directory.cluster.id:
+        cluster_id = input.cluster_id.lower()
+        if cluster_id not in context.directory.clusters:
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}"))
-        if any(pool.name == input.name for pool in context.directory.node_pools.values()):
+        present = context.directory.node_pools.values()
+        if any(pool.name == input.name and pool.cluster_id == cluster_id for pool in present):
             issues.append(ComplianceIssue("name", f"a node pool named {input.name} already exists"))
         refuse_malformed(issues)
         now = context.clock()
@@ -42,7 +44,7 @@ async def create_node_pool(context: Context, caller: Caller, input: NodePoolInpu
             id=id,
             version=1,
             name=input.name,
-            cluster_id=context.directory.cluster.id,
+            cluster_id=cluster_id,
             created_at=now,
             updated_at=now,
             created_by=caller.name,
@@ -104,7 +106,7 @@ async def delete_node_pool(context: Context, caller: Caller, id: str, request_id
         if pool.name == DEFAULT_NODE_POOL:
             raise Invalid("The default node pool cannot be deleted: it holds every node of no other pool")
         steps = [RecordChange(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
-        for collection, owner in await _owners(context):
+        for collection, owner in await _owners(context, pool.cluster_id):
             kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
             pools = tuple(name for name in owner.default_node_pools if name != pool.name)
             if kept != owner.resources or pools != owner.default_node_pools:
@@ -122,18 +124,18 @@ async def _load(context: Context, id: str) -> NodePool:
     return pool
 
 
-async def _owners(context: Context) -> list[tuple[Collection[Department], Department]]:
+async def _owners(context: Context, cluster_id: str) -> list[tuple[Collection[Department], Department]]:
     owned: list[tuple[Collection[Department], Department]] = []
     for collection in (DEPARTMENTS, PROJECTS):
         owners = await context.store.find(Query(collection=collection))
-        owned += [(collection, owner) for owner in owners]
+        owned += [(collection, owner) for owner in owners if owner.cluster_id == cluster_id]
     return owned
 
 
 async def _grants(context: Context, pool: NodePool) -> list[RecordChange]:
     """Every department and project with the new pool: no GPU quota, CPU and memory unlimited, borrowing allowed."""
     steps = []
-    for collection, owner in await _owners(context):
+    for collection, owner in await _owners(context, pool.cluster_id):
         quota = PoolQuota(node_pool_id=pool.id, node_pool_name=pool.name)
         after = _changed(owner, resources=(*owner.resources, quota))
         steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} was added"))
@@ -164,12 +166,17 @@ def _label_issues(context: Context, input: NodePoolInput, id: str) -> list[Compl
     key = input.label_key if input.label_key is not msgspec.UNSET else own.label_key if own else ""
     value = input.label_value if input.label_value is not msgspec.UNSET else own.label_value if own else ""
     issues = []
-    topologies = context.directory.cluster.network_topologies
+    cluster_id = own.cluster_id if own else input.cluster_id.lower()
+    cluster = context.directory.clusters.get(cluster_id)
+    topologies = cluster.network_topologies if cluster else ()
     if input.network_topology_id and all(known.id != input.network_topology_id for known in topologies):
         issues.append(ComplianceIssue("networkTopologyId", f"there is no network topology {input.network_topology_id}"))
     issues += [
         ComplianceIssue("labelValue", f"{key}={value} is the label of node pool {pool.name}")
         for pool in context.directory.node_pools.values()
-        if pool.id != id and pool.label_key and (pool.label_key, pool.label_value) == (key, value)
+        if pool.id != id
+        and pool.cluster_id == cluster_id
+        and pool.label_key
+        and (pool.label_key, pool.label_value) == (key, value)
     ]
     return issues

@@ -51,6 +51,7 @@ async def create_department(context: Context, caller: Caller, input: OwnerInput,
 
     async def attempt() -> Department:
         issues = name_issues(input.name) + _cluster_issues(context, input)
+        _refuse_name_elsewhere(context, input.name, input.cluster_id, "department")
         department = Department(
             id="",
             version=1,
@@ -84,6 +85,7 @@ async def create_project(context: Context, caller: Caller, input: OwnerInput, re
         issues += _namespace_issues(context, input)
         settings = _resolve_settings(context, input, None, department, issues)
         refuse_malformed(issues)
+        _refuse_name_elsewhere(context, input.name, input.cluster_id, "project")
         id, numbers = await allocate_id(context, PROJECTS, context.directory.projects)
         project = Project(
             id=id,
@@ -158,7 +160,7 @@ async def update_project(context: Context, caller: Caller, id: str, input: Owner
 def _creation_members(context: Context, caller: Caller, input: OwnerInput) -> dict[str, Any]:
     now = context.clock()
     return {
-        "cluster_id": context.directory.cluster.id,
+        "cluster_id": input.cluster_id.lower(),
         "created_at": now,
         "created_by": caller.name,
         **owner_members(input, caller.name, now),
@@ -173,7 +175,10 @@ def _resolve_settings(
     issues: list[ComplianceIssue],
 ) -> dict[str, Any]:
     """The quotas with the input applied; appends to `issues` what is wrong with them and with the settings."""
-    pools = context.directory.node_pools
+    given = input.cluster_id.lower()
+    cluster_id = before.cluster_id if before else given if given in context.directory.clusters else ""
+    cluster_id = cluster_id or context.directory.own_id
+    pools = {id: pool for id, pool in context.directory.node_pools.items() if pool.cluster_id == cluster_id}
     members = {"resources": apply_resource_inputs(input, before, pools, tuple(RANKS), issues)}
     if input.default_node_pools:
         issues += pool_issues(input.default_node_pools, [pool.name for pool in pools.values()], "defaultNodePools")
@@ -184,15 +189,17 @@ def _resolve_settings(
 
 
 def _cluster_issues(context: Context, input: OwnerInput) -> list[ComplianceIssue]:
-    known = context.directory.cluster.id
-    if input.cluster_id.lower() == known:
+    known = context.directory.clusters
+    if input.cluster_id.lower() in known:
         return []
-    return [ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}; the only cluster is {known}")]
+    return [ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id}; known are {', '.join(known)}")]
 
 
 def _parent(context: Context, input: OwnerInput, issues: list[ComplianceIssue]) -> Department | None:
     """The department of the new project: the named one, or the one called default, or the oldest."""
-    present = {id: one for id, one in context.directory.departments.items() if one.deleted_at is None}
+    given = input.cluster_id.lower() if input.cluster_id.lower() in context.directory.clusters else ""
+    inside = [one for one in context.directory.departments.values() if given in ("", one.cluster_id)]
+    present = {one.id: one for one in inside if one.deleted_at is None}
     if input.parent_id:
         department = present.get(input.parent_id)
     else:
@@ -246,3 +253,10 @@ async def _use_issues(
 def _name_conflict(error: Conflict, message: str) -> Conflict:
     """The conflict with a message if the name is taken; a concurrent change as it is."""
     return Conflict(message, error.columns) if "name" in error.columns else error
+
+
+def _refuse_name_elsewhere(context: Context, name: str, cluster_id: str, what: str) -> None:
+    """Names of departments and projects mean one thing in commands, files and metrics, whatever their cluster."""
+    owners = context.directory.departments if what == "department" else context.directory.projects
+    if any(one.name == name and one.cluster_id != cluster_id.lower() for one in owners.values()):
+        raise Conflict(f"A {what} named {name} already exists in another cluster", ("name",))

@@ -12,7 +12,7 @@ from fairlead.control.context import Context
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
-from fairlead.model.records.organization import NetworkTopology
+from fairlead.model.records.organization import Cluster, NetworkTopology
 from fairlead.model.records.people import Caller
 
 _MAX_LEVELS = 16
@@ -28,7 +28,12 @@ class TopologyInput(msgspec.Struct, frozen=True, kw_only=True):
 
 def list_topologies(context: Context, caller: Caller) -> tuple[NetworkTopology, ...]:
     access.check(caller, "network-topologies:read")
-    return context.directory.cluster.network_topologies
+    return tuple(each for cluster in context.directory.clusters.values() for each in cluster.network_topologies)
+
+
+def cluster_of_topology(context: Context, topology: NetworkTopology) -> Cluster:
+    clusters = context.directory.clusters.values()
+    return next((one for one in clusters if topology in one.network_topologies), context.directory.cluster)
 
 
 def get_topology(context: Context, caller: Caller, id: str) -> NetworkTopology:
@@ -47,9 +52,10 @@ async def create_topology(
     access.check(caller, "network-topologies:create")
 
     async def attempt() -> NetworkTopology:
-        cluster = await load_cluster(context)
+        known_id = input.cluster_id.lower() if input.cluster_id.lower() in context.directory.clusters else ""
+        cluster = await load_cluster(context, known_id)
         issues = name_issues(input.name) + _level_issues(input.levels)
-        if input.cluster_id.lower() != cluster.id:
+        if not known_id:
             issues.append(ComplianceIssue("clusterId", f"there is no cluster {input.cluster_id[:60]}"))
         if any(known.name == input.name for known in cluster.network_topologies):
             issues.append(ComplianceIssue("name", f"a network topology named {input.name} already exists"))
@@ -75,8 +81,8 @@ async def delete_topology(context: Context, caller: Caller, id: str, request_id:
     access.check(caller, "network-topologies:delete")
 
     async def attempt() -> None:
-        cluster = await load_cluster(context)
-        topology = _find(cluster.network_topologies, id)
+        topology = _find(list_topologies(context, caller), id)
+        cluster = await load_cluster(context, cluster_of_topology(context, topology).id)
         pools = pools_with(context, topology)
         if pools:
             raise Invalid(

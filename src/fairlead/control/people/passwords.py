@@ -39,8 +39,8 @@ def find_weakness(password: str, name: str) -> str:
     if len(password) < SHORTEST:
         return f"is shorter than {SHORTEST} characters"
     text = password.lower()
-    own = name.lower().partition("@")[0]
-    if len(own) > 3 and own in text:
+    whole = name.lower()
+    if any(len(own) > 3 and own in text for own in (whole, whole.partition("@")[0])):
         return "contains the name of the account"
     if len(set(text)) < _FEWEST_CHARACTERS:
         return f"has fewer than {_FEWEST_CHARACTERS} different characters"

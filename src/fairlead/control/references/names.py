@@ -37,11 +37,17 @@ async def find_missing(
 async def resolve_names(context: Context, project_id: str, creator: str, spec: Spec, dialect: str) -> tuple[str, ...]:
     """The missing names that a workload in the older dialect waits for; raises Invalid for other dialects."""
     missing = await find_missing(context, project_id, creator, spec)
-    if not missing or context.engine.is_cluster:
+    if not missing or _is_in_cluster(context, project_id):
         return ()
     if dialect != LENIENT_DIALECT:
         raise Invalid(issues=tuple(issue for _, issue in missing))
     return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
+
+
+def _is_in_cluster(context: Context, project_id: str) -> bool:
+    """Whether the cluster that runs it checks names by itself."""
+    project = context.directory.projects.get(project_id)
+    return context.engine_of(project.cluster_id if project else context.directory.own_id).is_cluster
 
 
 def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:
@@ -65,7 +71,7 @@ async def recheck_waiting_workloads(context: Context) -> None:
 
 
 async def _missing_names(context: Context, workload: Workload) -> tuple[str, ...]:
-    if workload.dialect != LENIENT_DIALECT or context.engine.is_cluster:
+    if workload.dialect != LENIENT_DIALECT or _is_in_cluster(context, workload.project_id):
         return ()
     spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
     missing = await find_missing(context, workload.project_id, workload.created_by, spec)

@@ -3,7 +3,7 @@
 Reads only the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from fairlead.control import access
@@ -17,7 +17,7 @@ from fairlead.model.records.assets import (
     project_scope_key,
     user_scope_key,
 )
-from fairlead.model.records.organization import Project
+from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.people import Caller
 
 K = TypeVar("K", bound=NamedRecord)
@@ -30,16 +30,30 @@ def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
     return (
         project_scope_key(project_id),
         *department,
-        f"cluster/{context.directory.cluster.id}",
+        f"cluster/{project.cluster_id if project else context.directory.own_id}",
         INSTALLATION_SCOPE_KEY,
     )
+
+
+def cluster_of_scope(context: Context, scope: Scope) -> str:
+    """The id of the cluster that a scope is in; the first one for the whole installation."""
+    if scope.type == "cluster" and scope.id:
+        return scope.id
+    owners: dict[str, Mapping[str, Department]] = {
+        "project": context.directory.projects,
+        "department": context.directory.departments,
+    }
+    owner = owners.get(scope.type, {}).get(scope.id)
+    return owner.cluster_id if owner else context.directory.own_id
 
 
 def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:
     """The scope keys of everything that can be used in a scope: its own and those of wider scopes."""
     if scope.type == "project":
         return scope_keys_of_project(context, scope.id)
-    cluster = f"cluster/{context.directory.cluster.id}"
+    if scope.type == "tenant" and len(context.directory.clusters) > 1:
+        return (INSTALLATION_SCOPE_KEY,)
+    cluster = f"cluster/{cluster_of_scope(context, scope)}"
     return (
         (f"department/{scope.id}", cluster, INSTALLATION_SCOPE_KEY)
         if scope.type == "department"
@@ -64,7 +78,9 @@ def visible_scope_keys(context: Context, caller: Caller, operation: str) -> tupl
         return None
     around = {project.department_id for id, project in context.directory.projects.items() if id in projects}
     departments = around | (access.visible_departments(caller, operation) or frozenset())
-    wide = (INSTALLATION_SCOPE_KEY, f"cluster/{context.directory.cluster.id}") if projects or departments else ()
+    owners = [context.directory.departments.get(id) for id in departments]
+    clusters = sorted({owner.cluster_id for owner in owners if owner is not None})
+    wide = (INSTALLATION_SCOPE_KEY, *(f"cluster/{id}" for id in clusters)) if projects or departments else ()
     return (
         *wide,
         *(f"department/{id}" for id in sorted(departments)),

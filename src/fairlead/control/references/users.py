@@ -4,12 +4,18 @@ Called before an object is deleted. It reads every open workload of the projects
 rare, so there is no index.
 """
 
+from collections.abc import Sequence
+
 from fairlead.admission.names import names_used
+from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
+from fairlead.model.english import enumerate_names
 from fairlead.model.errors import InUse
 from fairlead.model.records.assets import NamedRecord, Reference
+from fairlead.model.records.named_message import may_name
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import WORKLOADS
@@ -37,9 +43,20 @@ def _uses(workload: Workload, what: Reference, name: str) -> bool:
     return any(use.reference is what and use.name == name for use in names_used(read_stored_spec(kind, raw)))
 
 
-async def refuse_in_use(context: Context, what: Reference, record: NamedRecord, name: str = "") -> None:
-    users = await find_users(context, what, record, name)
+async def refuse_in_use(context: Context, caller: Caller, what: Reference, record: NamedRecord) -> None:
+    """Raise InUse for a record that workloads use; those that the caller may not see are counted."""
+    users = await find_users(context, what, record)
     if users:
-        shown = ", ".join(workload.name for workload in users[:_SHOWN])
-        more = f" and {len(users) - _SHOWN} more" if len(users) > _SHOWN else ""
-        raise InUse(f"{record.name} is used by {shown}{more}; stop or delete them first")
+        visible = access.visible_projects(caller)
+        names = [workload.name for workload in users if may_name(workload.project_id, visible)]
+        raise in_use(record.name, names, len(users) - len(names), "workload")
+
+
+def in_use(name: str, users: Sequence[str], hidden: int, noun: str) -> InUse:
+    """The refusal to delete something, with some of its users by name, and how many the caller may not see."""
+    shown = list(users[:_SHOWN])
+    if len(users) > _SHOWN:
+        shown.append(f"{len(users) - _SHOWN} more")
+    if hidden:
+        shown.append(f"{hidden} {noun}{'' if hidden == 1 else 's'} that you may not see")
+    return InUse(f"{name} is used by {enumerate_names(shown)}; stop or delete them first")

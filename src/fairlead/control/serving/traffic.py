@@ -122,19 +122,24 @@ class Traffic:
         self._measure = measure
         self._window = window
         self._services: dict[str, Service] = {}
-        self._listener: Callable[[str], None] = lambda workload_id: None
+        self._listeners: list[Callable[[str], None]] = []
         self._cut: Callable[[str], None] = lambda pod_id: None
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Call `listener` with the id of a workload that must be decided on."""
-        self._listener = listener
+        self._listeners.append(listener)
+
+    def ignore(self, listener: Callable[[str], None]) -> None:
+        """Call `listener` no longer."""
+        self._listeners.remove(listener)
 
     def listen_for_ends(self, cut: Callable[[str], None]) -> None:
         """Call `cut` with the id of a pod whose attempt has ended."""
         self._cut = cut
 
     def notify_load(self, workload_id: str) -> None:
-        self._listener(workload_id)
+        for listener in self._listeners:
+            listener(workload_id)
 
     def serve(self, workload_id: str, serving: ServiceBackends) -> None:
         """Replace what is known about a service; waiting requests try again."""
@@ -171,7 +176,7 @@ class Traffic:
         service.rates.enter(now)
         if service.serving.is_scaled and now >= service.next_notification:
             service.next_notification = now + self._window / 1000 / _NOTIFICATIONS
-            self._listener(workload_id)
+            self.notify_load(workload_id)
         return PendingRequest(self, workload_id, service, now)
 
     def end(self, request: PendingRequest, is_timed: bool) -> None:

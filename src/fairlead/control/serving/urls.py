@@ -15,6 +15,7 @@ from fairlead.control.serving.traffic import ServiceBackends, Traffic
 from fairlead.model.pods.container_fields import OfferedUrl
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.urls import UrlRoute
+from fairlead.model.records.named_message import OTHER_WORKLOAD
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.revision import Stage
@@ -176,7 +177,7 @@ class UrlRegistry:
             location = locate(entry.workload, name, self.settings)
             if url.protocol == GRPC and location.prefix:
                 refused.append(("servingPort.protocol", _GRPC_BY_PATH))
-            if holder := self._holder(location, entry.workload.id, own):
+            if holder := self._holder(location, entry.workload, own):
                 refused.append((field, f"{location.host}{location.prefix} is taken by {holder}"))
             own.add(location)
             names.append(name)
@@ -189,15 +190,15 @@ class UrlRegistry:
         workload = entry.workload
         suffixes = ("", *(f"-{number}" for number in range(2, len(own) + 2)), f"-{workload.id[-8:]}")
         for suffix in suffixes:
-            if not self._holder(locate(workload, suffix, self.settings), workload.id, own):
+            if not self._holder(locate(workload, suffix, self.settings), workload, own):
                 return suffix
         return f"-{workload.id[-8:]}-{len(own)}"
 
-    def _holder(self, location: UrlLocation, workload_id: str, own: set[UrlLocation]) -> str:
-        """Who has a location already: another workload, or a further URL of this one."""
+    def _holder(self, location: UrlLocation, workload: Workload, own: set[UrlLocation]) -> str:
+        """Who has a location already: another workload, or a further URL of this one. Other projects are not named."""
         route = self._routes.get(location)
-        if route is not None and route.workload_id != workload_id:
-            return route.owner
+        if route is not None and route.workload_id != workload.id:
+            return route.owner if route.project_id == workload.project_id else OTHER_WORKLOAD
         return "another of its own URLs" if location in own else ""
 
     def update(self, entry: WorkloadEntry) -> None:

@@ -66,10 +66,11 @@ def check_span(span: Span) -> Span:
 
 async def take_usage_samples(context: Context) -> UsageSampler:
     """The usage history, with a sample of now; raises Elsewhere on a server that runs no machine."""
-    if context.usage_samples is None:
+    usage_samples = context.whole.usage_samples
+    if usage_samples is None:
         raise await holder_error(context)
-    await context.usage_samples.sample()
-    return context.usage_samples
+    await usage_samples.sample()
+    return usage_samples
 
 
 async def load_pod(context: Context, workload: Workload, pod_id: str) -> Pod:

@@ -126,7 +126,7 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
         pool = pool_name(context, node)
         if node_pool and pool != node_pool:
             continue
-        named = {"ClusterId": (context.directory.cluster.id, ""), "Nodepool": (pool, ""), "Node": (node.name, "")}
+        named = {"ClusterId": (context.directory.cluster_of(node), ""), "Nodepool": (pool, ""), "Node": (node.name, "")}
         groups = tuple((name, *named[name]) for name in group_by)
         pods = held.get(node.name, [])
         figure = _NODE_FIGURES.get(type)

@@ -3,18 +3,29 @@
 Called for submissions and changes. It raises Invalid with every issue, and writes nothing.
 """
 
+from collections.abc import Collection
+
 from fairlead.admission.admit import Admitted, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
-from fairlead.control.workloads.policies import policy_for
+from fairlead.control.workloads.policies import add_imposed_assets, policy_for
 from fairlead.kinds.kind import Kind
 from fairlead.model.submission import Submission
 
 
-def admit_for_project(context: Context, kind: Kind, submission: Submission) -> Admitted:
-    """What follows from the spec in this project; a project that was deleted has no rules any more."""
+async def admit_for_project(
+    context: Context, kind: Kind, submission: Submission, may_fill: Collection[str] | None = None
+) -> Admitted:
+    """What follows from the spec in this project; a project that was deleted has no rules any more.
+
+    For a change, `may_fill` names the members that can change: the policy fills in no others, because a policy never
+    touches what runs.
+    """
+    if may_fill is None:
+        submission = await add_imposed_assets(context, kind, submission)
     policy = policy_for(context, kind, submission.project_id)
-    admitted = admit(kind, submission, max_completions=context.settings.max_completions, policy=policy)
+    completions = context.settings.max_completions
+    admitted = admit(kind, submission, max_completions=completions, policy=policy, may_fill=may_fill)
     project = context.directory.projects.get(submission.project_id)
     if project is None:
         return admitted
@@ -22,5 +33,10 @@ def admit_for_project(context: Context, kind: Kind, submission: Submission) -> A
     if not has_project_rules(project, department):
         return admitted
     return apply_project_rules(
-        project, department, kind, admitted.spec, admitted, measures_gpus=context.engine.measures_gpus
+        project,
+        department,
+        kind,
+        admitted.spec,
+        admitted,
+        measures_gpus=context.engine_of(project.cluster_id).measures_gpus,
     )

@@ -26,7 +26,7 @@ _CHANGES_AT_ONCE = 500
 
 #: The fields by which the list of workloads is filtered and sorted, by their names in the interface.
 WORKLOAD_FIELDS: dict[str, FilterField[Workload]] = {
-    "type": FilterField(column="type", stored_words={kind.title: key for key, kind in KINDS.items()}),
+    "type": FilterField(column="type", stored_words={key: kind.title for key, kind in KINDS.items()}),
     "name": FilterField(column="name"),
     "clusterId": FilterField(column="cluster_id"),
     "projectId": FilterField(column="project_id"),
@@ -212,9 +212,19 @@ def _stopped(deleted: bool) -> tuple[Where, ...]:
     return (Where("phase", comparison, PodPhase.STOPPED.value),)
 
 
+def _cluster_field(context: Context) -> FilterField[Pod]:
+    """Records of pods do not say their cluster; their project does."""
+    directory = context.directory
+    if len(directory.clusters) <= 1:
+        return FilterField(constant=directory.cluster.id)
+    return FilterField(
+        column="project_id", stored_words={id: project.cluster_id for id, project in directory.projects.items()}
+    )
+
+
 def _pod_query(context: Context, caller: Caller, request: ListRequest, completed: bool | None) -> Query[Pod] | None:
     fields: dict[str, FilterField[Pod]] = {
-        "clusterId": FilterField(constant=context.directory.cluster.id),
+        "clusterId": _cluster_field(context),
         "workloadId": FilterField(column="workload_id"),
         "revisionId": FilterField(column="revision_id"),
         "nodeName": FilterField(column="node"),

@@ -19,6 +19,7 @@ from fairlead.engines.base import Session as Session
 from fairlead.engines.base import Sessions
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Elsewhere, NotFound, Refused, Unavailable
+from fairlead.model.pods.origin import PodOrigin
 from fairlead.model.records.lease import Lease
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import PodPhase
@@ -33,7 +34,7 @@ _LOOKED_AT = 500
 async def pod_logs(
     context: Context, caller: Caller, workload_id: str, pod_name: str, request: LogRequest, previous: bool = False
 ) -> AsyncIterator[bytes]:
-    """The output of one pod: the named one, or the leader, or the newest. Fills in `request.pod_id`."""
+    """The output of one pod: the named one, or the leader, or the newest. Fills in which pod it is."""
     workload = await load_session_workload(context, caller, "logs", workload_id)
     pod = await _pod(context, workload, pod_name)
     if previous:
@@ -42,7 +43,21 @@ async def pod_logs(
         request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
     if context.sessions is None:
         raise await holder_error(context)
-    return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id))
+    origin = PodOrigin(
+        cluster_id=workload.cluster_id,
+        namespace=_namespace(context, workload),
+        pod=pod.name,
+        container=pod.container,
+        created_at=pod.created_at,
+        ended_at=pod.completed_at,
+    )
+    return context.sessions.logs(msgspec.structs.replace(request, pod_id=pod.id, origin=origin))
+
+
+def _namespace(context: Context, workload: Workload) -> str:
+    """The namespace of its project on a cluster; empty if the project is gone."""
+    project = context.directory.projects.get(workload.project_id)
+    return project.namespace if project is not None else ""
 
 
 async def load_session_workload(context: Context, caller: Caller, verb: str, workload_id: str) -> Workload:
@@ -60,12 +75,10 @@ async def load_session_workload(context: Context, caller: Caller, verb: str, wor
     return workload
 
 
-async def holder_error(context: Context) -> Elsewhere | Unavailable:
+async def holder_error(context: Context) -> Elsewhere:
     """The error that leads to the server that runs the machine, as its lease says."""
     holder = await find_holder(context)
-    if holder is None or not holder.address:
-        return Unavailable("No server runs the pods of this machine now; try again in a moment")
-    return Elsewhere(holder.address)
+    return Elsewhere(holder.address if holder is not None else "")
 
 
 async def find_holder(context: Context) -> Lease | None:

@@ -19,7 +19,6 @@ from fairlead.control.machine_accounts import account_of
 from fairlead.control.references.dependencies import find_unmet
 from fairlead.control.references.names import resolve_names, waiting_condition
 from fairlead.control.workloads.admission import admit_for_project
-from fairlead.control.workloads.policies import add_imposed_assets
 from fairlead.control.workloads.templates import apply_named_template
 from fairlead.formats.foreign.manifests import DIALECT as MANIFEST_DIALECT
 from fairlead.formats.yaml.spec import yaml_path
@@ -56,14 +55,14 @@ async def submit(
             f"Project {project.name} has {context.settings.max_open_workloads} open workloads, the maximum", 30
         )
     submission = await apply_named_template(context, kind, submission)
-    submission = await add_imposed_assets(context, kind, submission)
-    admitted = admit_for_project(context, kind, submission)
+    admitted = await admit_for_project(context, kind, submission)
     submission = msgspec.structs.replace(submission, spec=admitted.spec)
-    _refuse_forbidden(context, kind, submission)
+    _refuse_forbidden(context, kind, submission, project.cluster_id)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
-    environment = await caller_environments.claim(context, caller, submission.caller_environment)
+    environment = await caller_environments.claim(context, caller, submission.caller_environment, project.cluster_id)
+    known = context.at(project.cluster_id).pending_equivalents
     for _ in range(_SUFFIX_TRIES):
         workload = admitted.record(new_record(context, caller, kind, project, submission))
         if conditions:
@@ -72,7 +71,7 @@ async def submit(
         if is_dry_run:
             await _refuse_taken_name(context, workload)
             return workload
-        if submission.is_active and not missing and (twin := context.pending_equivalents.get(scheduling_key(workload))):
+        if submission.is_active and not missing and (twin := known.get(scheduling_key(workload))):
             workload = pend_like(workload, *twin)
         try:
             writes = [Put(CLAIMS, claim) for claim in claims]
@@ -88,6 +87,7 @@ async def submit(
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
     """Commit it, and hand the record to the loop of this server, which would otherwise read it at once."""
+    context = context.at(workload.cluster_id)
     if not context.has_local_loop:
         await context.store.commit(change)
         return
@@ -99,11 +99,11 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
         raise
 
 
-def _refuse_forbidden(context: Context, kind: Kind, submission: Submission) -> None:
+def _refuse_forbidden(context: Context, kind: Kind, submission: Submission, cluster_id: str) -> None:
     """Refuse privileges that this server never gives; the older dialect is never refused, its workload fails."""
     if submission.dialect == LENIENT_DIALECT or not has_security(submission.spec):
         return
-    forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine.review)
+    forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine_of(cluster_id).review)
     if not forbidden:
         return
     if submission.dialect in _YAML_DIALECTS:
@@ -118,13 +118,14 @@ def find_project(context: Context, submission: Submission) -> Project:
     issues = []
     if submission.cluster_id not in context.directory.clusters and submission.dialect != LENIENT_DIALECT:
         known = ", ".join(sorted(context.directory.clusters))
-        issues.append(
-            ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; the only cluster is {known}")
-        )
+        issues.append(ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; known are {known}"))
     project = context.directory.projects.get(submission.project_id)
     if project is None:
         known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
         issues.append(ComplianceIssue("projectId", f"there is no project {submission.project_id}; known are {known}"))
+    elif not issues and submission.dialect != LENIENT_DIALECT and submission.cluster_id != project.cluster_id:
+        details = f"is {submission.cluster_id}, but project {project.name} belongs to cluster {project.cluster_id}"
+        issues.append(ComplianceIssue("clusterId", details))
     elif project.deleted_at is not None:
         issues.append(ComplianceIssue("projectId", f"project {project.name} is being deleted"))
     if project is None or issues:
@@ -178,7 +179,7 @@ def _remarks(context: Context, submission: Submission) -> list[tuple[str, str]]:
     """Contradictions that were resolved instead of refused, for the older dialect."""
     remarks = list(submission.remarks)
     if submission.cluster_id not in context.directory.clusters:
-        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; the only cluster is used"))
+        remarks.append(("clusterId", f"there is no cluster {submission.cluster_id}; that of the project is used"))
     return remarks
 
 
@@ -194,6 +195,7 @@ def _creation(workload: Workload, caller: Caller, request_id: str, more: Sequenc
                 reason=phase.value,
                 message=message,
                 phase=phase.value,
+                blocker=str((workload.blocked_by or {}).get("code", "")) if phase is not Phase.CREATING else "",
             )
             for phase, message in dict.fromkeys(
                 ((Phase.CREATING, f"Submitted by {caller.name}"), (workload.phase, workload.phase_message))

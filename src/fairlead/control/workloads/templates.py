@@ -23,7 +23,7 @@ from fairlead.store.collections import TEMPLATES
 
 TEMPLATE_FIELDS: dict[str, FilterField[Template]] = {
     "name": FilterField(column="name"),
-    "workloadType": FilterField(column="kind", stored_words={kind.title: key for key, kind in KINDS.items()}),
+    "workloadType": FilterField(column="kind", stored_words={key: kind.title for key, kind in KINDS.items()}),
     "runnable": FilterField(constant="true"),
     "scopeType": FilterField(column="scope_type"),
     "clusterId": FilterField(column="scope_id"),

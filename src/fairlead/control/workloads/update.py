@@ -16,6 +16,7 @@ from fairlead.control.workloads.admission import admit_for_project
 from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
+from fairlead.kinds.kind import Kind
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.people import Caller
@@ -65,7 +66,7 @@ async def update_from_manifest(
     The values that were given besides the manifest stay, unless the spec has others.
     """
     kind = KINDS[workload.kind]
-    changeable = {field.rest for field in fields_of(kind.changes)} if kind.changes else set()
+    changeable = _changeable(kind)
 
     def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
         after = {**{name: before[name] for name in _BESIDES_MANIFEST if name in before}, **spec}
@@ -77,6 +78,11 @@ async def update_from_manifest(
         return after, {"resource_changes": _find_resource_changes(workload, before, after), "manifest": manifest}
 
     return await _update(context, caller, (workload.kind, workload.id), spec, change, request_id)
+
+
+def _changeable(kind: Kind) -> set[str]:
+    """The members of its spec that can change after the submission."""
+    return {field.rest for field in fields_of(kind.changes)} if kind.changes else set()
 
 
 #: Members of a spec that a request with a manifest gives in its metadata.
@@ -130,7 +136,7 @@ async def _build_changed_record(context: Context, workload: Workload, change: _S
         # Conditions are about the submission; the engine reviews a change with its revision.
         admitted.record(workload),
         version=workload.version + 1,
-        spec=msgspec.Raw(msgspec.json.encode(spec)),
+        spec=msgspec.Raw(msgspec.json.encode(admitted.spec)),
         updated_at=context.clock(),
         **members,
     )
@@ -160,8 +166,8 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
         cluster_id=workload.cluster_id,
         spec=build(kind.spec, spec),
     )
-    admitted = admit_for_project(context, kind, submission)
-    await resolve_names(context, workload.project_id, workload.created_by, submission.spec, submission.dialect)
+    admitted = await admit_for_project(context, kind, submission, _changeable(kind))
+    await resolve_names(context, workload.project_id, workload.created_by, admitted.spec, submission.dialect)
     return admitted
 
 

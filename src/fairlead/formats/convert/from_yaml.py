@@ -4,7 +4,7 @@ Called by `convert`, `apply`, `diff` and `delete`. The caller passes in a functi
 file.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -32,15 +32,17 @@ def read_files(
     namespace: Callable[[], str] | None = None,
     *,
     checks_rules: bool = True,
+    skips: Collection[str] = (),
 ) -> tuple[list[IntermediateWorkload], list[TemplateFile]]:
     """The workloads in files of workload YAML, and the templates, which may be in any file.
 
     `namespace` gives the namespace of documents that name none, `fetch` gives templates that are in no file.
-    Without `checks_rules` the caller checks names and the rules between members.
+    Without `checks_rules` the caller checks names and the rules between members. Documents whose kind is in `skips`
+    are left out.
     """
     manifests, issues = [], []
     for file, text in files:
-        documents, wrong = read_manifests(text, file)
+        documents, wrong = read_manifests(text, file, skips=skips)
         manifests += documents
         issues += wrong
     if namespace is not None and any(not manifest.namespace for manifest in manifests):

@@ -4,6 +4,8 @@ Called by `apply`, `convert` and the server. It knows only the text, never what 
 that finds the templates that a document names (`inherit.py`).
 """
 
+from collections.abc import Collection
+
 import msgspec
 
 from fairlead.formats.check import find_violations, follows_from, normalize_sizes
@@ -119,12 +121,18 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_manifests(
-    text: str | bytes, file: str = "", limits: YamlLimits | None = None
+    text: str | bytes, file: str = "", limits: YamlLimits | None = None, skips: Collection[str] = ()
 ) -> tuple[list[Manifest], list[YamlIssue]]:
-    """Every workload in the text, and every mistake in the heads of the documents."""
+    """Every workload in the text, and every mistake in the heads of the documents; without those of kinds to skip."""
     nodes, issues = read_tree(text, file, limits)
-    manifests = [manifest for node in nodes if (manifest := _manifest(node, issues)) is not None]
+    wanted = [node for node in nodes if not (skips and _kind_word(node) in skips)]
+    manifests = [manifest for node in wanted if (manifest := _manifest(node, issues)) is not None]
     return manifests, issues
+
+
+def _kind_word(node: YamlNode) -> str:
+    kind = node.content.get("kind") if node.form is MAPPING else None
+    return str(kind.content) if kind is not None and kind.form is SCALAR else ""
 
 
 def read_workload(manifest: Manifest, *, checks_rules: bool = True) -> tuple[YamlWorkload | None, list[YamlIssue]]:

@@ -3,6 +3,7 @@
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.records.named_message import NamedMessage, VisibleProjects, choose_message
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -18,6 +19,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     type: str = "Normal"
     reason: str
     message: str = ""
+    #: The message with the name of another project's workload.
+    named: NamedMessage | None = None
     #: Set when the event is a change of phase.
     phase: str = ""
     #: The pod it is about, if it is about one.
@@ -25,8 +28,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     pod_name: str = ""
     #: The workload's revision that it is about, if it has any.
     revision_id: str = ""
+    #: What it waits for since then: the code of the scheduler's reason.
+    blocker: str = ""
     #: The component that reports it: `api`, `scheduler`, `engine`.
     source: str = "api"
+
+    def message_for(self, visible: VisibleProjects) -> str:
+        return choose_message(self.message, self.named, visible)
 
 
 class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -54,6 +54,17 @@ class WorkloadType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     updated_by: str = ""
 
 
+class ClusterConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the server reaches a cluster that was added to it."""
+
+    #: `kubernetes`, or `local` for the machine of the server.
+    engine: str
+    #: The kubeconfig, encrypted for the cluster's record.
+    sealed: str = ""
+    #: For `local`, the machine: a server elsewhere leaves it alone.
+    machine: str = ""
+
+
 class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     id: str
     version: int
@@ -67,6 +78,10 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     vault_fingerprint: str = ""
     #: The engine that runs its workloads. Another engine would not know what they left behind.
     engine: str = ""
+    #: Whether it was added to the installation, unlike the first one.
+    is_added: bool = False
+    #: For a cluster that was added; None for the first one, and for one that waits to be connected.
+    connection: ClusterConnection | None = None
     #: The last number that was assigned as an id, per collection; numbers are never reused.
     numbers: dict[str, int] = {}
     network_topologies: tuple[NetworkTopology, ...] = ()
@@ -190,6 +205,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis = 0
     #: Which of CPU, memory and GPUs were declared by the operator instead of detected.
     declared: tuple[str, ...] = ()
+    #: The cluster that was added and has it; empty for the first cluster.
+    cluster_id: str = ""
+
+    @property
+    def unique_name(self) -> str:
+        """Its name in the store and in the ledger; nodes of two clusters may be called the same."""
+        return f"{self.cluster_id}/{self.name}" if self.cluster_id else self.name
 
 
 def with_not_ready_since(observed: Node, before: Node | None, now: Millis) -> Node:

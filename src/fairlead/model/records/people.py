@@ -4,6 +4,9 @@ import msgspec
 
 from fairlead.model.clock import Millis
 
+#: The type of an account that acts as its owner.
+ACCESS_KEY = "access-key"
+
 
 class LoginSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A session of a user: tokens that were issued for one sign-in. They are valid while it is in the user's record."""
@@ -48,6 +51,30 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     #: The hash of the code with which the user may set a new password once, and until when; empty for none.
     reset_hash: str = ""
     reset_expires_at: Millis = 0
+    #: The provider that identifies the user, and its id of the person; empty for a local account, and until the first
+    #: sign-on. Only local accounts have a `secret_hash`.
+    subject: str = ""
+    #: When the provider told the groups.
+    groups_at: Millis = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the user signs in with a password of this installation."""
+        return bool(self.secret_hash)
+
+
+class ProviderSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What keeps a session up to date with the provider; its id is the session's."""
+
+    id: str
+    version: int
+    user_id: str
+    #: The provider's refresh token, encrypted.
+    sealed: str
+    expires_at: Millis
+    #: When the provider was asked last, and when it last confirmed the session.
+    checked_at: Millis
+    confirmed_at: Millis
 
 
 class Caller(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.records.named_message import NamedMessage, VisibleProjects, choose_message
 from fairlead.model.records.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.records.revision import Revision
 
@@ -51,6 +52,7 @@ class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     by_workload: str = ""
     by_workload_id: str = ""
     by_project: str = ""
+    by_project_id: str = ""
     #: Since when it ran.
     since: Millis | None = None
     gpus: float = 0.0
@@ -60,6 +62,11 @@ class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     #: The node on which a place is kept for it, if it was only moved.
     moved_to: str = ""
     message: str = ""
+    #: The message with the name of the other workload, if that belongs to another project.
+    named: NamedMessage | None = None
+
+    def message_for(self, visible: VisibleProjects) -> str:
+        return choose_message(self.message, self.named, visible)
 
 
 class Tally(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -174,6 +181,13 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     allocated_gpu: float = 0.0
     #: Its exposed URLs in the order of its spec (`control/serving/urls.py` reads and writes these).
     urls: tuple[str, ...] = ()
+
+    def phase_message_for(self, visible: VisibleProjects) -> str:
+        """The phase message as a reader may see it: only that of an eviction may name another project's workload."""
+        last = self.last_eviction
+        if last is not None and last.message == self.phase_message:
+            return last.message_for(visible)
+        return self.phase_message
 
     def tally(self, role: str) -> Tally:
         return self.tallies.get(role, NOTHING_YET)

@@ -22,6 +22,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
         Maybe[Count32],
         FieldInfo(
             text="The minimum number of pods. With 0, no pod runs while there are no requests.",
+            is_common=True,
             default_text="1",
             yaml="minScale",
             yaml_kinds="I",
@@ -32,6 +33,7 @@ class Autoscaling(Spec, frozen=True, kw_only=True):
         Maybe[Positive32],
         FieldInfo(
             text="The maximum number of pods.",
+            is_common=True,
             default_text="minReplicas, at least 1",
             yaml="maxScale",
             yaml_kinds="I",

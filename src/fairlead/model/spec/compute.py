@@ -17,6 +17,7 @@ from fairlead.model.spec.fields import (
     Spec,
     Text253,
 )
+from fairlead.model.syntax import Syntax
 
 GpuRequestType = Literal["portion", "memory"]
 _EXTENDED_QUANTITY = Annotated[
@@ -34,7 +35,13 @@ _EXTENDED_QUANTITY = Annotated[
 class ExtendedResource(Spec, frozen=True, kw_only=True):
     resource: Annotated[
         Maybe[Text253],
-        FieldInfo(text="The name of the resource, as nodes declare it.", mandatory=True, yaml="name", part="resource"),
+        FieldInfo(
+            text="The name of the resource, as nodes declare it.",
+            mandatory=True,
+            yaml="name",
+            part="resource",
+            syntax=Syntax.RESOURCE_NAME,
+        ),
     ] = UNSET
     quantity: Annotated[
         Maybe[_EXTENDED_QUANTITY],
@@ -48,6 +55,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         Maybe[Number],
         FieldInfo(
             text="CPU cores that are guaranteed to the pod; it waits until a node has them free.",
+            is_common=True,
             unit="cores",
             default_text="a tenth of the limit; 0.1 per GPU device if GPUs are requested; otherwise none",
             yaml="cpu",
@@ -68,6 +76,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         Maybe[QuantityText],
         FieldInfo(
             text="Memory that is guaranteed to the pod; it waits until a node has it free.",
+            is_common=True,
             unit="bytes, as a quantity such as 20M or 1Gi",
             default_text="a tenth of the limit; 100Mi per GPU device if GPUs are requested; otherwise none",
             yaml="memory",
@@ -88,6 +97,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         Maybe[Count32],
         FieldInfo(
             text="The number of GPU devices on one node; with a portion or memory request, that share of each device.",
+            is_common=True,
             default_text="1 with a portion or memory request, otherwise none",
             yaml="gpuDevices",
             flags=(FlagDeclaration(name="--gpu-devices-request", short="-g", aliases=("--gpu",)),),

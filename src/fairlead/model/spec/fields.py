@@ -160,6 +160,8 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     source: int = 0
     #: What happens if a value in the older dialect breaks its pattern; empty if that is refused.
     older: str = ""
+    #: Whether forms show it first, because most workloads set it.
+    is_common: bool = False
     #: `contract`, or `older` for fields that only the older dialect and workload YAML have.
     surface: str = "contract"
 

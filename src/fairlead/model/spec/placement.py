@@ -159,6 +159,7 @@ PriorityClass = Annotated[
     Maybe[str],
     FieldInfo(
         text="The priority: very-low, low, medium-low, medium, medium-high, high or very-high.",
+        is_common=True,
         default_text="the kind's own",
         flags=(FlagDeclaration(name="--priority"),),
     ),

@@ -34,8 +34,10 @@ class PodFields(Spec, frozen=True, kw_only=True):
         Maybe[Text253],
         FieldInfo(
             text="The container image.",
+            is_common=True,
             mandatory=True,
             yaml="image",
+            syntax=Syntax.IMAGE,
             flags=(FlagDeclaration(name="--image", short="-i"),),
         ),
     ] = UNSET
@@ -60,6 +62,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
         Maybe[Text10000],
         FieldInfo(
             text="The command to run instead of the image's entry point: one string, split as a shell splits it.",
+            is_common=True,
             default_text="the image's entry point",
             yaml="command",
             flags=(
@@ -76,6 +79,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
         Maybe[Text10000],
         FieldInfo(
             text="The arguments of the command: one string, split as a shell splits it.",
+            is_common=True,
             yaml="arguments",
             yaml_also=("args",),
             flags=(
@@ -108,6 +112,7 @@ class PodFields(Spec, frozen=True, kw_only=True):
         Maybe[Annotated[tuple[Variable | None, ...], Meta(max_length=1000)]],
         FieldInfo(
             text="Environment variables, each with one source.",
+            is_common=True,
             key="name",
             yaml="environment",
             flags=(

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import msgspec
 import pytest
 
@@ -144,23 +145,23 @@ def test_the_form_for_people(home: Path) -> None:
     assert call("lint", "request.json", home=home).out == ""
 
 
+def sarif_validator() -> jsonschema_rs.Draft7Validator:
+    """For the schema of the OASIS committee, as the crate serde-sarif 0.6.5 has it (src/schema.json; MIT)."""
+    schema = json.loads((Path(__file__).parents[3] / "contract/data/sarif-2.1.0.schema.json").read_text())
+    # The validator refuses this pattern because of its single bracket; our logs do not name a language.
+    for name in ("run", "toolComponent"):
+        del schema["definitions"][name]["properties"]["language"]["pattern"]
+    return jsonschema_rs.Draft7Validator(schema, validate_formats=True)
+
+
 def test_sarif(home: Path) -> None:
     (home / "with space.yaml").write_text(WORKLOAD)
     log = json.loads(call("lint", "with space.yaml", "snapshot.json", "-o", "sarif", home=home).out)
-    assert (log["version"], set(log)) == ("2.1.0", {"$schema", "version", "runs"})
+    sarif_validator().validate(log)
     (run,) = log["runs"]
-    driver = run["tool"]["driver"]
-    assert [rule["id"] for rule in driver["rules"]] == [rule.id for rule in RULES]
-    assert all(rule["shortDescription"]["text"] for rule in driver["rules"])
-    assert len(run["results"]) == 2
-    for result in run["results"]:
-        assert set(result) == {"ruleId", "ruleIndex", "level", "message", "locations"}
-        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
-        assert result["level"] in ("none", "note", "warning", "error")
-        assert isinstance(result["message"]["text"], str)
-        (location,) = result["locations"]
-        assert location["physicalLocation"]["region"]["startLine"] >= 1
-        assert [*location["logicalLocations"][0]] == ["fullyQualifiedName"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.id for rule in RULES]
+    assert [rules[result["ruleIndex"]]["id"] for result in run["results"]] == [r["ruleId"] for r in run["results"]]
     places = [result["locations"][0]["physicalLocation"]["artifactLocation"] for result in run["results"]]
     assert places == [{"uri": "snapshot.json"}, {"uri": "with%20space.yaml"}]
 

@@ -41,7 +41,7 @@ def test_render_error(error: ClientError, want: str) -> None:
         (ServerError(401, ""), exit_codes.NOT_ALLOWED),
         (ServerError(403, ""), exit_codes.NOT_ALLOWED),
         (ServerError(404, ""), exit_codes.NOT_FOUND),
-        (ServerError(429, ""), exit_codes.FAILED),
+        (ServerError(429, ""), exit_codes.UNREACHABLE),
         (ServerError(500, ""), exit_codes.FAILED),
         (ServerError(503, ""), exit_codes.UNREACHABLE),
         (Unreachable(), exit_codes.UNREACHABLE),

@@ -25,6 +25,7 @@ def test_values_are_kept(tmp_path: Path) -> None:
         ("url", "ftp://lab", "it must start with http:// or https://"),
         ("url", "http://:80", "'http://:80' is not a server address"),
         ("output", "jsn", "Did you mean json?"),
+        ("ca-file", "nothing.pem", "nothing.pem is not a readable file of certificates"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused(key: str, value: str, want: str, tmp_path: Path) -> None:

@@ -124,6 +124,14 @@ def test_who_is_idle_is_not_looked_at_again() -> None:
     assert busy.recheck_at == NOW + 2 * SECONDS
 
 
+def test_an_answer_that_alone_is_left_in_the_window_is_looked_at_again() -> None:
+    """A slot can hold the end of a request and none of its time. The pods that it asks for must not stay forever."""
+    rules = scaling(measure=Measure.LATENCY, target=100.0)
+    decision = decide_replicas(rules, Load(long=Rates(latency=150)), at(2), NOW)
+    assert decision.replicas == 2
+    assert decision.recheck_at is not None
+
+
 def test_the_same_input_gives_the_same_answer() -> None:
     arguments = (scaling(delay=5), load(3), at(5), NOW)
     assert decide_replicas(*arguments) == decide_replicas(*arguments)

@@ -59,6 +59,15 @@ def test_what_a_starting_pod_waits_for_is_the_message_until_it_runs() -> None:
     assert (after.workload.phase, after.workload.phase_message) == (Phase.RUNNING, "1 running")
 
 
+def test_how_far_an_upload_is_becomes_the_message() -> None:
+    pod = builders.pod("train-0-0")
+    far = report(pod, PodState.RUNNING, reason="Uploading", message="Uploading to bucket b: 1 of 2 files, 1 MB of 9 MB")
+    draft = turn(builders.workload(phase=Phase.RUNNING), pod, reports=[far])
+    assert draft.workload.phase_message == far.message
+    after = turn(draft.workload, draft.pods[pod.id], reports=[exited(pod, 0)])
+    assert (after.workload.phase, after.pods[pod.id].reason) == (Phase.COMPLETED, "Completed")
+
+
 class Exit(NamedTuple):
     name: str
     code: int

@@ -36,3 +36,7 @@ def test_other_long_ones_are_accepted(password: str) -> None:
 
 def test_a_short_name_is_no_part_of_a_password() -> None:
     assert find_weakness("rivers climb slowly", "al@example.com") == ""
+
+
+def test_the_whole_address_is_refused_also_for_a_short_name() -> None:
+    assert find_weakness("al@example.com1", "al@example.com") == "contains the name of the account"

@@ -18,7 +18,7 @@ SETTINGS = UrlSettings(domain="localhost", port=7421)
 def entry(name: str, *urls: dict[str, Any], project: str = "research") -> WorkloadEntry:
     fields = {"exposedUrls": [{"container": 8080, **url} for url in urls]}
     made = podset(container=PodContainer(image="x", fields=container_fields(fields)))
-    return WorkloadEntry(workload=workload(name, project_name=project), podsets=(made,))
+    return WorkloadEntry(workload=workload(name, project_id=project, project_name=project), podsets=(made,))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,13 @@ def test_a_taken_choice_is_refused_naming_the_holder_until_it_is_free() -> None:
     assert registry.claim(first) == (("//x.example.com",), ()), "its own claim again"
     registry.release(first.workload.id)
     assert registry.claim(second) == (("//x.example.com",), ())
+
+
+def test_the_holder_of_another_project_is_not_named() -> None:
+    registry = UrlRegistry(SETTINGS)
+    registry.claim(entry("first", {"url": "x.example.com"}, project="secret"))
+    _, ((_, why),) = registry.claim(entry("second", {"url": "x.example.com"}, project="open"))
+    assert why == "x.example.com is taken by a workload of another project"
 
 
 def test_the_longest_beginning_of_a_path_wins() -> None:

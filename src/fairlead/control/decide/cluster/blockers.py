@@ -28,7 +28,10 @@ def explain_blockers(draft: Draft, seen: Observation) -> None:
         is_scale_up = first.code == SCALE_UP
         is_scheduler = first.can_create_pods and not is_scale_up
         reason, source = ("Unschedulable", "scheduler") if is_scheduler else (first.code, "engine")
-        draft.add_event(reason, first.message, warning=not is_scale_up, source=source)
+        if is_scale_up:
+            draft.add_event(reason, first.message, source=source)
+        else:
+            draft.add_blocker(first.code, first.message, reason=reason, source=source)
     draft.set(
         blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
         pending_messages=tuple(

@@ -8,10 +8,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from fairlead.control.decide.cluster.scheduler_messages import find_named, hide_names
 from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.control.decide.gpu_share import share_of
 from fairlead.engines.base import ClusterPod, WorkloadReport
 from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.named_message import NamedMessage
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import ENDED, Phase, PodPhase
 from fairlead.model.records.workload import EvictionNote, Pod
@@ -26,13 +28,13 @@ def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], node
     known_roles = {podset.role for podset in draft.entry.podsets}
     for seen in report.pods:
         if seen.role in known_roles and seen.id not in ended:
-            _fold(draft, seen, nodes)
+            _fold(draft, hide_names(seen), nodes)
     there = {seen.id for seen in report.pods}
     for pod in draft.active_pods():
         if pod.id not in there:
             draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, ready=False, reason="Gone")
     _count(draft, report)
-    _note_evictions(draft, {seen.id for seen in report.pods if seen.has_lost_node})
+    _note_evictions(draft, report)
 
 
 def _count(draft: Draft, report: WorkloadReport) -> None:
@@ -162,26 +164,26 @@ def _add_event(draft: Draft, pod: Pod, seen: ClusterPod) -> None:
         draft.add_event(reason, f"Pod {pod.name} {_ENDS[pod.phase]}: {detail}", pod=pod, warning=is_failure)
 
 
-def _note_evictions(draft: Draft, lost_nodes: Collection[str]) -> None:
-    """Count pods that were evicted since the last decision as one preemption; with the last pod, all is terminating.
-
-    `lost_nodes` has the ids of pods that were evicted because of their node.
-    """
+def _note_evictions(draft: Draft, report: WorkloadReport) -> None:
+    """Count pods that were evicted since the last decision as one preemption; with the last pod, all is terminating."""
     before = {pod.id: pod.stopping_for for pod in draft.entry.pods}
     evicted = [pod for pod in draft.pods.values() if pod.stopping_for == "evict" and before.get(pod.id, "") != "evict"]
     if evicted:
         pod = evicted[-1]
         message = pod.message or "Evicted by the scheduler for other workloads"
+        seen = next((each for each in report.pods if each.id == pod.id), None)
+        named = find_named(seen.eviction) if seen is not None else None
         if not _belongs_to_last(draft, evicted):
-            _count_eviction(draft, pod, message)
-        reason, source = ("NodeLost", "engine") if pod.id in lost_nodes else ("Evict", "scheduler")
-        draft.add_event(reason, message, pod=pod, source=source)
+            _count_eviction(draft, pod, message, named)
+        has_lost_node = seen is not None and seen.has_lost_node
+        reason, source = ("NodeLost", "engine") if has_lost_node else ("Evict", "scheduler")
+        draft.add_named_event(reason, message, named, pod=pod, source=source)
     last = draft.workload.last_eviction
     others = [pod for pod in draft.active_pods() if pod.stopping_for != "evict"]
     if last is None or others or draft.workload.phase not in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
         return
     if evicted or _went_with_them(draft):
-        draft.set_phase(Phase.TERMINATING, last.message)
+        draft.set_phase(Phase.TERMINATING, last.message, named=last.named)
 
 
 def _went_with_them(draft: Draft) -> bool:
@@ -196,7 +198,7 @@ def _belongs_to_last(draft: Draft, evicted: Sequence[Pod]) -> bool:
     return last is not None and draft.now - last.at < _TOGETHER and all(pod.created_at <= last.at for pod in evicted)
 
 
-def _count_eviction(draft: Draft, pod: Pod, message: str) -> None:
+def _count_eviction(draft: Draft, pod: Pod, message: str, named: NamedMessage | None) -> None:
     note = EvictionNote(
         at=draft.now,
         pod=pod.name,
@@ -205,6 +207,7 @@ def _count_eviction(draft: Draft, pod: Pod, message: str) -> None:
         since=pod.started_at,
         gpus=len(pod.gpu_devices) * pod.gpu_thousandths / 1000,
         message=message,
+        named=named,
     )
     draft.set(preemptions=draft.workload.preemptions + 1, last_eviction=note)
 

@@ -1,4 +1,7 @@
-"""Messages that name other workloads: who evicted a pod and why, and for whose pods a workload waits. Pure."""
+"""Messages about other workloads: who evicted a pod and why, and for whose pods a workload waits. Pure.
+
+They are stored without the names of other projects' workloads (`model/records/named_message.py`).
+"""
 
 from collections.abc import Mapping
 
@@ -6,6 +9,7 @@ import msgspec
 
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.model.clock import Millis, iso
+from fairlead.model.records.named_message import OTHER_WORKLOAD, NamedMessage
 from fairlead.model.records.workload import EvictionNote, Pod, Workload
 from fairlead.scheduling.model.decisions import Eviction, Reason
 
@@ -49,19 +53,32 @@ def note_eviction(
         by_workload=winner.name if winner else "",
         by_workload_id=winner.id if winner else "",
         by_project=winner.project_name if winner else "",
+        by_project_id=winner.project_id if winner else "",
         since=started,
         gpus=round(pod.gpu_thousandths * len(pod.gpu_devices) / 1000, 3),
         over_quota_gpus=round(eviction.over_quota[0], 3),
         quota_gpus=None if quota == _UNLIMITED else round(quota, 3),
         moved_to=eviction.moved_to or "",
     )
-    described: EvictionNote = msgspec.structs.replace(note, message=describe_eviction(note, workload))
+    name = f"workload {winner.name} of project {winner.project_name}" if winner else "another workload"
+    is_elsewhere = is_for_other_project(eviction, note, workload)
+    described: EvictionNote = msgspec.structs.replace(
+        note,
+        message=describe_eviction(note, workload, OTHER_WORKLOAD if is_elsewhere else name),
+        named=NamedMessage(describe_eviction(note, workload, name), winner.project_id)
+        if winner and is_elsewhere
+        else None,
+    )
     return described
 
 
-def describe_eviction(note: EvictionNote, workload: Workload) -> str:
+def is_for_other_project(eviction: Eviction, note: EvictionNote, workload: Workload) -> bool:
+    """Whether a workload of another project benefits, or one that is no longer known."""
+    return eviction.by_job is not None and note.by_project_id != workload.project_id
+
+
+def describe_eviction(note: EvictionNote, workload: Workload, winner: str) -> str:
     """One sentence on what happened, and one on what the workload had."""
-    winner = f"workload {note.by_workload} of project {note.by_project}" if note.by_workload else "another workload"
     happened = {
         "reclaimed": f"Evicted: {winner} reclaimed what this project held above its quota",
         "preempted": f"Evicted: {winner} has a higher priority in the same project",

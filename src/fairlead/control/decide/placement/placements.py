@@ -6,6 +6,7 @@ import msgspec
 
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.gpu_share import share_of
+from fairlead.control.decide.placement.eviction_notices import is_for_other_project
 from fairlead.control.decide.pods.specs import pod_name
 from fairlead.control.decide.pods.stopping import stop_pod
 from fairlead.model import array
@@ -15,10 +16,12 @@ from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import PENDING_REASONS, EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import format_reason
-from fairlead.scheduling.model.decisions import Bind, Pending, PoolReason
+from fairlead.scheduling.model.decisions import Bind, Eviction, Pending, PoolReason
 
-#: A reason whose numbers changed is written only so often; a changed reason always is.
-_REFRESH: Millis = 10 * SECOND
+#: If many wait for the same resources, each change alters the messages of all. So these are written less often the more
+#: there are: after so many milliseconds for each, between the shortest and the longest time.
+_REFRESH_EACH: Millis = 10
+_REFRESH_SHORTEST, _REFRESH_LONGEST = SECOND, 10 * SECOND
 
 
 def place(draft: Draft, podset: PodSet, group: int, pod_id: str, bind: Bind, node: Node | None) -> None:
@@ -84,37 +87,47 @@ def _devices(pod: Pod) -> str:
     return f", GPU {', '.join(map(str, pod.gpu_devices))}" if pod.gpu_devices else ""
 
 
-def evict(draft: Draft, pod: Pod, message: str, note: EvictionNote) -> None:
+def evict(draft: Draft, pod: Pod, eviction: Eviction, note: EvictionNote) -> None:
     """Stop a pod in favour of another workload; its own workload is queued again when the pod has ended."""
-    draft.add_event("Evict", f"{message}\n{note.message}", pod=pod, source="scheduler")
+    # The scheduler's message names the other workload, and has the figures of its project.
+    is_hidden = is_for_other_project(eviction, note, draft.workload)
+    text = note.message if is_hidden else f"{eviction.message}\n{note.message}"
+    named = note.named and msgspec.structs.replace(note.named, text=f"{eviction.message}\n{note.named.text}")
+    draft.add_named_event("Evict", text, named, pod=pod, source="scheduler")
     stop_pod(draft, pod, "evict")
     if draft.workload.preemptions == draft.entry.workload.preemptions:
         draft.set(preemptions=draft.workload.preemptions + 1)
     draft.set(last_eviction=note)
     others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
     if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.set_phase(Phase.TERMINATING, note.message)
+        draft.set_phase(Phase.TERMINATING, note.message, named=note.named)
     if not draft.active_pods():
         # It only waited for its restart, so no process will report an end.
         draft.wake(draft.now)
 
 
-def explain(draft: Draft, pending: Pending) -> None:
-    """Write why it waits into the record if the reason is new or its numbers are old."""
+def explain(draft: Draft, pending: Pending, waiting: int = 1) -> Millis | None:
+    """Write why it waits into the record; returns when to do so if it is too early to refresh its message.
+
+    A changed reason is always written. `waiting`: how many wait now.
+    """
     workload = draft.workload
     known = workload.blocked_by or {}
     message = format_reason(pending.reason)
-    if known.get("code") == pending.reason.code and (
-        message == workload.phase_message or draft.now - workload.updated_at < _REFRESH
-    ):
-        return
+    reason_as_data = msgspec.to_builtins(pending.reason, str_keys=True)
+    if known.get("code") == pending.reason.code:
+        if message == workload.phase_message or (known == reason_as_data and workload.phase is Phase.RUNNING):
+            return None
+        due = workload.updated_at + min(max(_REFRESH_EACH * waiting, _REFRESH_SHORTEST), _REFRESH_LONGEST)
+        if draft.now < due:
+            return due
     draft.set(
-        blocked_by=msgspec.to_builtins(pending.reason, str_keys=True),
+        blocked_by=reason_as_data,
         pending_messages=_pending_messages(pending.pools),
         updated_at=draft.now,
     )
     if known.get("code") != pending.reason.code:
-        draft.add_event("Unschedulable", message, warning=True, source="scheduler")
+        draft.add_blocker(pending.reason.code, message)
     reason = pending.reason.code if pending.reason.code in PENDING_REASONS else None
     if workload.phase is Phase.RUNNING:
         # Only some of its pods wait; the kind says what that means.
@@ -123,6 +136,7 @@ def explain(draft: Draft, pending: Pending) -> None:
         draft.set_phase(Phase.PENDING, message, reason=reason)
     elif workload.phase is Phase.DEGRADED:
         draft.set_phase(Phase.DEGRADED, message)
+    return None
 
 
 def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]:

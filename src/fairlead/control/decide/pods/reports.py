@@ -16,6 +16,8 @@ from fairlead.model.records.workload import Pod
 
 #: The reason by which an engine says that a process cannot be started at all: a retry would not help.
 START_ERROR = "StartError"
+#: The reason of a running pod whose program has ended and whose changes are being uploaded.
+UPLOADING = "Uploading"
 
 
 def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backoff) -> Observation:
@@ -24,7 +26,11 @@ def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backo
         _apply(draft, report, backoff)
     starting = (pod for pod in draft.pods.values() if pod.phase is PodPhase.STARTING and pod.exit_code is None)
     slow = next((pod for pod in starting if pod.message), None)
-    return Observation(starting_message=f"Pod {slow.name}: {slow.message}" if slow is not None else "")
+    uploading = next((pod for pod in draft.active_pods() if pod.reason == UPLOADING), None)
+    return Observation(
+        starting_message=f"Pod {slow.name}: {slow.message}" if slow is not None else "",
+        uploading_message=uploading.message if uploading is not None else "",
+    )
 
 
 def _apply(draft: Draft, report: PodReport, backoff: Backoff) -> None:
@@ -59,7 +65,9 @@ def _apply_running(draft: Draft, pod: Pod, report: PodReport) -> None:
             reported |= {"reason": "", "message": ""}
         draft.set_pod(pod, phase=PodPhase.RUNNING, started_at=started_at, **reported)
     elif report.ready != pod.ready:
-        draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
+        pod = draft.set_pod(pod, ready=report.ready, ready_at=ready_at)
+    if report.reason == UPLOADING and report.message != pod.message and pod.phase is PodPhase.RUNNING:
+        draft.set_pod(pod, reason=report.reason, message=report.message)
 
 
 def _apply_lost(draft: Draft, pod: Pod, report: PodReport, backoff: Backoff) -> None:

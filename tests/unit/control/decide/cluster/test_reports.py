@@ -101,7 +101,7 @@ STEPS = {
         Phase.RUNNING,
         said(failed={"main": 7}, ended=Phase.FAILED, pods=(seen(PodPhase.FAILED, exit_code=3),)),
         Phase.FAILED,
-        "exit code 3",
+        "Exit code 3. 7 pods failed",
     ),
     "failed for another reason": Step(
         Phase.RUNNING, said(ended=Phase.FAILED, message="DeadlineExceeded: long"), Phase.FAILED, "DeadlineExceeded"
@@ -455,6 +455,20 @@ def test_a_lost_node_is_named_and_counts_as_a_preemption() -> None:
     assert draft.pods["u"].phase is PodPhase.STOPPED
     assert draft.workload.last_eviction is not None
     assert (draft.workload.last_eviction.node, draft.workload.last_eviction.message) == ("n1", gone)
+
+
+def test_the_schedulers_message_is_recorded_without_the_names_of_other_projects() -> None:
+    first = turn(builders.workload(phase=Phase.PENDING), said(pods=(seen(PodPhase.RUNNING),)))
+    told = "Pod runai-a/x was preempted by workload runai-b/secret.\nb uses <GPU: 2>"
+    draft = turn(first.workload, said(pods=(seen(PodPhase.FAILED, eviction=told, message=told),)), *first.pods.values())
+    assert "secret" not in draft.pods["u"].message
+    assert "secret" not in draft.workload.phase_message
+    assert [event.message for event in draft.events if "secret" in event.message] == []
+    [evicted] = [event for event in draft.events if event.reason == "Evict"]
+    assert (evicted.message_for(frozenset("1")), evicted.message_for(None)) == (
+        "Pod runai-a/x was preempted by a workload of another project.",
+        told,
+    )
 
 
 def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None:

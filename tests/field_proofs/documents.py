@@ -1,0 +1,13 @@
+"""Tests that have seen on a cluster what those fields of workload YAML do that concern no property of a spec."""
+
+_CUSTOMS = "kubernetes/test_customs.py::test_"
+#: By the name of the field.
+DOCUMENT_PROOFS = {
+    "active": f"{_CUSTOMS}active_works_both_ways",
+    "baseWorkload": f"{_CUSTOMS}a_template_in_the_namespace_runai_is_everybodys",
+    "ingressUrl": f"{_CUSTOMS}the_system_fills_in_who_applied_it_and_where_it_is_reached",
+    "name": f"{_CUSTOMS}applied_workloads_run_and_say_how_they_are",
+    "namePrefix": f"{_CUSTOMS}a_prefix_becomes_a_name",
+    "usage": f"{_CUSTOMS}a_template_in_the_namespace_runai_is_everybodys",
+    "userId": f"{_CUSTOMS}the_system_fills_in_who_applied_it_and_where_it_is_reached",
+}
