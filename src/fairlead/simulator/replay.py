@@ -8,7 +8,7 @@ change nothing: when nothing waits, and when jobs equal to the new ones already 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -45,16 +45,25 @@ class ReplayResult(NamedTuple):
     repeats: int
 
 
-def replay(cluster: Snapshot, history: Sequence[Arrival], *, is_reference: bool = False) -> ReplayResult:
+#: Gets the time, the ids of workloads that did not start in their first cycle, and all jobs that have not ended.
+Watch = Callable[[float, Sequence[str], Mapping[str, Job]], None]
+
+
+def replay(
+    cluster: Snapshot, history: Sequence[Arrival], *, is_reference: bool = False, watch: Watch | None = None
+) -> ReplayResult:
     """`cluster`: nodes, queues and settings; its own jobs are left out. Queues are named as the projects are.
 
     `is_reference` skips no cycle; tests compare both ways.
     """
-    return _Replay(cluster, history, is_reference).run()
+    return _Replay(cluster, history, is_reference, watch).run()
 
 
 class _Replay:
-    def __init__(self, cluster: Snapshot, history: Sequence[Arrival], is_reference: bool) -> None:
+    def __init__(
+        self, cluster: Snapshot, history: Sequence[Arrival], is_reference: bool, watch: Watch | None = None
+    ) -> None:
+        self.watch = watch
         self.cluster: Snapshot = replace(cluster, jobs=())
         self.arrivals = [_job(arrival) for arrival in history]
         self.history = history
@@ -91,6 +100,10 @@ class _Replay:
             self.waiting.update(job.id for job in newcomers)
             if self.waiting and (newcomers or has_ended) and not self._can_skip_cycle(now, newcomers):
                 self._cycle(now)
+            if self.watch is not None:
+                still = [job.id for job in newcomers if job.id in self.waiting]
+                if still:
+                    self.watch(now, still, self.jobs)
         return self._result()
 
     def _put(self, job: Job) -> None:
@@ -128,7 +141,7 @@ class _Replay:
             self._note(decisions, now)
             if self.incremental is not None and self.incremental.is_settled:
                 return
-            if not decisions.binds and not decisions.evictions:
+            if not decisions.starts and not decisions.evictions:
                 return
             # Without an eviction there is less to place each time, so only evictions can lead back.
             if decisions.evictions:
@@ -161,7 +174,7 @@ class _Replay:
             self.evictions[id] = self.evictions.get(id, 0) + 1
             self.starts[id] = self.starts.get(id, 0) + 1
             self.waiting.add(id)
-        for id in {bind.job for bind in decisions.binds}:
+        for id in {bind.job for bind in decisions.starts}:
             if all(task.node is not None for task in self.jobs[id].tasks):
                 self.waiting.discard(id)
                 self.starts[id] = number = self.starts.get(id, 0) + 1
