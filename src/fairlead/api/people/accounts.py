@@ -69,11 +69,10 @@ from fairlead.control.context import Context
 from fairlead.control.lists import ListRequest, Page
 from fairlead.control.people import accounts
 from fairlead.control.people.accounts import USER_FIELDS, AccountInput, CreatedAccount, MachineInput, UserInput
-from fairlead.control.people.authentication import ACCESS_KEY
 from fairlead.model.clock import from_iso
 from fairlead.model.english import with_article
 from fairlead.model.errors import ComplianceIssue, Invalid
-from fairlead.model.records.people import Caller, User
+from fairlead.model.records.people import ACCESS_KEY, Caller, User
 from fairlead.model.spec.fields import is_given, value_or
 
 _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
@@ -108,6 +107,7 @@ def _user_input(body: UserUpdate) -> AccountInput:
         enabled=None if body.enabled is UNSET else body.enabled,
         groups=None if body.groups is UNSET else body.groups,
         machine_user=None if body.machine_user is UNSET else body.machine_user,
+        sign_on=None if body.sign_on is UNSET else body.sign_on,
     )
 
 

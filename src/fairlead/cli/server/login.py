@@ -9,6 +9,7 @@ import time
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
+from fairlead.cli.server.sign_on import log_in_with_provider
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.terminal.output import Listing, chosen_format
@@ -22,6 +23,9 @@ _SESSIONS = "/api/v1/me/sessions"
 _USER_FLAGS = (
     Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),
     Flag("password", "Password; you are asked if it is not given", short="p"),
+    Flag("password-stdin", "Read the password from standard input, so that no list of processes shows it", "boolean"),
+    Flag("sso", "Sign on with the identity provider", "boolean"),
+    Flag("browser", "With --sso: use a browser on this machine instead of a code", "boolean"),
 )
 _APPLICATION_FLAGS = (
     Flag("name", "Client id of the application", placeholder="ID", aliases=("client-id",)),
@@ -35,8 +39,8 @@ def commands(noun: str) -> tuple[Command, ...]:
     if noun == "whoami":
         return (Command("", "Show the logged-in user and the server", _whoami, flags=OUTPUT),)
     return (
-        Command("", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
-        Command("user", "Log in with a user name and a password", _log_in_user, _USER_FLAGS),
+        Command("", "Log in with a password, or with --sso", _log_in_user, _USER_FLAGS),
+        Command("user", "Log in with a password, or with --sso", _log_in_user, _USER_FLAGS),
         Command("application", "Log in as an application", _log_in_application, _APPLICATION_FLAGS, aliases=("app",)),
         Command("password", "Change your password; you are asked for both", _change_password),
         Command("reset", "Set a new password with the code that an administrator gave you", _reset, (), "CODE", 1, 1),
@@ -46,8 +50,10 @@ def commands(noun: str) -> tuple[Command, ...]:
 
 
 def _log_in_user(invocation: Invocation) -> int:
+    if invocation.get("sso") or invocation.get("browser"):
+        return log_in_with_provider(invocation)
     name = invocation.get("user") or _ask(invocation, "User name: ")
-    secret = invocation.get("password") or _ask_secret(invocation, "Password: ")
+    secret = _piped(invocation) or invocation.get("password") or _ask_secret(invocation, "Password: ")
     return _log_in(invocation, password(name, secret), name)
 
 
@@ -71,7 +77,7 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 def _ask(invocation: Invocation, prompt: str) -> str:
     environment = invocation.environment
     if not environment.stdin.isatty():
-        raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
+        raise UsageError("There is no terminal to ask for the name. Pass it as a flag.")
     environment.stderr.write(prompt)
     environment.stderr.flush()
     return environment.stdin.readline().strip()
@@ -80,8 +86,20 @@ def _ask(invocation: Invocation, prompt: str) -> str:
 def _ask_secret(invocation: Invocation, prompt: str) -> str:
     environment = invocation.environment
     if not environment.stdin.isatty():
-        raise UsageError("There is no terminal to ask for it. Pass the name and the secret as flags.")
+        raise UsageError(
+            "There is no terminal to ask for the secret. Pass it as a flag, a password with --password-stdin."
+        )
     return getpass.getpass(prompt, environment.stderr)
+
+
+def _piped(invocation: Invocation) -> str:
+    """The password that was piped in with --password-stdin; empty without that flag."""
+    if not invocation.get("password-stdin"):
+        return ""
+    secret = invocation.environment.stdin.readline().rstrip("\r\n")
+    if not secret:
+        raise UsageError("No password came from standard input, which --password-stdin reads.")
+    return secret
 
 
 def _change_password(invocation: Invocation) -> int:
@@ -97,7 +115,7 @@ def _change_password(invocation: Invocation) -> int:
 def _reset(invocation: Invocation) -> int:
     session = ServerSession(invocation, logs_in=True)
     body = {"code": invocation.names[0], "newPassword": _ask_new(invocation)}
-    session.client.request("POST", "/api/v1/password-reset", body)
+    session.client.request_without_login("POST", "/api/v1/password-reset", body)
     session.console.say("Your password was set. Log in with it.")
     session.close()
     return OK

@@ -17,17 +17,18 @@ from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
-from fairlead.control.people.authentication import ACCESS_KEY, DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.people.callers import has_administrator, is_subject, rights_key
 from fairlead.control.people.passwords import find_weakness
+from fairlead.control.people.secret_hashes import DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.clock import DAY, Millis
 from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid, NotFound
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Secret, user_scope_key
-from fairlead.model.records.people import Caller, User
+from fairlead.model.records.notifications import NotificationRule
+from fairlead.model.records.people import ACCESS_KEY, Caller, User
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import ACCESS_RULES, SECRETS, USERS
+from fairlead.store.collections import ACCESS_RULES, NOTIFICATION_RULES, SECRETS, USERS
 
 MAX_KEYS = 20
 #: How long a code to set a new password is valid.
@@ -45,8 +46,8 @@ USER_FIELDS: dict[str, FilterField[User]] = {
     "lastLogin": FilterField("time", read=lambda user: user.last_login_at),
     "creationTime": FilterField("time", read=lambda user: user.created_at),
     "lastUpdated": FilterField("time", read=lambda user: user.updated_at or user.created_at),
-    "isLocal": FilterField(constant="true"),
-    "type": FilterField(constant="local"),
+    "isLocal": FilterField(read=lambda user: str(user.is_local).lower()),
+    "type": FilterField(read=lambda user: "local" if user.is_local else "sso"),
 }
 
 
@@ -206,7 +207,7 @@ async def _create(
 
 async def renew_secret(context: Context, caller: Caller, type: str, id: str, request_id: str = "") -> CreatedAccount:
     """Generate a new secret or password; the old one and all tokens become invalid."""
-    load_account(context, caller, type, id, "update")
+    _check_password(load_account(context, caller, type, id, "update"))
     secret = secrets.token_urlsafe(12 if type == "user" else 32)
     hashed = await asyncio.to_thread(hash_secret, secret, cost_for(type))
     message = f"got a new secret from {caller.name}"
@@ -218,6 +219,7 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
     user = context.directory.users.get(caller.id)
     if user is None or user.type != "user":
         raise NotFound("Only users have a password; generate a new secret for a service account instead")
+    _check_password(user)
     if not await asyncio.to_thread(is_secret, current, user.secret_hash):
         raise Invalid(issues=(ComplianceIssue("currentPassword", "is not the password of this account"),))
     weakness = find_weakness(new, user.name)
@@ -230,7 +232,7 @@ async def change_own_password(context: Context, caller: Caller, current: str, ne
 
 async def make_reset_code(context: Context, caller: Caller, id: str, request_id: str = "") -> CreatedAccount:
     """A code with which a user can set a new password once, within a day. The password stays valid until then."""
-    load_account(context, caller, "user", id, "update")
+    _check_password(load_account(context, caller, "user", id, "update"))
     secret = secrets.token_urlsafe(32)
     hashed = await asyncio.to_thread(hash_secret, secret, DRAWN_COST)
     members = {"reset_hash": hashed, "reset_expires_at": context.clock() + RESET_LIFETIME}
@@ -261,6 +263,12 @@ async def use_reset_code(context: Context, code: str, new: str, request_id: str 
     return await change_account(context, request, id, "set a new password with a code", setting, locks_out=True)
 
 
+def _check_password(account: User) -> None:
+    """Raise Invalid for a user without a password."""
+    if not account.is_local:
+        raise Invalid(f"{account.name} signs on with the identity provider and has no password here")
+
+
 async def log_out(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     """Log a user out: all tokens issued before become invalid."""
     if id != caller.id:
@@ -276,22 +284,34 @@ class AccountInput(msgspec.Struct, frozen=True, kw_only=True):
     groups: tuple[str, ...] | None = None
     #: An empty name unbinds.
     machine_user: str | None = None
+    #: True hands the account to the person of that name who signs on next with the provider: it loses its password.
+    sign_on: bool | None = None
 
 
 async def update_account(
     context: Context, caller: Caller, type: str, id: str, input: AccountInput, request_id: str = ""
 ) -> User:
     before = load_account(context, caller, type, id, "update")
-    if input.groups is not None or input.machine_user is not None:
-        # Both can give rights outside the scope of the caller.
+    if (input.groups, input.machine_user, input.sign_on) != (None, None, None):
+        # These can give rights outside the scope of the caller.
         access.check(caller, _operation(type, "update"))
     check_binding(context, input.machine_user or "", id)
-    members = {name: value for name, value in msgspec.structs.asdict(input).items() if value is not None}
+    if input.groups is not None and before.subject:
+        raise Invalid(issues=(ComplianceIssue("groups", "come from the identity provider; change them there"),))
+    given = msgspec.structs.asdict(msgspec.structs.replace(input, sign_on=None))
+    members = {name: value for name, value in given.items() if value is not None}
+    if input.sign_on:
+        members |= {"secret_hash": "", "subject": "", "reset_hash": "", "reset_expires_at": 0}
     after = msgspec.structs.replace(before, **members)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
     request = AuditedRequest(caller, "update", request_id)
     return await _change(
-        context, request, id, f"was changed by {caller.name}", members, locks_out=input.enabled is False
+        context,
+        request,
+        id,
+        f"was changed by {caller.name}",
+        members,
+        locks_out=input.enabled is False or bool(input.sign_on),
     )
 
 
@@ -343,7 +363,7 @@ async def end_session(context: Context, caller: Caller, id: str, request_id: str
 async def delete_account(
     context: Context, caller: Caller, type: str, id: str, verb: str = "delete", request_id: str = ""
 ) -> None:
-    """Delete an account with its access keys, access rules and user credentials. Its workloads stay."""
+    """Delete an account with all that belongs to it: keys, rules, credentials. Its workloads stay."""
     user = load_account(context, caller, type, id, verb)
     refuse_without_administrator(context, [other for other in _accounts(context) if other.id != id])
     message = f"{_TITLES[type].capitalize()} {user.name} was deleted by {caller.name}"
@@ -361,6 +381,9 @@ async def delete_account(
         own = Query(collection=SECRETS, where=(Where("place", Comparison.EQUAL, user_scope_key(user.name)),))
         credentials: list[Secret] = await context.store.find(own)
         steps += [RecordChange(SECRETS, secret.id, None, "Deleted", message) for secret in credentials]
+        mine = Query(collection=NOTIFICATION_RULES, where=(Where("owner_id", Comparison.EQUAL, id),))
+        notifications: list[NotificationRule] = await context.store.find(mine)
+        steps += [RecordChange(NOTIFICATION_RULES, rule.id, None, "Deleted", message) for rule in notifications]
     await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
 

@@ -5,18 +5,13 @@ hashes, and nothing here logs. Each installation signs tokens with its own key, 
 """
 
 import asyncio
-import base64
 import hashlib
-import hmac
-import json
 import secrets
 import uuid
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import jwt
 import msgspec
 
 from fairlead.control.bootstrap import ensure_same_on_all_servers
@@ -24,13 +19,24 @@ from fairlead.control.context import Context
 from fairlead.control.keys import write_private
 from fairlead.control.people.callers import build_caller
 from fairlead.control.people.login_sessions import new_session, record_sign_in
+from fairlead.control.people.secret_hashes import cost_for, hash_of_nobody, hash_secret, is_secret
+from fairlead.control.people.sign_on.sign_on import SignedOnUser, SignOn
 from fairlead.control.people.throttle import SignInThrottle
+from fairlead.control.people.tokens import (
+    REFRESH_SECONDS,
+    AccessToken,
+    BadCredentials,
+    Grant,
+    Signer,
+    Tokens,
+    UnsupportedGrant,
+)
 from fairlead.control.role_table import ADMINISTRATOR_ROLE
-from fairlead.model.clock import SECOND, Clock, Millis
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import Conflict, Invalid, Unauthenticated
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
-from fairlead.model.records.people import Caller, LoginSession, User
+from fairlead.model.records.people import ACCESS_KEY, Caller, LoginSession, User
 from fairlead.store.base import Change, Comparison, Put, Query, Store, Where
 from fairlead.store.collections import ACCESS_RULES, USERS
 
@@ -38,45 +44,12 @@ from fairlead.store.collections import ACCESS_RULES, USERS
 CREDENTIALS = "credentials.json"
 ADMINISTRATOR = "admin@fairlead.local"
 APPLICATION = "fairlead"
-#: The type of an account that acts as its owner.
-ACCESS_KEY = "access-key"
 _BOOTSTRAP = "bootstrap"
-ACCESS_SECONDS = 86_400
-REFRESH_SECONDS = 30 * 86_400
 #: For so long after a sign-in, a server may not yet know the session that another server has recorded.
 NEW_SESSION: Millis = 10 * SECOND
 #: How long a verified secret is remembered, so that a client that logs in for every request stays fast.
 REMEMBER: Millis = 300 * SECOND
 MAX_REMEMBERED = 4096
-
-#: The costs of hashing passwords that people choose, and generated secrets of 256 bits, which cannot be guessed.
-CHOSEN_COST = 2**14
-DRAWN_COST = 2**10
-
-
-def cost_for(type: str) -> int:
-    """The cost of hashing a secret. It depends only on the way to log in, so that timing reveals no account."""
-    return CHOSEN_COST if type == "user" else DRAWN_COST
-
-
-class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for tokens, from either of the two interfaces."""
-
-    grant_type: str
-    client_id: str = ""
-    client_secret: str = ""
-    username: str = ""
-    password: str = ""
-    refresh_token: str = ""
-    #: The program, as it calls itself.
-    client: str = ""
-
-
-class Tokens(msgspec.Struct, frozen=True, kw_only=True):
-    access_token: str
-    refresh_token: str
-    id_token: str
-    expires_in: int
 
 
 class AccountCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,130 +62,12 @@ class AccountCredentials(msgspec.Struct, frozen=True, kw_only=True, rename="came
     cluster_id: str
 
 
-class AccessToken(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a token: the account, its generation when the token was issued, and the expiry."""
-
-    account_id: str
-    generation: int
-    expires: Millis
-    #: The access key that it was issued for, if any, and that key's generation.
-    key_id: str = ""
-    key_generation: int = 0
-    #: The session that it was issued for, if any, and when.
-    session_id: str = ""
-    issued: Millis = 0
-
-
-class BadCredentials(Invalid):
-    """Name and secret do not match, or the refresh token is not valid here."""
-
-    code = "bad-credentials"
-
-
-class UnsupportedGrant(Invalid):
-    """A grant type that this server does not support."""
-
-    code = "unsupported-grant"
-
-
-class Signer:
-    """Signs and reads tokens of one installation."""
-
-    def __init__(self, key: bytes, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> None:
-        self._key = key
-        self._clock = clock
-        self._jws = jwt.PyJWS(algorithms=["HS256"])
-        self.issuer = f"fairlead/{installation}"
-        self.fingerprint = hashlib.sha256(key).hexdigest()[:16]
-        self.access_seconds = access_seconds
-
-    def sign(self, user: User, use: str, seconds: int, key: User | None = None, session_id: str = "") -> str:
-        now = self._clock() // 1000
-        claims: dict[str, Any] = {
-            "iss": self.issuer,
-            "sub": user.name,
-            "uid": user.id,
-            "typ": user.type,
-            "gen": user.generation,
-            "use": use,
-            "groups": list(user.groups),
-            "iat": now,
-            "exp": now + seconds,
-            "jti": secrets.token_hex(8),
-        }
-        if key is not None:
-            claims |= {"key": key.id, "kgn": key.generation}
-        if session_id:
-            claims["sid"] = session_id
-        return self._jws.encode(_plain(claims), self._key, algorithm="HS256", headers={"typ": "JWT"})
-
-    def read(self, token: str, use: str) -> AccessToken:
-        """The content of the token; raises `Unauthenticated` if it is not valid here."""
-        try:
-            payload = self._jws.decode(token, self._key, algorithms=["HS256"])
-            claims = json.loads(payload)
-            content = AccessToken(
-                account_id=str(claims["uid"]),
-                generation=int(claims.get("gen", 0)),
-                expires=int(claims["exp"]) * 1000,
-                key_id=str(claims.get("key", "")),
-                key_generation=int(claims.get("kgn", 0)),
-                session_id=str(claims.get("sid", "")),
-                issued=int(claims.get("iat", 0)) * 1000,
-            )
-            valid = claims["iss"] == self.issuer and claims["use"] == use and content.expires > self._clock()
-        except (jwt.PyJWTError, ValueError, KeyError, TypeError) as error:
-            raise Unauthenticated("The token was not issued by this installation") from error
-        if not valid:
-            raise Unauthenticated("The token has expired or is for another use; log in again")
-        return content
-
-
-def _plain(claims: dict[str, Any]) -> bytes:
-    """The claims as JSON whose base64url has neither `-` nor `_`.
-
-    NVIDIA's client reads the expiry with a decoder for plain base64, which drops those two characters and then fails.
-    ASCII text makes them only from `>`, `?`, `~` and DEL, so these are escaped.
-    """
-    text = json.dumps(claims, separators=(",", ":"))
-    for character in ">?~\x7f":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("ascii")
-
-
-def load_signer(folder: Path, installation: str, clock: Clock, access_seconds: int = ACCESS_SECONDS) -> Signer:
-    """The signer with this data folder's key, which is generated on the first call and never leaves the folder."""
-    keys = folder / "keys"
-    keys.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = keys / "signing.key"
-    if not path.exists():
-        write_private(path, secrets.token_hex(32).encode("ascii"))
-    return Signer(path.read_bytes(), installation, clock, access_seconds)
-
-
-def hash_secret(secret: str, cost: int = CHOSEN_COST) -> str:
-    salt = secrets.token_bytes(16)
-    digest = hashlib.scrypt(secret.encode(), salt=salt, n=cost, r=8, p=1)
-    return f"scrypt${cost}${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
-
-
-def _hash_of_nobody(type: str) -> str:
-    """A random hash: comparing with it takes as long as with the hash of an account."""
-    salt, digest = (base64.b64encode(secrets.token_bytes(size)).decode() for size in (16, 64))
-    return f"scrypt${cost_for(type)}${salt}${digest}"
-
-
-def is_secret(secret: str, hashed: str) -> bool:
-    """Whether `hashed` is the hash of `secret`; takes some 10 ms of CPU for a password."""
-    _, cost, salt, digest = hashed.split("$")
-    computed = hashlib.scrypt(secret.encode(), salt=base64.b64decode(salt), n=int(cost), r=8, p=1)
-    return hmac.compare_digest(computed, base64.b64decode(digest))
-
-
 class Authenticator:
     """Issues tokens and identifies callers by them. One per server."""
 
-    def __init__(self, context: Context, signer: Signer) -> None:
+    def __init__(self, context: Context, signer: Signer, sign_on: SignOn | None = None) -> None:
+        #: None if no identity provider is configured.
+        self.sign_on = sign_on
         self._context = context
         self._store = context.store
         self._directory = context.directory
@@ -277,7 +132,8 @@ class Authenticator:
         if not is_settled and self._clock() - token.issued > NEW_SESSION:
             raise Unauthenticated("This session was ended; log in again")
         directory = self._directory
-        caller = build_caller(user, directory.rules_of(user), directory.roles, directory.projects)
+        departments = directory.departments if len(directory.clusters) > 1 else None
+        caller = build_caller(user, directory.rules_of(user), directory.roles, directory.projects, departments)
         return msgspec.structs.replace(caller, session_id=token.session_id), is_settled
 
     async def issue(self, grant: Grant, address: str = "") -> Tokens:
@@ -300,14 +156,50 @@ class Authenticator:
             session = new_session(self._context, REFRESH_SECONDS * SECOND, address, grant.client)
         elif grant.grant_type == "refresh_token":
             user, key, session = await self._refresh(grant.refresh_token)
+        elif grant.grant_type in ("external_token_exchange", "exchange_token"):
+            return await self._issue_by_provider(grant, address)
         else:
             raise UnsupportedGrant(
                 f"The grant type {grant.grant_type!r} is not supported; "
-                "use client_credentials, app_token, password or refresh_token"
+                "use client_credentials, app_token, password, refresh_token or external_token_exchange"
             )
         if session is not None and not await record_sign_in(self._context, user.id, session):
             session = None
         return self._sign(user, key, session)
+
+    async def _issue_by_provider(self, grant: Grant, address: str) -> Tokens:
+        """Tokens for a token of the provider, or for the one-time code of a sign-on."""
+        if self.sign_on is None:
+            raise UnsupportedGrant(
+                f"The grant type {grant.grant_type!r} needs sign-on with a provider, which is not set up on this server"
+            )
+        if grant.grant_type == "exchange_token":
+            _require(("code", grant.code), ("codeVerifier", grant.code_verifier))
+            signed_on = await self.sign_on.redeem(grant.code, grant.code_verifier)
+            return await self.issue_signed_on(signed_on, (address, grant.client))
+        _require(("externalToken", grant.external_token))
+        user, expires_at = await self.sign_on.exchange(grant.external_token)
+        await record_sign_in(self._context, user.id)
+        return self._sign_briefly(user, expires_at)
+
+    async def issue_signed_on(self, signed_on: SignedOnUser, origin: tuple[str, str]) -> Tokens:
+        """Tokens in a new session of a user who has just signed on with the provider."""
+        user, refresh_token = signed_on
+        if self.sign_on is None:
+            raise UnsupportedGrant("Sign-on with a provider is not set up on this server")
+        started = await self.sign_on.open_session(user, refresh_token, REFRESH_SECONDS, origin)
+        if started.is_lasting:
+            return self._sign(user, None, started.session)
+        return self._sign_briefly(user, started.session.expires_at, started.session.id)
+
+    async def confirm_session(self, caller: Caller) -> bool:
+        """Ask the identity provider about the caller's session, if that is due; raises Unauthenticated if it has ended.
+
+        Returns whether rights may have changed.
+        """
+        if self.sign_on is None or not caller.session_id:
+            return False
+        return await self.sign_on.sessions.confirm(caller)
 
     async def verify_password(self, username: str, password: str, address: str) -> User:
         """The user with this name and password; raises as `issue` does."""
@@ -331,6 +223,16 @@ class Authenticator:
             access_token=self._signer.sign(user, "access", seconds, key, id),
             refresh_token=self._signer.sign(user, "refresh", refreshing, key, id),
             id_token=self._signer.sign(user, "id", seconds, key, id),
+            expires_in=seconds,
+        )
+
+    def _sign_briefly(self, user: User, expires_at: Millis, session_id: str = "") -> Tokens:
+        """Tokens that end with what they were issued for, and cannot be refreshed."""
+        seconds = max(1, min(self._signer.access_seconds, (expires_at - self._clock()) // SECOND))
+        return Tokens(
+            access_token=self._signer.sign(user, "access", seconds, session_id=session_id),
+            refresh_token="",
+            id_token=self._signer.sign(user, "id", seconds, session_id=session_id),
             expires_in=seconds,
         )
 
@@ -372,7 +274,7 @@ class Authenticator:
                 # Others may have signed in with the same secret, or failed, while this one waited.
                 if not self._is_remembered(key):
                     self._throttle.check(type, name, address)
-                    hashed = user.secret_hash if user else _hash_of_nobody(type)
+                    hashed = user.secret_hash if user and user.secret_hash else hash_of_nobody(type)
                     matches = await asyncio.to_thread(is_secret, secret, hashed)
                     if key is None or not matches:
                         self._throttle.record_failure(type, name, address)

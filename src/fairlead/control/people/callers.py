@@ -6,10 +6,12 @@ Called by `authentication.py` for a new token, and again when accounts, rules or
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+import msgspec
+
 from fairlead.control.role_table import ADMINISTRATOR_ROLE, EVERYBODY
 from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Scope
-from fairlead.model.records.organization import Project
+from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.people import Caller, User
 
 _WIDE = frozenset({"system", "tenant", "cluster"})
@@ -18,10 +20,19 @@ _NONE: frozenset[str] = frozenset()
 
 
 def build_caller(
-    user: User, rules: Sequence[AccessRule], roles: Mapping[int, Role], projects: Mapping[str, Project]
+    user: User,
+    rules: Sequence[AccessRule],
+    roles: Mapping[int, Role],
+    projects: Mapping[str, Project],
+    departments: Mapping[str, Department] | None = None,
 ) -> Caller:
-    """The account as a caller, with what its rules allow in every scope."""
+    """The account as a caller, with what its rules allow in every scope.
+
+    `departments` are given if there are several clusters: then a rule for a cluster holds in its departments only.
+    """
     own: dict[str, frozenset[str]] = {}
+    if departments is not None:
+        rules = [each for rule in rules for each in _in_departments(rule, departments)]
     for rule in rules:
         role = roles.get(rule.role_id)
         if role is not None and role.permissions:
@@ -39,6 +50,14 @@ def build_caller(
         rights=_inherit(own, projects),
         anywhere=anywhere,
     )
+
+
+def _in_departments(rule: AccessRule, departments: Mapping[str, Department]) -> list[AccessRule]:
+    """A rule for a cluster as rules for its departments; any other rule as it is."""
+    if rule.scope.type != "cluster":
+        return [rule]
+    inside = [id for id, department in departments.items() if department.cluster_id == rule.scope.id]
+    return [msgspec.structs.replace(rule, scope=Scope("department", id)) for id in inside]
 
 
 def rights_key(scope: Scope) -> str:

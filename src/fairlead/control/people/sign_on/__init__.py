@@ -1,0 +1,3 @@
+"""Sign-on with an identity provider (OpenID Connect): requests to the provider, its tokens, the accounts of its
+users, and their sessions. Called by the authenticator and by `api/people`.
+"""
