@@ -5,7 +5,7 @@ Filled at the start and refreshed when the store reports a change. Reads never t
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead.control.role_table import ROLES, resolve_role
 from fairlead.model.errors import Unavailable
@@ -26,7 +26,8 @@ from fairlead.store.collections import (
 )
 
 _COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES, POLICIES)
-
+#: What decides which policies apply in a project.
+_POLICY_COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, POLICIES)
 
 #: By the type of an account or of a rule's subject, how it is called among the subjects; users are called `user`.
 _SUBJECTS = {"app": "service-account", "service-account": "service-account", "group": "group"}
@@ -49,6 +50,8 @@ class Directory:
         self._rules_by_subject: dict[tuple[str, str], list[AccessRule]] = {}
         #: Incremented with every reload, so that users of derived data know when it is stale.
         self.revision = 0
+        #: The same, for what follows from policies and from the scopes that they are for.
+        self.policy_revision = 0
 
     async def load(self) -> None:
         for collection in _COLLECTIONS:
@@ -67,6 +70,8 @@ class Directory:
         if collection is ACCESS_RULES:
             self._rules_by_subject = _index_rules(self.access_rules.values())
         self.revision += 1
+        if collection in _POLICY_COLLECTIONS:
+            self.policy_revision += 1
 
     @property
     def has_leaving(self) -> bool:
@@ -74,10 +79,24 @@ class Directory:
         owners = (*self.projects.values(), *self.departments.values())
         return any(owner.deleted_at is not None for owner in owners)
 
+    def of(self, cluster_id: str) -> "ClusterDirectory":
+        """What one cluster has of all this."""
+        return ClusterDirectory(self, cluster_id)
+
+    def cluster_of(self, node: Node) -> str:
+        """The id of the cluster that has the node."""
+        return node.cluster_id or self.cluster.id
+
+    @property
+    def own_id(self) -> str:
+        """The id of the cluster that this is the directory of: the first one, unless it is that of another cluster."""
+        return self.cluster.id
+
     @property
     def cluster(self) -> Cluster:
-        """The one cluster of this installation."""
-        return next(iter(self.clusters.values()))
+        """The first cluster, which came with the installation and also has what belongs to the whole of it."""
+        clusters = self.clusters
+        return next(iter(clusters.values())) if len(clusters) == 1 else min(clusters.values(), key=age_key)
 
     @property
     def clusters(self) -> dict[str, Cluster]:
@@ -123,6 +142,95 @@ class Directory:
     @property
     def policies(self) -> dict[str, PolicyRecord]:
         return self._records[POLICIES.name]
+
+
+_Record = TypeVar("_Record", Department, Project, NodePool, Node)
+
+
+class ClusterDirectory(Directory):
+    """The directory as the loop of one cluster sees it: only its own departments, projects, node pools and nodes.
+
+    It shares the records of the whole directory, and reads nothing by itself.
+    """
+
+    def __init__(self, whole: Directory, cluster_id: str) -> None:
+        self._whole = whole
+        self._cluster_id = cluster_id
+        self._filtered: dict[str, tuple[int, dict[str, Any]]] = {}
+
+    async def load(self) -> None:
+        await self._whole.load()
+
+    async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
+        await self._whole.refresh(subjects)
+
+    def of(self, cluster_id: str) -> "ClusterDirectory":
+        return self._whole.of(cluster_id)
+
+    @property
+    def _records(self) -> dict[str, dict[str, Any]]:  # type: ignore[override]  # those of the whole directory
+        return self._whole._records
+
+    @property
+    def _rules_by_subject(self) -> dict[tuple[str, str], list[AccessRule]]:  # type: ignore[override]  # likewise
+        return self._whole._rules_by_subject
+
+    @property
+    def revision(self) -> int:  # type: ignore[override]  # likewise
+        return self._whole.revision
+
+    @property
+    def policy_revision(self) -> int:  # type: ignore[override]  # likewise
+        return self._whole.policy_revision
+
+    @property
+    def own_id(self) -> str:
+        return self._cluster_id
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster itself; the first one if it is being removed."""
+        return self.clusters.get(self._cluster_id) or self._whole.cluster
+
+    @property
+    def roles(self) -> dict[int, Role]:
+        return self._whole.roles
+
+    def cluster_of(self, node: Node) -> str:
+        return self._whole.cluster_of(node)
+
+    def _own(self, collection: Collection[_Record]) -> dict[str, _Record]:
+        """Filtered once per revision of the whole; not at all as long as there is one cluster."""
+        records: dict[str, _Record] = self._records[collection.name]
+        if len(self.clusters) <= 1:
+            return records
+        known = self._filtered.get(collection.name)
+        if known is None or known[0] != self.revision:
+            first = self._whole.cluster.id
+            own = {id: one for id, one in records.items() if (one.cluster_id or first) == self._cluster_id}
+            known = self._filtered[collection.name] = (self.revision, own)
+        return known[1]
+
+    @property
+    def departments(self) -> dict[str, Department]:
+        return self._own(DEPARTMENTS)
+
+    @property
+    def projects(self) -> dict[str, Project]:
+        return self._own(PROJECTS)
+
+    @property
+    def node_pools(self) -> dict[str, NodePool]:
+        return self._own(NODE_POOLS)
+
+    @property
+    def nodes(self) -> dict[str, Node]:
+        return self._own(NODES)
+
+
+def age_key(cluster: Cluster) -> tuple[bool, int, str]:
+    """Sorts the first cluster first, then the others by age."""
+    return cluster.is_added, cluster.created_at, cluster.id
 
 
 class Refresher:

@@ -1,20 +1,20 @@
-"""The routes that change clusters. An installation has one cluster, which came with it, so only its name can change."""
+"""The routes that change clusters. The first one came with the installation; others are added and removed."""
 
-from typing import NoReturn
+from typing import Literal
 
 from msgspec import UNSET, field
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_choice, query_text, receive_json
+from fairlead.api.http.body import query_boolean, query_choice, query_text, receive_json
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Accepted, Shape
-from fairlead.api.organization.reads import ClusterView
+from fairlead.api.organization.reads import ClusterView, render_cluster
 from fairlead.control import access
 from fairlead.control.organization import clusters, inventory
-from fairlead.model.errors import Forbidden
+from fairlead.control.organization.clusters import ClusterInput
 from fairlead.model.records.organization import Cluster
-from fairlead.model.spec.fields import Given, Spec, Text
+from fairlead.model.spec.fields import Given, Spec, Text, value_or
 
 _CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})
 #: The folder of the chart in the source of Fairlead.
@@ -25,10 +25,15 @@ class ClusterCreation(Spec, frozen=True, kw_only=True):
     name: Text
     domain: Given[str] = UNSET
     version: Given[str] = UNSET
+    #: Additions of Fairlead: what runs the cluster's pods, and the kubeconfig by which the server reaches it.
+    engine: Given[Literal["kubernetes", "local"]] = UNSET
+    kubeconfig: Given[str] = UNSET
 
 
 class ClusterUpdate(Spec, frozen=True, kw_only=True):
     name: str
+    #: An addition of Fairlead: another kubeconfig.
+    kubeconfig: Given[str] = UNSET
 
 
 class ClusterInstallInfo(Shape):
@@ -46,24 +51,28 @@ def _load(call: Call) -> Cluster:
 
 
 async def create_cluster(call: Call) -> Response:
-    access.check(call.caller, "clusters:create")
     body = await receive_json(call, ClusterCreation)
-    raise Forbidden(
-        f"Cluster {body.name[:60]} was not created: an installation of Fairlead has one cluster. Install another "
-        "server for it"
+    given = ClusterInput(
+        name=body.name,
+        domain=value_or(body.domain, ""),
+        engine=value_or(body.engine, ""),
+        kubeconfig=value_or(body.kubeconfig, ""),
     )
+    cluster = await clusters.create_cluster(call.context, call.caller, given, call.request_id)
+    return as_json(render_cluster(call.context, cluster, ""), 201)
 
 
 async def update_cluster(call: Call) -> Response:
     body = await receive_json(call, ClusterUpdate)
-    await clusters.rename_cluster(call.context, call.caller, _load(call).id, body.name, call.request_id)
+    given = ClusterInput(name=body.name, kubeconfig=value_or(body.kubeconfig, ""))
+    await clusters.update_cluster(call.context, call.caller, _load(call).id, given, call.request_id)
     return Response(status_code=204)
 
 
-async def delete_cluster(call: Call) -> NoReturn:
-    access.check(call.caller, "clusters:delete")
-    cluster = _load(call)
-    raise Forbidden(f"Cluster {cluster.name} was not deleted: it is the only one of this installation")
+async def delete_cluster(call: Call) -> Response:
+    query_boolean(call, "force")
+    await clusters.delete_cluster(call.context, call.caller, _load(call).id, call.request_id)
+    return Response(status_code=204)
 
 
 async def get_install_info(call: Call) -> Response:
@@ -79,8 +88,10 @@ async def get_install_info(call: Call) -> Response:
 
 
 def install_command(call: Call, cluster: Cluster) -> str:
-    """The command that installs the cluster's part again, for the engine of this installation."""
-    if not call.context.engine.is_cluster:
+    """The command that installs the cluster's part, or connects a cluster that was added."""
+    if cluster.id != call.context.directory.cluster.id:
+        return f"fairlead cluster connect {cluster.name} --kubeconfig FILE"
+    if not call.context.engine_of(cluster.id).is_cluster:
         return f"fairlead serve  # cluster {cluster.name} is this machine; nothing else is installed"
     return f"helm upgrade --install fairlead {_CHART} -n fairlead --create-namespace"
 
@@ -102,7 +113,7 @@ CLUSTER_CHANGE_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/clusters",
         id="create_cluster",
         tag="Organization",
-        summary="Refused: an installation has one cluster",
+        summary="Add a cluster, with its connection or to be connected later",
         run=create_cluster,
         body=RequestBody(schema=ClusterCreation),
         answers={**_CHANGE, 201: ClusterView},
@@ -112,7 +123,7 @@ CLUSTER_CHANGE_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/clusters/{clusterUuid}",
         id="update_cluster",
         tag="Organization",
-        summary="Rename the cluster",
+        summary="Rename a cluster, or give it another kubeconfig",
         run=update_cluster,
         parameters=(_CLUSTER,),
         body=RequestBody(schema=ClusterUpdate),
@@ -123,7 +134,7 @@ CLUSTER_CHANGE_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/clusters/{clusterUuid}",
         id="delete_cluster",
         tag="Organization",
-        summary="Refused: the cluster came with the installation",
+        summary="Remove a cluster that was added and has no projects",
         run=delete_cluster,
         parameters=(_CLUSTER, Parameter(name="force", schema={"type": "boolean", "default": False})),
         answers={**_CHANGE, 202: Accepted, 204: None},
