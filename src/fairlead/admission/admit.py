@@ -3,6 +3,7 @@
 Called by `control` before it writes anything. It knows only the submission and the policy, not what exists.
 """
 
+from collections.abc import Collection
 from functools import lru_cache
 from typing import cast
 
@@ -64,10 +65,18 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def admit(
-    kind: Kind, submission: Submission, *, max_completions: int = 100_000, policy: Policy = NO_POLICY
+    kind: Kind,
+    submission: Submission,
+    *,
+    max_completions: int = 100_000,
+    policy: Policy = NO_POLICY,
+    may_fill: Collection[str] | None = None,
 ) -> Admitted:
-    """What follows from the spec; raises Invalid with every issue."""
-    spec, against = effective_spec(kind, submission.spec, policy)
+    """What follows from the spec; raises Invalid with every issue.
+
+    `may_fill` names the members that the policy's defaults may fill in; None for all.
+    """
+    spec, against = effective_spec(kind, submission.spec, policy, may_fill)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
     broken += _cached_violations(kind.key, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
@@ -143,10 +152,45 @@ def _cached_violations(kind_key: str, spec: Spec, max_completions: int) -> tuple
     return tuple(spec_violations(KINDS[kind_key], spec, "spec", SubmissionLimits(completions=max_completions)))
 
 
-def effective_spec(kind: Kind, spec: Spec, policy: Policy = NO_POLICY) -> tuple[Spec, list[ComplianceIssue]]:
-    """The spec with the defaults of the policy, and its violations of the policy's rules."""
+def effective_spec(
+    kind: Kind, spec: Spec, policy: Policy = NO_POLICY, may_fill: Collection[str] | None = None
+) -> tuple[Spec, tuple[ComplianceIssue, ...]]:
+    """The spec with the defaults of the policy, and its violations of the policy's rules.
+
+    `may_fill` names the members that defaults may fill in; None for all.
+    """
     if policy is NO_POLICY:
-        return spec, []
+        return spec, ()
+    return _cached_effective_spec(kind.key, spec, _PolicyKey(policy), None if may_fill is None else frozenset(may_fill))
+
+
+class _PolicyKey:
+    """A policy as a cache key. Merged policies are kept, so the same object has the same content."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _PolicyKey) and other.policy is self.policy
+
+
+@lru_cache(maxsize=512)
+def _cached_effective_spec(
+    kind_key: str, spec: Spec, policy_key: _PolicyKey, may_fill: frozenset[str] | None
+) -> tuple[Spec, tuple[ComplianceIssue, ...]]:
+    """Cached, because sweeps and scripts send the same spec many times."""
+    kind = KINDS[kind_key]
     sent: dict[str, object] = msgspec.json.decode(msgspec.json.encode(spec))
-    plain, issues = apply_policy(POLICY_TYPE_OF_KIND[kind.key], sent, policy)
-    return spec if plain == sent else build(kind.spec, plain), issues
+    plain, issues = apply_policy(POLICY_TYPE_OF_KIND[kind_key], sent, policy_key.policy)
+    if may_fill is not None:
+        plain = {**sent, **{name: value for name, value in plain.items() if name in may_fill}}
+    if plain == sent:
+        return spec, tuple(issues)
+    try:
+        return msgspec.convert(plain, kind.spec), tuple(issues)
+    except msgspec.ValidationError:
+        # A default is out of bounds, or accepted with a remark: the violations are found later, in the built spec.
+        return build(kind.spec, plain), tuple(issues)

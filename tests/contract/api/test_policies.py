@@ -126,3 +126,24 @@ def test_an_unknown_scope_is_refused(api: ApiServer) -> None:
     assert write(api, {"scope": "project", "projectId": 999}, {}).status == 400
     assert api.call("GET", PATH).status == 400
     assert write(api, {"scope": "system"}, {}).status == 400
+
+
+def test_an_update_is_stored_with_the_policys_defaults(api: ApiServer) -> None:
+    """As a submission is: the record's priority follows from the same spec."""
+    inferences, path = "/api/v1/workloads/inferences", "/api/v2/policy/inferences"
+    body = {"name": "serves", "projectId": "1", "clusterId": api.cluster_id}
+    spec = {"image": "x", "servingPort": {"container": 8080}}
+    made = api.call("POST", inferences, {**body, "spec": spec})
+    assert made.status == 202, made
+    one = f"{inferences}/{made.json['workloadId']}"
+    defaults = {"priorityClass": "low", "environmentVariables": {"instances": [{"name": "A", "value": "1"}]}}
+    assert write(api, PROJECT, {"defaults": defaults}, path=path).status == 200
+    try:
+        changed = api.call("PATCH", one, {"spec": {"image": "y"}})
+        assert changed.status == 202, changed
+        stored = api.get(one)["spec"]
+        assert (stored["image"], stored.get("priorityClass")) == ("y", "low")
+        assert [each["name"] for each in stored["environmentVariables"]] == ["A"]
+        assert api.get(f"/api/v1/workloads/{made.json['workloadId']}")["priorityClassName"] == "low"
+    finally:
+        api.call("DELETE", f"{path}?scope=project&projectId=1")

@@ -12,7 +12,7 @@ import msgspec
 from fairlead.admission.policies.merge import Policy, Tree
 from fairlead.kinds.policies import PolicyType
 from fairlead.model.errors import ComplianceIssue
-from fairlead.model.policies.rules import ATTRIBUTE_NAMES, SOURCE, RuleClass, fields_by_name, rule_class
+from fairlead.model.policies.rules import ATTRIBUTE_NAMES, SOURCE, RuleClass, fields_by_name, rule_classes
 from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.spec.fields import Field, Struct
 
@@ -58,34 +58,37 @@ class _Section:
 
     def __init__(self, struct: Struct, path: str, issues: list[ComplianceIssue]) -> None:
         self.fields = fields_by_name(struct)
+        self.forms = rule_classes(struct)
         self.path = path
         self.issues = issues
 
     def apply(self, sent: Tree, defaults: Tree, rules: Tree) -> Plain:
         """Members in their declared order, then those whose default follows from another member."""
         result = dict(sent)
+        if not defaults and not rules:
+            return result
         names = [name for name in self.fields if name in defaults or name in rules]
         for name in names:
-            value = self._member(self.fields[name], sent.get(name), defaults.get(name), _tree(rules.get(name)))
+            value = self._member(name, sent.get(name), defaults.get(name), rules.get(name))
             if value is not None:
                 result[name] = value
-        for name in names:
+        for name in names if rules else ():
             rule = rules.get(name)
-            if isinstance(rule, dict) and rule and rule_class(self.fields[name]) not in _NESTED:
+            if isinstance(rule, dict) and rule and self.forms[name] not in _NESTED:
                 self._check(self.fields[name], sent.get(name), defaults.get(name), rule, result)
         return result
 
-    def _member(self, field: Field, given: object, default: object, rule: Tree) -> object:
-        form = rule_class(field)
+    def _member(self, name: str, given: object, default: object, rule: object) -> object:
+        form, field = self.forms[name], self.fields[name]
         if form is RuleClass.ITEMS and field.struct is not None:
-            items = _Items(field, self._join(field.rest), self.issues)
-            return items.apply(given if isinstance(given, list) else None, _tree(default), rule)
+            items = _Items(field, self._join(name), self.issues)
+            return items.apply(given if isinstance(given, list) else None, _tree(default), _tree(rule))
         if form is RuleClass.SECTION and field.struct is not None:
             if given is None and field.about.role:
                 # The pods of this role do not exist.
                 return None
-            inner = _Section(field.struct, self._join(field.rest), self.issues)
-            return inner.apply(_tree(given), _tree(default), rule) or given
+            inner = _Section(field.struct, self._join(name), self.issues)
+            return inner.apply(_tree(given), _tree(default), _tree(rule)) or given
         return default if given is None else given
 
     def _join(self, name: str) -> str:
@@ -155,6 +158,8 @@ class _Items:
     def _merge(self, name: object, sent: Plain, base: Plain, rules: Plain, rule: Tree, locked: set[object]) -> Plain:
         if name in locked and any(value is not None and value != base.get(part) for part, value in sent.items()):
             self._report(name, "is locked and cannot be changed", "locked", rule)
+        if not rules and not any(isinstance(value, dict) for value in base.values()):
+            return {**sent, **{part: value for part, value in base.items() if sent.get(part) is None}}
         section = _Section(self.field.struct or msgspec.Struct, f"{self.path}.{name}", self.issues)
         return section.apply(sent, base, rules)
 

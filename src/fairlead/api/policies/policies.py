@@ -225,7 +225,9 @@ async def _list(call: Call) -> Response:
     policy_type = next((each for each in POLICY_TYPES.values() if each.title == title), None)
     scope = _queried_scope(call) if query_text(call, "scope") else None
     cluster = call.context.directory.cluster
-    ready = PolicyStatus(clusters=[ClusterSync(cluster_id=cluster.id, status="Ready")])
+    ready = PolicyStatus(
+        clusters=[ClusterSync(cluster_id=id, status="Ready") for id in call.context.directory.clusters]
+    )
     entries = [
         PolicyEntry(type=record.type, meta=_render_meta(call, record), status=ready)
         for record in policies.find_policies(call.context, call.caller, policy_type, scope)

@@ -1,4 +1,4 @@
-"""The effective policy of a project: those of all its scopes, merged. Computed again when the directory has changed."""
+"""The effective policy of a project: those of all its scopes, merged. Kept until policies or their scopes change."""
 
 from fairlead.admission.policies.merge import Policy, RuleSource, merge_policies, with_source
 from fairlead.admission.policies.system import SYSTEM_POLICIES
@@ -13,7 +13,7 @@ TYPES_BY_KEY: dict[str, PolicyType] = {type.key: type for type in POLICY_TYPES.v
 
 def effective_policy(context: Context, type: PolicyType, scope: Scope) -> Policy:
     """What holds in a scope: its own policy and those of wider scopes, the installation's own included."""
-    key, revision = (scope.scope_key, type.key), context.directory.revision
+    key, revision = (scope.scope_key, type.key), context.directory.policy_revision
     known = context.effective_policies.get(key)
     if known is not None and known[0] == revision:
         return known[1]

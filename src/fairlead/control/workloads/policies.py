@@ -1,5 +1,7 @@
 """Applies the effective policy of its project to a workload: at submission, at a change and at a resume."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from fairlead.admission.policies.apply import apply_policy
@@ -12,7 +14,7 @@ from fairlead.control.workloads.template_assets import load_members
 from fairlead.kinds import role_members
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
-from fairlead.model.errors import AGAINST_POLICY, Forbidden
+from fairlead.model.errors import AGAINST_POLICY, ComplianceIssue, Forbidden
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import fields_of
@@ -46,6 +48,15 @@ def _with_imposed(kind: Kind, spec: dict[str, object], role: str, imposed: dict[
         return apply_template(kind.spec, imposed, spec)
     part = spec.get(own.rest)
     return {**spec, own.rest: apply_template(own.struct, imposed, part)} if isinstance(part, dict) else spec
+
+
+def find_policy_issues(
+    context: Context, kind: Kind, members: Mapping[str, object], scope: Scope
+) -> list[ComplianceIssue]:
+    """Where a template or an asset breaks the policy of a scope. What is only missing, a request can still give."""
+    type = POLICY_TYPE_OF_KIND[kind.key]
+    _, issues = apply_policy(type, members, effective_policy(context, type, scope))
+    return [issue for issue in issues if issue.rule != "required"]
 
 
 def check_against_policy(context: Context, kind: Kind, workload: Workload) -> None:

@@ -68,5 +68,11 @@ def rule_class(field: Field) -> RuleClass:
 
 
 @cache
+def rule_classes(struct: Struct) -> dict[str, RuleClass]:
+    """By the name of each field; in the order of declaration."""
+    return {field.rest: rule_class(field) for field in fields_of(struct)}
+
+
+@cache
 def fields_by_name(struct: Struct) -> dict[str, Field]:
     return {field.rest: field for field in fields_of(struct)}

@@ -1,0 +1,137 @@
+"""Policies in files: reading them, also in the older form of custom resources, and bringing them to the server.
+
+Used by the noun `policy`, and by `apply`, `diff` and `delete` for policies between the workloads of a file.
+"""
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import yaml
+
+from fairlead.cli.flags import UsageError
+from fairlead.cli.session.session import ServerSession, find_named
+from fairlead.cli.terminal.output import render
+from fairlead.client.json_object import Json
+from fairlead.client.suggest import suggest
+from fairlead.formats.legacy_policies import is_legacy, read_legacy_policy
+from fairlead.kinds.policies import POLICY_TYPES
+from fairlead.model.errors import Invalid
+
+TYPES = {type.key: type for type in POLICY_TYPES.values()}
+BASE = "/api/v2/policy"
+SCOPES = ("tenant", "cluster", "department", "project")
+_MEMBERS = ("type", "name", "scope", "project", "department", "cluster", "defaults", "rules", "imposedAssets")
+#: Takes what the older form of a policy loses, line by line.
+Tell = Callable[[str], object]
+_CONTENT = ("defaults", "rules", "imposedAssets")
+
+
+def policy_path(type: str) -> str:
+    return f"{BASE}/{TYPES[type].rest}"
+
+
+def scope_query(session: ServerSession, scope: str, names: Json) -> Json:
+    """The scope with the ids of what the names stand for."""
+    if scope == "project":
+        name = names.get("project")
+        rows = session.client.projects()
+        return {
+            "scope": scope,
+            "projectId": int((find_named(rows, name, "project") if name else session.project())["id"]),
+        }
+    if scope == "department":
+        if not names.get("department"):
+            raise UsageError("Name the department of the policy.")
+        return {
+            "scope": scope,
+            "departmentId": find_named(session.client.departments(), names["department"], "department")["id"],
+        }
+    return {"scope": scope}
+
+
+def read_policies(text: str, path: str, tell: Tell = lambda loss: None) -> list[Json]:
+    """The policies in the text of a file, each checked for its members; tells what an older form loses."""
+    documents = []
+    for number, document in enumerate(read_documents(text, path), 1):
+        where = f"{path}, document {number}"
+        if is_legacy(document):
+            documents.append(_converted(document, where, tell))
+            continue
+        if not isinstance(document, dict):
+            raise UsageError(f"{where} is not a policy: it must be an object.")
+        for name in document:
+            if name not in _MEMBERS:
+                raise UsageError(f"{where}: {name} is not a member of a policy.{suggest(str(name), _MEMBERS)}")
+        for name, known in (("type", tuple(TYPES)), ("scope", SCOPES)):
+            if document.get(name) not in known:
+                raise UsageError(f"{where}: {name} must be one of {', '.join(known)}.")
+        if not document.get("name"):
+            raise UsageError(f"{where}: name is missing.")
+        documents.append(document)
+    return documents
+
+
+def read_legacy_policies(text: str, path: str, tell: Tell) -> list[Json]:
+    """Only the policies in the older form, which stand between workloads."""
+    documents = enumerate(read_documents(text, path), 1)
+    return [_converted(each, f"{path}, document {number}", tell) for number, each in documents if is_legacy(each)]
+
+
+def _converted(document: Json, where: str, tell: Tell) -> Json:
+    try:
+        policy = read_legacy_policy(document)
+    except Invalid as error:
+        lines = [f"{issue.field}: {issue.details}" for issue in error.issues]
+        raise UsageError(f"{where}: {document['kind']} cannot be read:\n  " + "\n  ".join(lines)) from None
+    for loss in policy.losses:
+        tell(f"{policy.name}: {loss}")
+    place = {"scope": "project", "project": policy.project} if policy.project else {"scope": "tenant"}
+    content = {"defaults": policy.defaults, "rules": policy.rules}
+    return {"type": policy.type.key, "name": policy.name, **place, **content}
+
+
+def read_documents(text: str, path: str) -> list[Any]:
+    try:
+        return [one for one in yaml.safe_load_all(text) if one is not None]
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is not valid YAML: {error}") from None
+
+
+def _body(session: ServerSession, document: Json) -> Json:
+    meta = {"name": document["name"], **scope_query(session, document["scope"], document)}
+    return {"meta": meta, "policy": {name: document.get(name) for name in _CONTENT}}
+
+
+def apply_policy(session: ServerSession, document: Json) -> None:
+    is_dry_run = bool(session.invocation.get("dry-run"))
+    session.client.request("PUT", policy_path(document["type"]), _body(session, document), validateOnly=is_dry_run)
+    word = "is valid" if is_dry_run else "applied"
+    session.console.say(f"Policy {document['name']} for {document['type']} {word}.")
+
+
+def delete_policy(session: ServerSession, document: Json) -> None:
+    if session.invocation.get("dry-run"):
+        session.console.say(f"Policy {document['name']} for {document['type']} would be deleted.")
+        return
+    scope = scope_query(session, document["scope"], document)
+    session.client.request("DELETE", policy_path(document["type"]), **scope)
+    session.console.say(f"Policy {document['name']} for {document['type']} deleted.")
+
+
+def diff_policy(session: ServerSession, document: Json) -> bool:
+    """Print how the server differs from the document; whether it does."""
+    scope = scope_query(session, document["scope"], document)
+    entries = session.client.request("GET", BASE)["policies"]
+    has_one = any(
+        entry["type"] == document["type"] and all(entry["meta"].get(name) == value for name, value in scope.items())
+        for entry in entries
+    )
+    live = session.client.request("GET", policy_path(document["type"]), **scope)["policy"] if has_one else {}
+    before, after = (
+        render(session.console, "yaml", {name: one.get(name) or {} for name in _CONTENT}) for one in (live, document)
+    )
+    lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "server", document["name"], lineterm=""))
+    if lines:
+        session.console.data("\n".join(lines))
+    return bool(lines)

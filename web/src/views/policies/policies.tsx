@@ -1,0 +1,158 @@
+// The policies of every scope, and what they make together in a project, with the origin of every rule.
+import { useState } from "preact/hooks";
+import { get, remove, type PathOf, type Schemas } from "../../api/client";
+import { kinds } from "../../api/kinds";
+import { session } from "../../api/session";
+import { type Changes, useChanges } from "../../parts/change";
+import { useLoad } from "../../parts/load";
+import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
+import { type Column, Table } from "../../parts/table";
+import { query, setQuery } from "../../router";
+import { PolicyEditor } from "./editor";
+import css from "./policies.module.css";
+import { listDefaults, listRules } from "./rules";
+
+type Entry = Schemas["PolicyEntry"];
+
+/** Methods and paths of the policies of a kind. */
+const policyPath = (rest: string) => `/api/v2/policy/${rest}` as PathOf<"delete">;
+
+export function Policies() {
+  const changes = useChanges();
+  const [isWriting, setWriting] = useState(false);
+  const policies = useLoad((signal) => get("/api/v2/policy", { signal }), changes.version);
+  const entries = policies.value?.policies ?? [];
+  const isAdministrator = session.value?.isAdministrator === true;
+  return (
+    <div class={parts.page}>
+      <ViewTitle>Policies</ViewTitle>
+      <Effective version={changes.version} />
+      <Panel title="Policies of all scopes">
+        <Problem error={changes.error ?? policies.error} />
+        {policies.value && entries.length === 0 && (
+          <Empty command="fairlead policy apply -f policy.yaml">There are no policies yet. Write one here, or:</Empty>
+        )}
+        {entries.length > 0 && (
+          <Table
+            label="Policies"
+            columns={columnsOf(isAdministrator, changes)}
+            rows={entries}
+            keyOf={(entry) => entry.meta.id}
+          />
+        )}
+        {isAdministrator && (
+          <div class={parts.buttons}>
+            <button type="button" data-main onClick={() => setWriting(true)}>
+              Write a policy
+            </button>
+          </div>
+        )}
+      </Panel>
+      {isWriting && <PolicyEditor changes={changes} onClose={() => setWriting(false)} />}
+    </div>
+  );
+}
+
+function columnsOf(isAdministrator: boolean, changes: Changes): Column<Entry>[] {
+  return [
+    { title: "Name", cell: (entry) => <strong>{entry.meta.name}</strong> },
+    { title: "For", cell: (entry) => entry.type },
+    { title: "Scope", cell: (entry) => describeScope(entry.meta) },
+    { title: "Changed", cell: (entry) => <Time at={entry.meta.updatedAt} /> },
+    { title: "By", cell: (entry) => entry.meta.updatedBy },
+    ...(isAdministrator ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
+  ];
+}
+
+function describeScope(meta: Schemas["PolicyMetaView"]): string {
+  if (meta.scope === "tenant") return "the whole installation";
+  const id = meta.projectId ?? meta.departmentId;
+  return id === undefined ? meta.scope : `${meta.scope} ${id}`;
+}
+
+function Remove({ entry, changes }: { entry: Entry; changes: Changes }) {
+  const rest = kinds.find((kind) => kind.title.replaceAll(" ", "").toLowerCase() === entry.type.toLowerCase())?.rest;
+  if (!rest) return null;
+  const { scope, projectId, departmentId, clusterId } = entry.meta;
+  const where = { scope, projectId, departmentId, clusterId };
+  return (
+    <button
+      type="button"
+      aria-label={`Delete ${entry.meta.name} for ${entry.type}`}
+      onClick={() => void changes.make(() => remove(policyPath(rest), { query: where }))}
+    >
+      Delete
+    </button>
+  );
+}
+
+/** What holds in one project for one kind. */
+function Effective({ version }: { version: string }) {
+  const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query: { limit: 500 }, signal }), "");
+  const all = projects.value?.projects ?? [];
+  const project = all.find((one) => one.name === query.value.get("project")) ?? all[0];
+  const kind = kinds.find((one) => one.rest === query.value.get("kind")) ?? kinds[0];
+  const key = project && kind ? `${version} ${project.id} ${kind.rest}` : "";
+  const effective = useLoad(async (signal) => {
+    if (!project || !kind) return undefined;
+    const path = `/api/v2/policy/${kind.rest}/effective` as "/api/v2/policy/trainings/effective";
+    return (await get(path, { query: { projectId: project.id }, signal })).effective;
+  }, key);
+  const rules = listRules(effective.value?.rules);
+  const defaults = listDefaults(effective.value?.defaults);
+  return (
+    <Panel title="What holds in a project">
+      <div class={parts.tools}>
+        <select
+          aria-label="Project"
+          value={project?.name ?? ""}
+          onChange={(event) => setQuery({ project: event.currentTarget.value })}
+        >
+          {all.map((one) => (
+            <option key={one.id} value={one.name}>
+              {one.name}
+            </option>
+          ))}
+        </select>
+        <select
+          aria-label="Kind of workload"
+          value={kind?.rest ?? ""}
+          onChange={(event) => setQuery({ kind: event.currentTarget.value })}
+        >
+          {kinds.map((one) => (
+            <option key={one.rest} value={one.rest}>
+              {one.title}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Problem error={projects.error ?? effective.error} />
+      {rules.length > 0 && (
+        <Table
+          label="Rules"
+          columns={[
+            { title: "Field", cell: (row) => <code>{row.field}</code> },
+            { title: "Rule", cell: (row) => row.rule },
+            { title: "From", cell: (row) => row.scope },
+          ]}
+          rows={rules}
+          keyOf={(row) => `${row.field} ${row.rule}`}
+        />
+      )}
+      {defaults.length > 0 && (
+        <>
+          <h3 class={css.subtitle}>Defaults</h3>
+          <Table
+            label="Defaults"
+            columns={[
+              { title: "Field", cell: (row) => <code>{row.field}</code> },
+              { title: "Value", cell: (row) => row.value },
+            ]}
+            rows={defaults}
+            keyOf={(row) => row.field}
+          />
+        </>
+      )}
+    </Panel>
+  );
+}
