@@ -14,6 +14,9 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from fairlead.formats.forms import render_form
+from fairlead.kinds import KINDS
+from fairlead.model.priority import PRIORITIES
 from scripts.generate_docs import load_description
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +28,7 @@ STAMP = TARGET / "inputs.txt"
 #: Says which packages are installed.
 INSTALLED = WEB / "node_modules" / ".installed"
 #: What the page needs to know of a kind of workloads.
-KIND_MEMBERS = ("title", "rest", "canSuspend")
+KIND_MEMBERS = ("title", "rest", "noun", "canSuspend", "canChange")
 
 
 def main(arguments: list[str]) -> int:
@@ -54,11 +57,13 @@ def generate() -> dict[str, str]:
     return {
         "openapi.json": json.dumps(asyncio.run(load_description()), indent=1),
         "kinds.json": json.dumps(chosen, indent=1),
+        "priorities.json": json.dumps(PRIORITIES, indent=1),
+        **{f"forms/{kind.rest}.json": json.dumps(render_form(kind)) for kind in KINDS.values()},
     }
 
 
 def write_generated(generated: dict[str, str]) -> None:
-    GENERATED.mkdir(parents=True, exist_ok=True)
+    (GENERATED / "forms").mkdir(parents=True, exist_ok=True)
     for name, text in generated.items():
         (GENERATED / name).write_text(text)
     tool, source, target = "openapi-typescript/bin/cli.js", "src/generated/openapi.json", "src/generated/schema.d.ts"

@@ -29,6 +29,10 @@ VIEWS = (
     ("spec", "/ui/workloads/{running}/spec", "runs", "kind: TrainingWorkload"),
     ("cluster", "/ui/cluster", "Cluster", "1 free"),
     ("organization", "/ui/organization", "Organization", "GPUs used"),
+    ("people", "/ui/people", "People", "System administrator"),
+    ("policies", "/ui/policies", "Policies", "built in"),
+    ("library", "/ui/library", "Library", "A template is a prepared workload"),
+    ("reports", "/ui/reports", "Reports", "GPU-hours used"),
     ("audit", "/ui/audit", "Audit", "fairlead"),
     ("settings", "/ui/settings", "Settings", "Create an access key"),
 )

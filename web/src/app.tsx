@@ -4,16 +4,21 @@ import { useEffect } from "preact/hooks";
 import { loadSession, session } from "./api/session";
 import css from "./app.module.css";
 import { keys, useKeys } from "./keys";
+import { later } from "./parts/later";
+import { Notices } from "./parts/notices";
 import { Dialog, css as parts, Problem } from "./parts/parts";
 import { asApiError } from "./parts/load";
 import type { ApiError } from "./api/client";
 import { followLink, href, path } from "./router";
 import { feedState, follow, hasLoaded } from "./store/workloads";
-import { SECTIONS, viewOf } from "./views/table";
+import { SECTIONS } from "./views/sections";
+import { viewOf } from "./views/table";
 import { SignIn } from "./views/sign-in/sign-in";
 
 const failure = signal<ApiError | undefined>(undefined);
 const isHelpOpen = signal(false);
+const isPaletteOpen = signal(false);
+const Palette = later(async () => (await import("./views/palette/palette")).Palette);
 
 export function App() {
   useEffect(() => {
@@ -29,7 +34,10 @@ export function App() {
 }
 
 function Shell() {
-  useKeys(() => (isHelpOpen.value = true));
+  useKeys({
+    showHelp: () => (isHelpOpen.value = true),
+    showPalette: () => (isPaletteOpen.value = true),
+  });
   const View = viewOf(path.value);
   return (
     <div class={css.shell} onClick={followLink}>
@@ -40,18 +48,29 @@ function Shell() {
         <a class={css.brand} href={href("/")}>
           Fairlead
         </a>
+        <button type="button" class={css.goto} onClick={() => (isPaletteOpen.value = true)}>
+          Go to… <kbd>Ctrl K</kbd>
+        </button>
         <nav class={css.nav} aria-label="Views">
           {SECTIONS.map((section) => (
-            <a key={section.path} href={href(section.path)} aria-current={isCurrent(section.path) ? "page" : undefined}>
+            <a
+              key={section.path}
+              href={href(section.path)}
+              data-first={section.isFirst}
+              aria-current={isCurrent(section.path) ? "page" : undefined}
+            >
               {section.title}
             </a>
           ))}
         </nav>
-        <span class={css.state} role="status">
-          {feedState.value === "live" ? "Live" : "Connecting…"}
-        </span>
+        <p class={css.account}>
+          <span class={css.state} role="status" data-state={feedState.value}>
+            {feedState.value === "live" ? "Live" : "Connecting…"}
+          </span>
+          <span class={css.user}>{session.value?.username}</span>
+        </p>
       </header>
-      <div>
+      <div class={css.body}>
         {feedState.value === "connecting" && hasLoaded.value && (
           <p class={css.lost} role="status">
             The connection to the server is lost. The page tries again by itself; what it shows may be out of date.
@@ -61,7 +80,9 @@ function Shell() {
           <View />
         </main>
       </div>
+      <Notices />
       {isHelpOpen.value && <Help />}
+      {isPaletteOpen.value && <Palette onClose={() => (isPaletteOpen.value = false)} />}
     </div>
   );
 }

@@ -1,12 +1,13 @@
-// Keys of the whole page: `g` and a letter goes to a view, `/` searches, `?` shows them all.
+// Keys of the whole page: `g` and a letter goes to a view, `/` searches, Ctrl K opens the palette, `?` shows them all.
 import { useLayoutEffect } from "preact/hooks";
 import { go } from "./router";
-import { SECTIONS } from "./views/table";
+import { SECTIONS } from "./views/sections";
 
 /** Every key and what it does, for the help. */
 export function keys(): [string, string][] {
   return [
     ...SECTIONS.map((section): [string, string] => [`g ${section.key}`, section.title]),
+    ["Ctrl k", "Go to a view or a workload by name"],
     ["/", "Search"],
     ["j, k", "Next and previous row of a list"],
     ["Enter", "Open the row"],
@@ -24,11 +25,21 @@ export function isTyping(event: KeyboardEvent): boolean {
   return target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
 }
 
-export function useKeys(showHelp: () => void): void {
+export interface KeyActions {
+  showHelp: () => void;
+  showPalette: () => void;
+}
+
+export function useKeys({ showHelp, showPalette }: KeyActions): void {
   // Not after the next frame: a key that is pressed as soon as the page is seen counts.
   useLayoutEffect(() => {
     let isGoing = false;
     const press = (event: KeyboardEvent): void => {
+      if (event.key === "k" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
+        event.preventDefault();
+        showPalette();
+        return;
+      }
       if (isTyping(event)) return;
       const target = isGoing ? SECTIONS.find((section) => section.key === event.key) : undefined;
       isGoing = event.key === "g";

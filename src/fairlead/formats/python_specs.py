@@ -61,27 +61,27 @@ def render_specs(kinds: Iterable[Kind]) -> str:
             _collect(field, parts)
     classes = [_render_class(name, "SpecPart", _doc(name), "", fields_of(part)) for name, part in parts.items()]
     classes += [_render_kind(kind) for kind in every]
-    exported = sorted(["SpecPart", "WorkloadSpec", *parts, *(_class_of(kind) for kind in every)])
+    exported = sorted(["SpecPart", "WorkloadSpec", *parts, *(class_of(kind) for kind in every)])
     names = "\n".join(f'    "{name}",' for name in exported)
     return "\n\n".join([_HEAD, *classes, f"__all__ = [\n{names}\n]\n"])
 
 
 def _collect(field: Field, parts: dict[str, Struct]) -> None:
     """The structs below a field, the innermost first."""
-    if field.struct is None or _name_of(field.struct) in parts:
+    if field.struct is None or name_of(field.struct) in parts:
         return
     for member in fields_of(field.struct):
         _collect(member, parts)
-    parts[_name_of(field.struct)] = field.struct
+    parts[name_of(field.struct)] = field.struct
 
 
-def _name_of(struct: Struct) -> str:
+def name_of(struct: Struct) -> str:
     """The name of a struct; a generic one is named with its arguments."""
     plain = get_origin(struct) or struct
     return "".join([plain.__name__, *(argument.__name__ for argument in get_args(struct))])
 
 
-def _class_of(kind: Kind) -> str:
+def class_of(kind: Kind) -> str:
     return f"{kind.title}Spec"
 
 
@@ -94,7 +94,7 @@ def _render_kind(kind: Kind) -> str:
     if outside := outside_spec_names(kind):
         facts += f"    _outside_spec: ClassVar[tuple[str, ...]] = {outside!r}\n"
     doc = f"The spec of a workload of type {kind.title}."
-    return _render_class(_class_of(kind), "WorkloadSpec", doc, facts, fields_of(kind.spec))
+    return _render_class(class_of(kind), "WorkloadSpec", doc, facts, fields_of(kind.spec))
 
 
 def _render_class(name: str, base: str, doc: str, facts: str, fields: Iterable[Field]) -> str:
@@ -127,9 +127,9 @@ def _default(field: Field) -> str:
 
 def _hint(field: Field) -> str:
     if field.is_list:
-        item = _name_of(field.struct) if field.struct is not None else _word(field.item)
+        item = name_of(field.struct) if field.struct is not None else _word(field.item)
         return f"Sequence[{item} | None]" if field.item_nullable else f"Sequence[{item}]"
-    return _name_of(field.struct) if field.struct is not None else _word(field.shape)
+    return name_of(field.struct) if field.struct is not None else _word(field.shape)
 
 
 def _word(shape: inspect.Type | None) -> str:

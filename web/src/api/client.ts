@@ -83,10 +83,19 @@ export async function send(method: string, path: string, options: Options = {}):
 export async function readError(response: Response): Promise<ApiError> {
   try {
     const error = (await response.json()) as Schemas["SubmissionError"];
-    return new ApiError(response.status, error.details ?? error.message, error.complianceIssues ?? []);
+    const details = error.details ?? error.message;
+    return new ApiError(response.status, details, error.complianceIssues ?? issuesIn(details));
   } catch {
     return new ApiError(response.status, `The server answered ${response.status} ${response.statusText}`);
   }
+}
+
+/** The violations in a text: operations of some kinds answer `spec.image: is missing; name: is taken` and no list. */
+export function issuesIn(details: string): Schemas["ComplianceIssue"][] {
+  return details.split(/; (?=[a-z]\w*(?:\[\d+\]|\.\w+)*: )/).flatMap((part) => {
+    const found = /^([a-z]\w*(?:\[\d+\]|\.\w+)*): (.+)$/s.exec(part);
+    return found ? [{ field: found[1] ?? "", details: found[2] ?? "" }] : [];
+  });
 }
 
 async function request<M extends Method, P extends PathOf<M>>(
@@ -103,3 +112,8 @@ export const get = <P extends PathOf<"get">>(path: P, options?: Options) => requ
 export const post = <P extends PathOf<"post">>(path: P, options?: Options) => request("post", path, options);
 export const patch = <P extends PathOf<"patch">>(path: P, options?: Options) => request("patch", path, options);
 export const remove = <P extends PathOf<"delete">>(path: P, options?: Options) => request("delete", path, options);
+
+/** A WebSocket to a path of the API; the token for writes is one of its subprotocols, because it can have no headers. */
+export function socketOf(path: string): WebSocket {
+  return new WebSocket(new URL(path, location.href.replace(/^http/, "ws")), ["fairlead", `csrf.${csrfToken}`]);
+}

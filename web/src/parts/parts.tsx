@@ -34,12 +34,15 @@ export function Phase({ phase, label = phase }: { phase: string; label?: string 
   );
 }
 
-/** A relative time, with the exact one on hover and for screen readers that ask. */
+/** A relative time, with the exact one on hover: it is worded only then, because a list has many of them. */
 export function Time({ at }: { at: number | string | null | undefined }) {
   if (at === null || at === undefined) return <span>–</span>;
   const moment = typeof at === "string" ? Date.parse(at) : at;
   return (
-    <time dateTime={new Date(moment).toISOString()} title={exactTime(moment)}>
+    <time
+      dateTime={new Date(moment).toISOString()}
+      onPointerEnter={(event) => (event.currentTarget.title = exactTime(moment))}
+    >
       {ago(moment, now.value)}
     </time>
   );

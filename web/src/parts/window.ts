@@ -1,7 +1,7 @@
 // The visible part of a long list of rows of one height.
 import { useEffect, useState } from "preact/hooks";
 
-const SPARE = 8;
+const SPARE = 4;
 
 export interface Slice {
   first: number;

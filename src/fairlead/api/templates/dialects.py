@@ -1,5 +1,5 @@
 """Workloads and templates in other dialects than REST: templates as workload YAML, workloads as workload YAML, as a
-command line or as a request. An addition of Fairlead.
+command line, as Python or as a request. An addition of Fairlead.
 """
 
 from typing import Annotated, Literal
@@ -14,7 +14,7 @@ from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control.lists import normal_id
 from fairlead.control.serving.urls import first_url
 from fairlead.control.workloads import read, template_yaml, templates
-from fairlead.formats.convert import to_flags, to_rest, to_yaml
+from fairlead.formats.convert import to_flags, to_python, to_rest, to_yaml
 from fairlead.formats.intermediate import Unconvertible, from_stored
 from fairlead.formats.losses import Loss
 from fairlead.kinds import KINDS
@@ -24,7 +24,12 @@ from fairlead.model.spec.fields import FieldInfo, Spec
 
 _TEMPLATES = "/api/v1/workload-templates"
 #: The names of the dialects in the path, and their writers.
-_DIALECTS = {"yaml": to_yaml.render, "rest": to_rest.render, "command": to_flags.render}
+DIALECTS = {
+    "yaml": to_yaml.render,
+    "rest": to_rest.render,
+    "command": to_flags.render,
+    "python": to_python.render,
+}
 _FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 _ID = {"type": "string", "format": "uuid"}
 
@@ -63,8 +68,8 @@ async def get_manifest(call: Call) -> Response:
 async def get_written(call: Call) -> Response:
     """The workload in another dialect; comments at the beginning list what the dialect cannot express."""
     dialect = call.path["dialect"]
-    if dialect not in _DIALECTS:
-        raise Invalid(f"There is no dialect {dialect[:60]!r}; use {', '.join(_DIALECTS)}")
+    if dialect not in DIALECTS:
+        raise Invalid(f"There is no dialect {dialect[:60]!r}; use {', '.join(DIALECTS)}")
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     stored = from_stored(
         KINDS[workload.kind],
@@ -74,10 +79,10 @@ async def get_written(call: Call) -> Response:
         workload.desired_phase is not DesiredPhase.STOPPED,
     )
     try:
-        rendered = _DIALECTS[dialect](stored)
+        rendered = DIALECTS[dialect](stored)
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
-    comments = [] if dialect == "rest" else [f"# {_carried(loss)}: {loss}\n" for loss in rendered.losses]
+    comments = [] if dialect == "rest" else render_losses(rendered.losses)
     if dialect == "yaml":
         # Fields that the system sets are refused from users. As comments, the document can be applied as it is.
         url = first_url(workload, call.context.url_registry.settings)
@@ -86,8 +91,9 @@ async def get_written(call: Call) -> Response:
     return Response("".join(comments) + rendered.text, media_type="text/plain; charset=utf-8")
 
 
-def _carried(loss: Loss) -> str:
-    return "not carried" if loss.is_gone else "carried otherwise"
+def render_losses(losses: list[Loss]) -> list[str]:
+    """One comment for each loss, above the text."""
+    return [f"# {'not converted' if loss.is_gone else 'converted with changes'}: {loss}\n" for loss in losses]
 
 
 MANIFEST_OPERATIONS: tuple[Operation, ...] = (
@@ -118,11 +124,11 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/workloads/{workloadId}/as/{dialect}",
         id="get_workload_as",
         tag="Workloads",
-        summary="Get a workload as workload YAML, as a command line, or as the request that would create it again",
+        summary="Get a workload as YAML, as a command line, as Python, or as the request that would create it again",
         run=get_written,
         parameters=(
             Parameter(name="workloadId", place="path", schema=_ID),
-            Parameter(name="dialect", place="path", schema={"type": "string", "enum": list(_DIALECTS)}),
+            Parameter(name="dialect", place="path", schema={"type": "string", "enum": list(DIALECTS)}),
         ),
         answers={200: {"type": "string"}, **_FAILURES},
         content_type="text/plain",

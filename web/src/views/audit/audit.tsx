@@ -2,8 +2,8 @@
 import { get, type Schemas, urlOf } from "../../api/client";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/parts";
+import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
-import css from "./audit.module.css";
 import { SPANS, selectEntries, spanOf } from "./entries";
 
 const MOST = 500;
@@ -23,7 +23,7 @@ export function Audit() {
   return (
     <div class={parts.page}>
       <ViewTitle>Audit</ViewTitle>
-      <div class={css.tools}>
+      <div class={parts.tools}>
         <input
           type="search"
           aria-label="Search the audit log"
@@ -53,41 +53,18 @@ export function Audit() {
       </div>
       <Problem error={error} />
       {value && shown.length === 0 && <Empty>No entry matches.</Empty>}
-      {shown.length > 0 && <Entries entries={shown} />}
+      {shown.length > 0 && (
+        <Table label="Entries of the audit log" columns={COLUMNS} rows={shown} keyOf={(entry) => entry.id} />
+      )}
     </div>
   );
 }
 
-function Entries({ entries }: { entries: Schemas["AuditEntry"][] }) {
-  return (
-    <div class={css.box} tabIndex={0} role="region" aria-label="Entries of the audit log">
-      <table class={css.table}>
-        <thead>
-          <tr>
-            {["When", "Who", "Action", "What", "Result", "From"].map((title) => (
-              <th key={title} scope="col">
-                {title}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {entries.map((entry) => (
-            <tr key={entry.id}>
-              <td>
-                <Time at={entry.timestamp} />
-              </td>
-              <td>{entry.subject}</td>
-              <td>{entry.action}</td>
-              <td>
-                {entry.entity_type} {entry.entity_name}
-              </td>
-              <td>{entry.result}</td>
-              <td>{entry.source_ip}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
-}
+const COLUMNS: Column<Schemas["AuditEntry"]>[] = [
+  { title: "When", cell: (entry) => <Time at={entry.timestamp} /> },
+  { title: "Who", cell: (entry) => entry.subject },
+  { title: "Action", cell: (entry) => entry.action },
+  { title: "What", cell: (entry) => `${entry.entity_type} ${entry.entity_name}` },
+  { title: "Result", cell: (entry) => entry.result },
+  { title: "From", cell: (entry) => entry.source_ip },
+];

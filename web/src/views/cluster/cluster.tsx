@@ -1,4 +1,5 @@
 // The nodes with their GPUs, and who holds each of them.
+import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Phase, Problem, ViewTitle } from "../../parts/parts";
@@ -7,6 +8,7 @@ import { href } from "../../router";
 import { isRunning, type Row } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./cluster.module.css";
+import { NodeWhatIf } from "./node-what-if";
 import { drawNodes, type Holder, type NodePicture, type Snapshot } from "./devices";
 
 export function Cluster() {
@@ -55,9 +57,16 @@ interface NodeProps {
 function Node({ node, picture, ids }: NodeProps) {
   const devices = picture?.devices ?? Array.from({ length: node.gpuInfo?.gpuCount ?? 0 }, (): Holder[] => []);
   const free = devices.filter((holders) => holders.length === 0).length;
+  const [isAsking, setAsking] = useState(false);
   return (
     <article class={css.node} aria-label={`Node ${node.name}`}>
-      <h3>{node.name}</h3>
+      <div class={css.name}>
+        <h3>{node.name}</h3>
+        <button type="button" aria-label={`What if… ${node.name}`} onClick={() => setAsking(true)}>
+          What if…
+        </button>
+      </div>
+      {isAsking && <NodeWhatIf node={node.name} onClose={() => setAsking(false)} />}
       <p class={parts.quiet}>
         <Phase phase={node.status === "Ready" ? "Running" : "Unknown"} label={node.status} />
         {picture?.isCordoned && ", cordoned"} · {count(devices.length, "GPU")}

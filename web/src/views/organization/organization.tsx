@@ -8,6 +8,7 @@ import { href } from "../../router";
 import { isRunning, isWaiting } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./organization.module.css";
+import { NewProject } from "./new-project";
 import { QuotaEditor } from "./quota-editor";
 import { gpuFigures } from "./quotas";
 
@@ -18,6 +19,9 @@ export function Organization() {
   const query = { limit: 500 };
   const departments = useLoad((signal) => get("/api/v1/org-unit/departments", { query, signal }), version);
   const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query, signal }), version);
+  const shares = useLoad((signal) => get("/api/v1/scheduling/shares", { signal }), version);
+  const sharesOf = (type: "project" | "department", id: string) =>
+    (shares.value?.shares ?? []).filter((share) => share.type === type && share.id === id);
   const all = projects.value?.projects ?? [];
   return (
     <div class={parts.page}>
@@ -32,13 +36,19 @@ export function Organization() {
       )}
       {(departments.value?.departments ?? []).map((department) => (
         <section key={department.id} class={parts.panel} aria-label={`Department ${department.name}`}>
-          <Owner owner={department} what="Department" />
+          <Owner owner={department} what="Department" shares={sharesOf("department", department.id)} />
+          <AddProject department={department} onCreated={() => setEdited(edited + 1)} />
           <ul class={css.projects}>
             {all
               .filter((project) => project.parentId === department.id)
               .map((project) => (
                 <li key={project.id}>
-                  <Owner owner={project} what="Project" onEdited={() => setEdited(edited + 1)} />
+                  <Owner
+                    owner={project}
+                    what="Project"
+                    shares={sharesOf("project", project.id)}
+                    onEdited={() => setEdited(edited + 1)}
+                  />
                 </li>
               ))}
           </ul>
@@ -48,21 +58,40 @@ export function Organization() {
   );
 }
 
+function AddProject({ department, onCreated }: { department: Schemas["DepartmentView"]; onCreated: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const close = (isCreated: boolean): void => {
+    setOpen(false);
+    if (isCreated) onCreated();
+  };
+  return (
+    <div class={css.add}>
+      <button type="button" aria-label={`New project in ${department.name}`} onClick={() => setOpen(true)}>
+        New project
+      </button>
+      {isOpen && <NewProject department={department} onClose={close} />}
+    </div>
+  );
+}
+
 interface OwnerProps {
   owner: Schemas["ProjectView"] | Schemas["DepartmentView"];
   what: "Project" | "Department";
+  shares: Schemas["GpuShareView"][];
   onEdited?: () => void;
 }
 
-function Owner({ owner, what, onEdited }: OwnerProps) {
+function Owner({ owner, what, shares, onEdited }: OwnerProps) {
   const [isEditing, setEditing] = useState(false);
-  const { quota, used, asked, limit } = gpuFigures(owner);
+  const { quota, used, asked, limit, lent, fairShare } = gpuFigures(owner, shares);
   const isUnlimited = quota === Infinity;
   const within = Math.min(used, quota);
   const text = [
     isUnlimited ? `${amount(used)} GPUs used, quota unlimited` : `${amount(used)} GPUs used of a quota of ${amount(quota)}`,
     used > quota ? `${amount(used - quota)} borrowed` : "",
+    lent > 0 ? `${amount(lent)} of its quota lent to others` : "",
     asked > 0 ? `${amount(asked)} more asked for` : "",
+    fairShare !== undefined ? `fair share ${amount(fairShare)}` : "",
     limit !== undefined ? `limit ${amount(limit)}` : "",
   ];
   const said = text.filter(Boolean).join(", ");
@@ -96,10 +125,8 @@ function Owner({ owner, what, onEdited }: OwnerProps) {
       {isEditing && (
         <QuotaEditor
           project={owner as Schemas["ProjectView"]}
-          onClose={(isSaved) => {
-            setEditing(false);
-            if (isSaved) onEdited?.();
-          }}
+          onClose={() => setEditing(false)}
+          onSaved={() => onEdited?.()}
         />
       )}
     </div>

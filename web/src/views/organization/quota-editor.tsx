@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { type ApiError, patch, post, type Schemas } from "../../api/client";
 import { asApiError } from "../../parts/load";
+import { tell } from "../../parts/notices";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
 import { amount } from "../../parts/texts";
 import { Consequences } from "../workloads/consequences";
@@ -9,10 +10,12 @@ import css from "./organization.module.css";
 
 interface Props {
   project: Schemas["ProjectView"];
-  onClose: (isSaved: boolean) => void;
+  onClose: () => void;
+  /** Called after the change, and after it was taken back. */
+  onSaved: () => void;
 }
 
-export function QuotaEditor({ project, onClose }: Props) {
+export function QuotaEditor({ project, onClose, onSaved }: Props) {
   const [quotas, setQuotas] = useState<Record<string, number>>({});
   const [preview, setPreview] = useState<Schemas["WhatIfAnswer"]>();
   const [error, setError] = useState<ApiError>();
@@ -42,15 +45,24 @@ export function QuotaEditor({ project, onClose }: Props) {
     setPreview(await post("/api/v1/scheduling/what-if", { body: { changes } }));
   };
   const save = async (): Promise<void> => {
-    const body = changed.map((pool) => ({
-      nodePool: pool.nodePool,
-      gpu: { ...pool.gpu, deserved: quotas[pool.nodePool.id] ?? 0 },
-    }));
-    await patch("/api/v1/org-unit/projects/{projectId}/resources", { path: { projectId: project.id }, body });
-    onClose(true);
+    const store = (body: object[]): Promise<unknown> =>
+      patch("/api/v1/org-unit/projects/{projectId}/resources", { path: { projectId: project.id }, body });
+    await store(
+      changed.map((pool) => ({
+        nodePool: pool.nodePool,
+        gpu: { ...pool.gpu, deserved: quotas[pool.nodePool.id] ?? 0 },
+      })),
+    );
+    const before = changed.map((pool) => ({ nodePool: pool.nodePool, gpu: pool.gpu }));
+    tell(`The quota of ${project.name} is changed.`, async () => {
+      await store(before);
+      onSaved();
+    });
+    onSaved();
+    onClose();
   };
   return (
-    <Dialog title={`GPU quota of ${project.name}`} onClose={() => onClose(false)}>
+    <Dialog title={`GPU quota of ${project.name}`} onClose={onClose}>
       <div class={css.fields}>
         {project.resources.map((pool) => (
           <label key={pool.nodePool.id}>
@@ -76,7 +88,7 @@ export function QuotaEditor({ project, onClose }: Props) {
       )}
       <Problem error={error} />
       <div class={parts.buttons}>
-        <button type="button" onClick={() => onClose(false)}>
+        <button type="button" onClick={onClose}>
           Cancel
         </button>
         <button type="button" disabled={changed.length === 0} onClick={() => void attempt(ask)}>

@@ -21,7 +21,7 @@ it("adds up node pools, and counts what is asked for beyond what is used", () =>
     { deserved: 2, limit: 3 },
     { deserved: 1, limit: 4 },
   ];
-  expect(gpuFigures(owner(shares, 5, 7))).toEqual({ quota: 3, used: 5, asked: 2, limit: 7 });
+  expect(gpuFigures(owner(shares, 5, 7))).toMatchObject({ quota: 3, used: 5, asked: 2, limit: 7 });
 });
 
 it("is without bounds if one node pool is", () => {
@@ -29,5 +29,12 @@ it("is without bounds if one node pool is", () => {
     { deserved: -1, limit: null },
     { deserved: 1, limit: 4 },
   ];
-  expect(gpuFigures(owner(shares, 0, 0))).toEqual({ quota: Infinity, used: 0, asked: 0, limit: undefined });
+  expect(gpuFigures(owner(shares, 0, 0))).toMatchObject({ quota: Infinity, used: 0, asked: 0, limit: undefined });
+});
+
+it("knows fair share and loans only from the scheduler", () => {
+  const pools = [{ deserved: 2, limit: 3 }];
+  expect(gpuFigures(owner(pools, 0, 0))).toMatchObject({ lent: 0, fairShare: undefined });
+  const share = { fairShare: 1.5, lent: 0.5 } as Schemas["GpuShareView"];
+  expect(gpuFigures(owner(pools, 0, 0), [share, share])).toMatchObject({ lent: 1, fairShare: 3 });
 });

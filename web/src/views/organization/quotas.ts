@@ -8,9 +8,18 @@ export interface GpuFigures {
   /** Asked for in addition to what is used. */
   asked: number;
   limit: number | undefined;
+  /** The part of the quota that others use. */
+  lent: number;
+  /** Undefined if the scheduler has not told. */
+  fairShare: number | undefined;
 }
 
-export function gpuFigures(owner: Schemas["ProjectView"] | Schemas["DepartmentView"]): GpuFigures {
+type Share = Schemas["GpuShareView"];
+
+export function gpuFigures(
+  owner: Schemas["ProjectView"] | Schemas["DepartmentView"],
+  own: readonly Share[] = [],
+): GpuFigures {
   const shares = owner.resources.map((pool) => pool.gpu);
   const deserved = shares.map((share) => (share.deserved === null || share.deserved < 0 ? Infinity : share.deserved));
   const { allocated, requested } = owner.status.quotaStatus;
@@ -21,5 +30,7 @@ export function gpuFigures(owner: Schemas["ProjectView"] | Schemas["DepartmentVi
     used: allocated.gpu,
     asked: Math.max(0, (requested?.gpu ?? 0) - allocated.gpu),
     limit: isLimited ? limits.reduce((sum, value) => sum + value, 0) : undefined,
+    lent: own.reduce((sum, share) => sum + share.lent, 0),
+    fairShare: own.length > 0 ? own.reduce((sum, share) => sum + share.fairShare, 0) : undefined,
   };
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { type ApiError, get, post, remove, type Schemas } from "../../api/client";
 import { session, signOut } from "../../api/session";
+import { useChanges } from "../../parts/change";
 import { asApiError, textOf, useLoad } from "../../parts/load";
 import { CopyButton, css as parts, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { endFeed } from "../../store/workloads";
@@ -50,24 +51,14 @@ export function Settings() {
 }
 
 function Keys() {
-  const [version, setVersion] = useState(0);
-  const [error, setError] = useState<ApiError>();
+  const changes = useChanges();
   const [made, setMade] = useState<Schemas["NewKeyView"]>();
-  const keys = useLoad((signal) => get("/api/v1/access-keys", { signal }), String(version));
-  const change = async (work: () => Promise<unknown>): Promise<void> => {
-    setError(undefined);
-    try {
-      await work();
-      setVersion(version + 1);
-    } catch (caught) {
-      setError(asApiError(caught));
-    }
-  };
+  const keys = useLoad((signal) => get("/api/v1/access-keys", { signal }), changes.version);
   const create = (event: SubmitEvent): void => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const name = textOf(new FormData(form), "name");
-    void change(async () => {
+    void changes.make(async () => {
       setMade(await post("/api/v1/access-keys", { body: { name } }));
       form.reset();
     });
@@ -75,7 +66,7 @@ function Keys() {
   return (
     <Panel title="Access keys">
       <p>With an access key, a script acts as you.</p>
-      <Problem error={error ?? keys.error} />
+      <Problem error={changes.error ?? keys.error} />
       <ul class={css.keys}>
         {(keys.value?.accessKeys ?? []).map((key) => (
           <li key={key.id}>
@@ -87,7 +78,7 @@ function Keys() {
               type="button"
               aria-label={`Delete ${key.name}`}
               onClick={() =>
-                void change(() => remove("/api/v1/access-keys/{accessKeyId}", { path: { accessKeyId: key.id } }))
+                void changes.make(() => remove("/api/v1/access-keys/{accessKeyId}", { path: { accessKeyId: key.id } }))
               }
             >
               Delete

@@ -1,10 +1,9 @@
-// Signing in with a password; a one-time link of `fairlead ui` never comes here. Sign-on by an identity provider belongs
-// below the form.
+// Signing in with a password or with the provider of identities; a one-time link of `fairlead ui` never comes here.
 import { useState } from "preact/hooks";
-import type { ApiError } from "../../api/client";
+import { type ApiError, get } from "../../api/client";
 import { hasExpired, signIn } from "../../api/session";
-import { asApiError, textOf } from "../../parts/load";
-import { Problem, ViewTitle } from "../../parts/parts";
+import { asApiError, textOf, useLoad } from "../../parts/load";
+import { css as parts, Problem, ViewTitle } from "../../parts/parts";
 import { query, setQuery } from "../../router";
 import css from "./sign-in.module.css";
 
@@ -44,9 +43,24 @@ export function SignIn() {
           Sign in
         </button>
       </form>
+      <Provider />
       <p>
         On the machine of the server, <code>fairlead ui</code> signs you in without a password.
       </p>
     </main>
+  );
+}
+
+/** The way to the provider, if the server has one. It leads back to where the page is now. */
+function Provider() {
+  const { value } = useLoad((signal) => get("/api/v1/sign-on", { signal }), "");
+  if (!value?.enabled) return null;
+  const back = new URLSearchParams({ page: location.pathname + location.search });
+  return (
+    <p>
+      <a class={parts.button} href={`${value.startPath}?${back.toString()}`}>
+        Sign in with {value.name}
+      </a>
+    </p>
   );
 }

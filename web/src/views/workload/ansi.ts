@@ -6,10 +6,11 @@ export interface Span {
   isBold?: boolean;
 }
 
+const CONTROL = /[\x00-\x08\x0b-\x1f]/;
 const SEQUENCE = /\x1b\[([0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07|[\x00-\x08\x0b-\x1f]/g;
 
 export function parseLine(line: string): Span[] {
-  if (!/[\x00-\x08\x0b-\x1f]/.test(line)) return [{ text: line }];
+  if (!CONTROL.test(line)) return [{ text: line }];
   const spans: Span[] = [];
   let style: Omit<Span, "text"> = {};
   let start = 0;
@@ -37,4 +38,4 @@ function styled(style: Omit<Span, "text">, codes: string): Omit<Span, "text"> {
   return next;
 }
 
-export const plainText = (line: string): string => parseLine(line).map((span) => span.text).join("");
+export const plainText = (line: string): string => (CONTROL.test(line) ? line.replace(SEQUENCE, "") : line);

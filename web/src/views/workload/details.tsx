@@ -1,9 +1,11 @@
 // The parts of a workload's page that show records as they are: timeline, pods, events, spec.
 import { useState } from "preact/hooks";
 import { get, type Schemas, send } from "../../api/client";
+import { Dialects } from "../../parts/dialects";
 import { useLoad } from "../../parts/load";
-import { CopyButton, css as parts, Empty, Panel, Phase, Problem, Time } from "../../parts/parts";
+import { css as parts, Empty, Panel, Phase, Problem, Time } from "../../parts/parts";
 import { amount } from "../../parts/texts";
+import { groupsOf, nodesOf, roleOf } from "./pods";
 import css from "./workload.module.css";
 
 export function Timeline({ id, version }: { id: string; version: string }) {
@@ -30,25 +32,49 @@ export function Timeline({ id, version }: { id: string; version: string }) {
   );
 }
 
-/** The pods by node, each with what it holds. */
-export function Pods({ pods }: { pods: Schemas["PodView"][] }) {
-  const nodes = [...new Set(pods.map((pod) => pod.nodeName ?? ""))].sort();
+interface PodsProps {
+  pods: Schemas["PodView"][];
+  workload: string;
+}
+
+/** The pods as a picture: nodes or groups as boxes, in them the pods with their role and their GPUs. */
+export function Pods({ pods, workload }: PodsProps) {
+  const groups = groupsOf(pods, workload);
+  const hasGroups = groups.some(([title]) => title !== "");
+  const [byGroup, setByGroup] = useState(hasGroups);
+  const boxes = byGroup && hasGroups ? groups : nodesOf(pods);
   return (
     <Panel title="Pods">
       {pods.length === 0 && <p class={parts.quiet}>It has no pods now.</p>}
+      {hasGroups && (
+        <div class={parts.choices} role="group" aria-label="Arrange the pods">
+          <button type="button" aria-pressed={byGroup} onClick={() => setByGroup(true)}>
+            By group
+          </button>
+          <button type="button" aria-pressed={!byGroup} onClick={() => setByGroup(false)}>
+            By node
+          </button>
+        </div>
+      )}
       <div class={css.nodes}>
-        {nodes.map((node) => (
-          <div key={node} class={css.node}>
-            <h3>{node || "Not placed"}</h3>
+        {boxes.map(([title, inside]) => (
+          <div key={title} class={css.node}>
+            <h3>{title || "Not placed"}</h3>
             <ul>
-              {pods
-                .filter((pod) => (pod.nodeName ?? "") === node)
-                .map((pod) => (
-                  <li key={pod.id} title={pod.message}>
-                    <Phase phase={pod.k8sPhase} /> {pod.name}
-                    <span class={parts.quiet}>{holdings(pod)}</span>
-                  </li>
-                ))}
+              {inside.map((pod) => (
+                <li key={pod.id} title={pod.message} class={css.pod}>
+                  <Phase phase={pod.k8sPhase} label={roleOf(pod.name, workload)} />
+                  <span class={css.devices} aria-hidden="true">
+                    {Array.from({ length: Math.min(16, Math.ceil(pod.allocatedResources?.gpu ?? 0)) }, (_, at) => (
+                      <i key={at} />
+                    ))}
+                  </span>
+                  <span class={parts.quiet}>
+                    {byGroup && hasGroups ? `on ${pod.nodeName ?? "no node"}` : pod.name}
+                    {holdings(pod)}
+                  </span>
+                </li>
+              ))}
             </ul>
           </div>
         ))}
@@ -91,32 +117,17 @@ export function Events({ id, version }: { id: string; version: string }) {
   );
 }
 
-const DIALECTS = [
-  ["yaml", "YAML"],
-  ["rest", "REST"],
-  ["command", "Command"],
-] as const;
-
 export function Spec({ id }: { id: string }) {
-  const [dialect, setDialect] = useState<string>("yaml");
-  const { value, error } = useLoad(async (signal) => {
+  return (
+    <Panel title="Spec">
+      <Dialects label="Spec as text" load={(dialect) => useSpecText(id, dialect)} />
+    </Panel>
+  );
+}
+
+function useSpecText(id: string, dialect: string) {
+  return useLoad(async (signal) => {
     const path = { workloadId: id, dialect };
     return (await send("GET", "/api/v1/workloads/{workloadId}/as/{dialect}", { path, signal })).text();
   }, id + dialect);
-  return (
-    <Panel title="Spec">
-      <div class={css.tools}>
-        {DIALECTS.map(([name, title]) => (
-          <button key={name} type="button" aria-pressed={dialect === name} onClick={() => setDialect(name)}>
-            {title}
-          </button>
-        ))}
-        <CopyButton text={value ?? ""} />
-      </div>
-      <Problem error={error} />
-      <pre class={css.spec} tabIndex={0} role="region" aria-label="Spec as text">
-        {value}
-      </pre>
-    </Panel>
-  );
 }

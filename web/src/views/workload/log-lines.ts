@@ -25,3 +25,31 @@ export class LogLines {
     this.rest = "";
   }
 }
+
+/** The lines that have a text, found a slice at a time, so that a long log does not hold up the page. */
+export class LogSearch {
+  readonly found: string[] = [];
+  private next = 0;
+  private dropped: number;
+
+  constructor(
+    private readonly log: LogLines,
+    private readonly wanted: string,
+    private readonly plain: (line: string) => string,
+  ) {
+    this.dropped = log.dropped;
+  }
+
+  /** Looks at the next lines; true if there are more. */
+  advance(most: number): boolean {
+    // Lines that were dropped at the beginning move the others.
+    this.next = Math.max(0, this.next - (this.log.dropped - this.dropped));
+    this.dropped = this.log.dropped;
+    const end = Math.min(this.log.lines.length, this.next + most);
+    for (; this.next < end; this.next++) {
+      const line = this.log.lines[this.next] ?? "";
+      if (this.plain(line).toLowerCase().includes(this.wanted)) this.found.push(line);
+    }
+    return this.next < this.log.lines.length;
+  }
+}

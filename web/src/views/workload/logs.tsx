@@ -6,12 +6,14 @@ import { css as parts, Problem } from "../../parts/parts";
 import { count } from "../../parts/texts";
 import { useVisible } from "../../parts/window";
 import { parseLine, plainText } from "./ansi";
-import { LogLines } from "./log-lines";
+import { LogLines, LogSearch } from "./log-lines";
 import css from "./workload.module.css";
 
 const LINE_HEIGHT = 20;
 const PATH = "/api/v1/workloads/{workloadId}/logs";
 const REFRESH_MS = 100;
+/** Lines: some milliseconds. */
+const SEARCHED_AT_ONCE = 5000;
 
 interface LogState {
   version: number;
@@ -57,6 +59,24 @@ function useLog(id: string, query: Record<string, string | boolean | undefined>)
   return [log, state];
 }
 
+/** The lines that have the text, growing while they are looked for, and how often they have grown. */
+function useFound(log: LogLines, wanted: string, version: number): [string[] | undefined, number] {
+  const search = useMemo(() => (wanted ? new LogSearch(log, wanted, plainText) : undefined), [log, wanted]);
+  const [drawn, setDrawn] = useState(0);
+  useEffect(() => {
+    if (!search) return;
+    let timer = 0;
+    const look = (): void => {
+      const hasMore = search.advance(SEARCHED_AT_ONCE);
+      setDrawn((last) => last + 1);
+      if (hasMore) timer = window.setTimeout(look);
+    };
+    look();
+    return () => clearTimeout(timer);
+  }, [search, version]);
+  return [search?.found, drawn];
+}
+
 export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
   const [pod, setPod] = useState("");
   const [isPrevious, setPrevious] = useState(false);
@@ -64,10 +84,8 @@ export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
   const [isFollowing, setFollowing] = useState(true);
   const chosen = { pod: pod || undefined, previous: isPrevious || undefined };
   const [log, state] = useLog(id, { ...chosen, follow: true });
-  const shown = useMemo(() => {
-    const wanted = search.toLowerCase();
-    return wanted ? log.lines.filter((line) => plainText(line).toLowerCase().includes(wanted)) : log.lines;
-  }, [log, search, state.version]);
+  const [found, drawn] = useFound(log, search.toLowerCase(), state.version);
+  const shown = found ?? log.lines;
   return (
     <section aria-label="Logs" class={css.logs}>
       <div class={css.tools}>
@@ -102,7 +120,7 @@ export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
         </span>
       </div>
       <Problem error={state.error} />
-      <Lines lines={shown} isFollowing={isFollowing} version={state.version} />
+      <Lines lines={shown} isFollowing={isFollowing} version={state.version + drawn} />
     </section>
   );
 }

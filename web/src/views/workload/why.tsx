@@ -5,6 +5,7 @@ import { css as parts, Panel, Problem, Time } from "../../parts/parts";
 import { amount } from "../../parts/texts";
 import { href } from "../../router";
 import { Consequences } from "../workloads/consequences";
+import { TryIt } from "./try-it";
 import css from "./workload.module.css";
 
 export function Why({ id, version }: { id: string; version: string }) {
@@ -23,7 +24,7 @@ export function Why({ id, version }: { id: string; version: string }) {
       <Problem error={why.error} />
       {why.value && <p class={css.headline}>{why.value.message}</p>}
       {estimate.value && <Estimate answer={estimate.value} />}
-      {why.value && <Changes changes={why.value.changes ?? []} />}
+      {why.value && <Changes id={id} changes={why.value.changes ?? []} />}
       <Holders holders={explanation.value?.waiting?.holders ?? []} />
     </Panel>
   );
@@ -46,15 +47,20 @@ function Estimate({ answer }: { answer: Schemas["EstimateAnswer"] }) {
   );
 }
 
-function Changes({ changes }: { changes: Schemas["VerifiedChange"][] }) {
+const PARTIES = { user: "you can do this", administrator: "an administrator can do this", time: "needs only time" };
+
+function Changes({ id, changes }: { id: string; changes: Schemas["VerifiedChange"][] }) {
   if (changes.length === 0) return null;
   return (
     <>
       <h3>The smallest changes that start it</h3>
-      <ul>
+      <ul class={css.changes}>
         {changes.map((change) => (
           <li key={change.message}>
-            {change.message} <span class={parts.quiet}>({change.by})</span>
+            <span>
+              {change.message} <span class={parts.quiet}>({PARTIES[change.by]})</span>
+            </span>
+            <TryIt id={id} change={change} />
             {hasEffects(change.effects) && <Consequences effects={change.effects} />}
           </li>
         ))}

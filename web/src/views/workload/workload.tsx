@@ -1,7 +1,8 @@
 // One workload: its state, why it waits, its pods, logs, events and spec, each part with an address of its own.
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
-import type { Verb } from "../../api/kinds";
+import { findKind, type Verb } from "../../api/kinds";
+import { later } from "../../parts/later";
 import { useLoad } from "../../parts/load";
 import { css as parts, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
 import { amount, span } from "../../parts/texts";
@@ -9,17 +10,23 @@ import { href, path } from "../../router";
 import { isWaiting, type Row, toRow } from "../../store/rows";
 import { findRow } from "../../store/workloads";
 import { Action, applicable } from "../workloads/actions";
+import { Change } from "./change";
 import { Events, Pods, Spec, Timeline } from "./details";
 import { Logs } from "./logs";
+import { Revisions } from "./service";
 import { Why } from "./why";
 import css from "./workload.module.css";
 
 const TABS = [
   ["", "Summary"],
   ["logs", "Logs"],
+  ["terminal", "Terminal"],
+  ["metrics", "Metrics"],
   ["events", "Events"],
   ["spec", "Spec"],
 ] as const;
+const TerminalView = later(async () => (await import("./terminal/terminal")).TerminalView);
+const Metrics = later(async () => (await import("./metrics/metrics")).Metrics);
 const VERBS: [Verb, string][] = [
   ["suspend", "Suspend"],
   ["resume", "Resume"],
@@ -42,6 +49,7 @@ export function WorkloadView() {
   );
   if (!value) return <div class={parts.page}>{error ? <Problem error={error} /> : <p>Loading…</p>}</div>;
   const current = row ?? toRow(value);
+  const kind = findKind(current.kind);
   return (
     <div class={parts.page}>
       <Head view={value} row={current} />
@@ -57,9 +65,12 @@ export function WorkloadView() {
         ))}
       </nav>
       {tab === "" && isWaiting(current) && <Why id={id} version={version} />}
-      {tab === "" && <Pods pods={pods.value?.pods ?? []} />}
+      {tab === "" && kind?.hasRevisions && <Revisions id={id} version={version} />}
+      {tab === "" && <Pods key={pods.value ? id : ""} pods={pods.value?.pods ?? []} workload={current.name} />}
       {tab === "" && <Timeline id={id} version={version} />}
       {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} />}
+      {tab === "terminal" && <TerminalView id={id} pods={pods.value?.pods ?? []} />}
+      {tab === "metrics" && <Metrics id={id} />}
       {tab === "events" && <Events id={id} version={version} />}
       {tab === "spec" && <Spec id={id} />}
     </div>
@@ -68,12 +79,25 @@ export function WorkloadView() {
 
 function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }) {
   const [verb, setVerb] = useState<Verb>();
+  const [isChanging, setChanging] = useState(false);
+  const kind = findKind(row.kind);
   const isDeleted = view.deletedAt !== null;
   return (
     <header>
       <div class={css.head}>
         <ViewTitle>{row.name}</ViewTitle>
         <Phase phase={isDeleted ? "Deleted" : row.phase} />
+        {!isDeleted &&
+          kind && (
+            <a class={parts.button} href={href(`/submit?from=${row.id}`)}>
+              Clone
+            </a>
+          )}
+        {!isDeleted && kind && kind.canChange.length > 0 && (
+          <button type="button" onClick={() => setChanging(true)}>
+            Change
+          </button>
+        )}
         {!isDeleted &&
           VERBS.filter(([name]) => applicable([row], name).length > 0).map(([name, title]) => (
             <button key={name} type="button" onClick={() => setVerb(name)}>
@@ -97,6 +121,7 @@ function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }
           ))}
         </p>
       )}
+      {isChanging && kind && <Change id={row.id} kind={kind} onClose={() => setChanging(false)} />}
       {verb && <Action rows={[row]} verb={verb} onClose={() => setVerb(undefined)} />}
     </header>
   );

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { type ApiError, post, send } from "../../api/client";
 import { actionOf, type Verb } from "../../api/kinds";
 import { asApiError, useLoad } from "../../parts/load";
+import { tell } from "../../parts/notices";
 import { css, Dialog, Problem } from "../../parts/parts";
 import { amount, count } from "../../parts/texts";
 import { hasEnded, type Row } from "../../store/rows";
@@ -14,6 +15,17 @@ const LOSSES: Record<Verb, string> = {
   resume: "They start as soon as there is room for them.",
   delete: "Their pods stop, and their logs and what they have not saved are lost. This cannot be undone.",
 };
+
+const DONE: Record<Verb, string> = { suspend: "suspended", resume: "resumed", delete: "deleted" };
+/** What takes a verb back. */
+const BACK: Partial<Record<Verb, Verb>> = { suspend: "resume", resume: "suspend" };
+
+async function doAll(rows: readonly Row[], verb: Verb): Promise<void> {
+  for (const row of rows) {
+    const action = actionOf(row.kind, verb);
+    if (action) await send(action.method, action.path, { path: { workloadId: row.id } });
+  }
+}
 
 /** Those of the rows that a verb does something to. */
 export function applicable(rows: readonly Row[], verb: Verb): Row[] {
@@ -31,10 +43,9 @@ export function Action({ rows, verb, onClose }: { rows: Row[]; verb: Verb; onClo
   const act = async (): Promise<void> => {
     setBusy(true);
     try {
-      for (const row of rows) {
-        const action = actionOf(row.kind, verb);
-        if (action) await send(action.method, action.path, { path: { workloadId: row.id } });
-      }
+      await doAll(rows, verb);
+      const back = BACK[verb];
+      tell(`${count(rows.length, "workload")} ${DONE[verb]}.`, back && (() => doAll(rows, back)));
       onClose();
     } catch (caught) {
       setError(asApiError(caught));
@@ -59,7 +70,7 @@ export function Action({ rows, verb, onClose }: { rows: Row[]; verb: Verb; onClo
         <button type="button" onClick={onClose} autofocus>
           Cancel
         </button>
-        <button type="button" data-main disabled={isBusy} onClick={() => void act()}>
+        <button type="button" data-main={verb !== "delete"} data-danger={verb === "delete"} disabled={isBusy} onClick={() => void act()}>
           {TITLES[verb]} {count(rows.length, "workload")}
         </button>
       </div>

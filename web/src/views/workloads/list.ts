@@ -32,8 +32,19 @@ export function readState(query: URLSearchParams): ListState {
   return { search: part("q"), phase: part("phase"), project: part("project"), sort: part("sort") || "-created" };
 }
 
-function isFound(row: Row, words: string[]): boolean {
+/** What a search looks into, kept for as long as the row does not change. */
+const texts = new WeakMap<Row, string>();
+
+function textOf(row: Row): string {
+  const known = texts.get(row);
+  if (known !== undefined) return known;
   const text = `${row.name} ${row.kind} ${row.phase} ${row.project} ${row.owner} ${row.message}`.toLowerCase();
+  texts.set(row, text);
+  return text;
+}
+
+function isFound(row: Row, words: string[]): boolean {
+  const text = textOf(row);
   return words.every((word) => text.includes(word));
 }
 

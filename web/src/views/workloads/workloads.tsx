@@ -13,7 +13,9 @@ import { Action, applicable } from "./actions";
 import { COLUMNS, nextSort, readState, selectRows } from "./list";
 import css from "./workloads.module.css";
 
-const ROW_HEIGHT = 36;
+const ROW_HEIGHT = 34;
+/** More rows than any window shows at once. */
+const SLOTS = 256;
 const VERBS: [Verb, string][] = [
   ["suspend", "Suspend"],
   ["resume", "Resume"],
@@ -27,11 +29,16 @@ export function Workloads() {
   const shown = useMemo(() => selectRows(all, state), [all, key]);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [verb, setVerb] = useState<Verb>();
-  const chosen = shown.filter((row) => picked.has(row.id));
+  const chosen = picked.size > 0 ? shown.filter((row) => picked.has(row.id)) : [];
   const toggle = (id: string): void => setPicked((last) => new Set(last.has(id) ? without(last, id) : [...last, id]));
   return (
     <div class={css.page}>
-      <ViewTitle>Workloads</ViewTitle>
+      <div class={css.head}>
+        <ViewTitle>Workloads</ViewTitle>
+        <a class={parts.button} data-main href={href("/submit")}>
+          Submit a workload
+        </a>
+      </div>
       <div class={css.tools}>
         <Filters all={all} />
         <span class={css.count} role="status">
@@ -76,9 +83,14 @@ function Nothing({ isFiltered }: { isFiltered: boolean }) {
   return <Empty command="fairlead run -- python3 train.py">There are no workloads yet. Run one:</Empty>;
 }
 
+function valuesOf(all: Row[], pick: (row: Row) => string): string[] {
+  return [...new Set(all.map(pick))].sort();
+}
+
 function Filters({ all }: { all: Row[] }) {
   const state = readState(query.value);
-  const options = (pick: (row: Row) => string): string[] => [...new Set(all.map(pick))].sort();
+  const phases = useMemo(() => valuesOf(all, (row) => row.phase), [all]);
+  const projects = useMemo(() => valuesOf(all, (row) => row.project), [all]);
   return (
     <>
       <input
@@ -94,7 +106,7 @@ function Filters({ all }: { all: Row[] }) {
         onChange={(event) => setQuery({ phase: event.currentTarget.value })}
       >
         <option value="">Every status</option>
-        {options((row) => row.phase).map((phase) => (
+        {phases.map((phase) => (
           <option key={phase}>{phase}</option>
         ))}
       </select>
@@ -104,7 +116,7 @@ function Filters({ all }: { all: Row[] }) {
         onChange={(event) => setQuery({ project: event.currentTarget.value })}
       >
         <option value="">Every project</option>
-        {options((row) => row.project).map((project) => (
+        {projects.map((project) => (
           <option key={project}>{project}</option>
         ))}
       </select>
@@ -124,7 +136,7 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
   const { first, last } = useVisible(box, ROW_HEIGHT, shown.length);
   const cursor = useCursor(shown, box, toggle);
-  const areAllPicked = shown.every((row) => picked.has(row.id));
+  const areAllPicked = picked.size >= shown.length && shown.every((row) => picked.has(row.id));
   return (
     <div class={css.box} ref={box} tabIndex={0} role="region" aria-label="List of workloads">
       <table class={css.table} aria-rowcount={shown.length + 1}>
@@ -158,7 +170,8 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
           <tr aria-hidden="true" style={{ height: `${first * ROW_HEIGHT}px` }} />
           {shown.slice(first, last).map((row, at) => (
             <Line
-              key={row.id}
+              // A row that scrolls out of sight lends its elements to one that comes in: making new ones is what takes time.
+              key={(first + at) % SLOTS}
               row={row}
               index={first + at}
               isCursor={first + at === cursor}

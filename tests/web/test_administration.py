@@ -1,0 +1,118 @@
+"""An administrator's views: people and their roles, projects, nodes, policies with their effect, reports."""
+
+import csv
+import re
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.browser import Visit
+from tests.e2e.server import Server
+
+pytestmark = [pytest.mark.web, pytest.mark.debian("chromium")]
+
+POLICY = """{"meta": {"name": "small", "scope": "tenant"},
+ "policy": {"rules": {"compute": {"gpuDevicesRequest": {"%s": 3}}}}}"""
+
+
+def row(page: Page | Locator, name: str) -> Locator:
+    return page.get_by_role("row").filter(has_text=name)
+
+
+def test_a_person_is_added_and_gets_a_role(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/people")
+    page.get_by_role("button", name="Add a person").click()
+    dialog = page.get_by_role("dialog", name="Add a person")
+    dialog.get_by_label("E-mail address").fill("ann@lab.example")
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(
+        page.get_by_role("status").filter(has_text="The password of ann@lab.example, shown only now")
+    ).to_be_visible()
+    expect(row(page, "ann@lab.example")).to_contain_text("sees nothing")
+
+    page.get_by_role("button", name="Grant a role").click()
+    dialog = page.get_by_role("dialog", name="Grant a role")
+    dialog.get_by_label("Name").fill("ann@lab.example")
+    dialog.get_by_label("Role").select_option("L1 researcher")
+    dialog.get_by_label("Where").select_option("Project default")
+    dialog.get_by_role("button", name="Grant", exact=True).click()
+    expect(row(page, "ann@lab.example")).to_contain_text("L1 researcher of project default")
+    rules = server.call("GET", "/api/v1/authorization/access-rules").json["accessRules"]
+    assert [(one["roleName"], one["scopeName"]) for one in rules if one["subjectId"] == "ann@lab.example"] == [
+        ("L1 researcher", "default")
+    ]
+
+    page.get_by_role("button", name="Take away from ann@lab.example: L1 researcher of project default").click()
+    expect(row(page, "ann@lab.example")).to_contain_text("sees nothing")
+    page.get_by_role("button", name="Disable ann@lab.example").click()
+    expect(page.get_by_role("button", name="Enable ann@lab.example")).to_be_visible()
+    users = {user["username"]: user for user in server.call("GET", "/api/v1/users").json}
+    assert users["ann@lab.example"]["enabled"] is False
+    server.call("DELETE", f"/api/v1/users/{users['ann@lab.example']['id']}")
+
+
+def test_a_policy_is_checked_saved_and_deleted(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/policies")
+    page.get_by_role("button", name="Write a policy").click()
+    dialog = page.get_by_role("dialog", name="Write a policy")
+    dialog.get_by_label("Policy as JSON").fill(POLICY % "maximum")
+    dialog.get_by_role("button", name="Check").click()
+    # Refused as the server words it, with the path of the rule.
+    expect(dialog.get_by_role("alert")).to_contain_text("maximum")
+    expect(dialog.get_by_role("button", name="Save")).to_be_disabled()
+    dialog.get_by_label("Policy as JSON").fill(POLICY % "max")
+    dialog.get_by_role("button", name="Check").click()
+    expect(dialog.get_by_role("status")).to_have_text("The policy is valid.")
+    dialog.get_by_role("button", name="Save").click()
+    rules = page.get_by_role("region", name="Rules")
+    expect(row(rules, "compute.gpuDevicesRequest")).to_contain_text("max 3the whole installation")
+    page.get_by_role("button", name="Delete small for training").click()
+    expect(row(rules, "compute.gpuDevicesRequest")).to_have_count(0)
+    assert server.call("GET", "/api/v2/policy").json["policies"] == []
+    # The browser's own line about the refusal.
+    assert [error for error in visit.errors if "400 (Bad Request)" not in error] == []
+    visit.errors.clear()
+
+
+def test_a_report_is_downloaded_as_it_is_shown(visit: Visit, server: Server) -> None:
+    id = server.run("counted", "true", compute={"gpuDevicesRequest": 1})
+    server.until_phase(id, "Completed")
+    page = visit.open("/ui/reports")
+    expect(row(page, "default")).to_be_visible()
+    page.get_by_label("By", exact=True).select_option("By workload")
+    expect(page).to_have_url(re.compile("by=workload"))
+    expect(row(page, "counted")).to_be_visible()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download as CSV").click()
+    assert download.value.suggested_filename == "usage-by-workload.csv"
+    with open(download.value.path(), newline="") as file:
+        rows = {one["workload"]: one for one in csv.DictReader(file)}
+    assert float(rows["counted"]["gpuHoursUsed"]) > 0
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_a_project_is_created_with_its_quota(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/organization")
+    page.get_by_role("button", name="New project in default").click()
+    dialog = page.get_by_role("dialog", name="New project in default")
+    dialog.get_by_label("Name").fill("vision")
+    dialog.get_by_label("Quota in default").fill("1")
+    dialog.get_by_role("button", name="Create").click()
+    expect(page.get_by_text("0 GPUs used of a quota of 1")).to_be_visible()
+    projects = server.call("GET", "/api/v1/org-unit/projects").json["projects"]
+    vision = next(project for project in projects if project["name"] == "vision")
+    assert [pool["gpu"]["deserved"] for pool in vision["resources"]] == [1]
+    server.call("DELETE", f"/api/v1/org-unit/projects/{vision['id']}")
+
+
+def test_draining_a_node_is_tried_without_doing_it(visit: Visit, server: Server) -> None:
+    id = server.run("stays", "sleep", "infinity", compute={"gpuDevicesRequest": 1})
+    server.until_phase(id, "Running")
+    page = visit.open("/ui/cluster")
+    page.get_by_role("button", name="What if… lab").click()
+    dialog = page.get_by_role("dialog", name="What if: node lab")
+    dialog.get_by_role("button", name="Drain it").click()
+    expect(dialog.get_by_role("status")).to_contain_text(re.compile("Would be evicted: .*stays"))
+    expect(dialog.get_by_role("status")).to_contain_text("Nothing has been changed.")
+    assert server.until_phase(id, "Running")
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")

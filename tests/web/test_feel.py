@@ -1,0 +1,93 @@
+"""How the page is used: the palette, undo, trying out a change, signing in with a provider of identities."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.e2e.browser import Visit
+from tests.e2e.server import Server
+from tests.identity_provider import CLIENT, SECRET, IdentityProvider
+from tests.web.conftest import NODES
+
+pytestmark = [pytest.mark.web, pytest.mark.debian("chromium")]
+
+
+def test_the_palette_leads_to_views_and_workloads(visit: Visit, server: Server) -> None:
+    id = server.run("found-by-palette", "true")
+    page = visit.open("/ui/workloads")
+    expect(page.get_by_role("link", name="found-by-palette", exact=True)).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Go to a view or a workload").fill("palette")
+    expect(page.get_by_role("dialog", name="Go to").get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="found-by-palette", level=1)).to_be_visible()
+    page.get_by_role("button", name="Go to…").click()
+    expect(page.get_by_role("combobox", name="Go to a view or a workload")).to_be_focused()
+    page.keyboard.type("clus")
+    expect(page.get_by_role("option", name=re.compile("Cluster"))).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Cluster", level=1)).to_be_visible()
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_suspending_is_taken_back(visit: Visit, server: Server) -> None:
+    id = server.run("undone", "sleep", "infinity")
+    server.until_phase(id, "Running")
+    page = visit.open(f"/ui/workloads/{id}")
+    page.get_by_role("button", name="Suspend", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Suspend 1 workload").click()
+    done = page.get_by_role("status", name="What was done")
+    expect(done).to_contain_text("1 workload suspended")
+    expect(page.locator("main header")).to_contain_text("Stopped")
+    done.get_by_role("button", name="Undo").click()
+    expect(page.locator("main header")).to_contain_text("Running")
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_a_change_that_starts_it_is_tried(visit: Visit, server: Server) -> None:
+    holder = server.run("keeps", "sleep", "infinity", compute={"gpuDevicesRequest": 3})
+    server.until_phase(holder, "Running")
+    waiter = server.run("wants", "sleep", "infinity", compute={"gpuDevicesRequest": 4})
+    page = visit.open(f"/ui/workloads/{waiter}")
+    # Fewer GPUs: a changed copy in the form, with the plan beside it, replaces the one that waits.
+    page.get_by_role("link", name="Try it: Request 1 GPU instead of 4").click()
+    expect(page.get_by_label("GPU devices request", exact=True)).to_have_value("1")
+    expect(page.get_by_role("region", name="What would happen")).to_contain_text("Starts now")
+    page.get_by_role("button", name="Submit training").click()
+    expect(page.get_by_role("heading", name="wants-2", level=1)).to_be_visible()
+    made = urlsplit(page.url).path.rpartition("/")[2]
+    server.until_phase(made, "Running")
+    assert server.call("GET", f"/api/v1/workloads/{waiter}").json["deletedAt"]
+
+    # The other workload out of the way: what would follow is said first.
+    second = server.run("wants-all", "sleep", "infinity", compute={"gpuDevicesRequest": 4})
+    page.goto(f"{server.url}/ui/workloads/{second}")
+    page.get_by_role("button", name=re.compile("^Try it: Suspend")).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(re.compile("Would start: .*wants-all"))
+    dialog.get_by_role("button", name=re.compile("^Suspend 2")).click()
+    expect(page.locator("main header")).to_contain_text("Running")
+    for id in (holder, made, second):
+        server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_a_provider_of_identities_signs_in(browser: Browser, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text(SECRET)
+    with IdentityProvider() as provider:
+        provider.add("ann@lab.example")
+        flags = ("--oidc-issuer", provider.issuer, "--oidc-client-id", CLIENT, "--oidc-name", "the lab")
+        server = Server(tmp_path / "data", *NODES, *flags, "--oidc-client-secret-file", str(secret)).start()
+        try:
+            visit = Visit(browser, server.url)
+            page = visit.open("/ui/settings")
+            page.get_by_role("link", name="Sign in with the lab").click()
+            # Back where the person was, with a session of the page.
+            expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+            expect(page.get_by_role("region", name="Account")).to_contain_text("ann@lab.example")
+            visit.close()
+        finally:
+            server.close()
