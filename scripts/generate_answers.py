@@ -6,6 +6,9 @@ import msgspec
 
 from fairlead.foresight.estimate import EstimateAnswer
 from fairlead.foresight.plan import PlanAnswer
+from fairlead.foresight.precedence import PrecedenceAnswer
+from fairlead.foresight.replayed import ReplayAnswer
+from fairlead.foresight.timeline import TimelineAnswer
 from fairlead.foresight.what_if import WhatIfAnswer
 from fairlead.foresight.why import WhyAnswer
 from fairlead.simulator.report import HistoryAnswer
@@ -16,6 +19,9 @@ ANSWERS: dict[str, type[msgspec.Struct]] = {
     "plan": PlanAnswer,
     "what-if": WhatIfAnswer,
     "estimate": EstimateAnswer,
+    "why --history": TimelineAnswer,
+    "why --after": PrecedenceAnswer,
+    "replay": ReplayAnswer,
     "what-if history": HistoryAnswer,
 }
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from fairlead.scheduling import check, decide, simulate
@@ -58,7 +58,7 @@ def test_never_above_capacity(seed: int) -> None:
         for task in tasks.values():
             if task.node is not None and task.status in (*PLACED, "Releasing", "StuckInReleasing"):
                 add(use[task.node], task)
-        for bind in decisions.binds:
+        for bind in decisions.starts:
             add(use[bind.node], tasks[bind.task])
         for node in snapshot.nodes:
             cpu, memory, pods = use[node.name]
@@ -128,6 +128,19 @@ def test_gangs_start_whole(seed: int) -> None:
                 t for t in job.tasks if t.id in placed or (t.status in (*PLACED, "Releasing") and t.id not in gone)
             ]
             assert len(active) >= job.min_available
+
+
+@given(seed=seeds)
+@example(seed=66)
+@example(seed=112)
+@some
+def test_a_cycle_that_takes_back_its_own_placements_starts_somebody(seed: int) -> None:
+    """Otherwise the next cycle would do the same again, for ever. Stale gangs are ended, not replaced."""
+    for snapshot, decisions in simulate(Maker(seed).snapshot(), 4):
+        leaving = any(task.status in ("Releasing", "StuckInReleasing") for task in tasks_of(snapshot).values())
+        taken_back = [each for each in decisions.evictions if each.never_started and each.rule != "stale"]
+        if taken_back and len(taken_back) == len(decisions.evictions) and not leaving:
+            assert decisions.starts
 
 
 @given(seed=seeds)

@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from fairlead.foresight.forward import (
     ASSUMPTIONS,
+    ForwardPlayer,
     PlayedSample,
     SampleTurn,
     explain_missing_start,
     format_start,
-    play_forward,
 )
 from fairlead.foresight.messages import plural
 from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, quantile
@@ -25,9 +25,9 @@ from fairlead.foresight.why import ANYBODY, Asker
 from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
-#: Samples on clusters with few and with many jobs, and calls of `decide` per sample.
+#: Samples, and calls of `decide` per sample; fewer if there are many jobs, sooner if each call builds their model anew.
 _SAMPLES = (20, 5)
-_FEW_JOBS = 500
+_FEW_JOBS, _FEW_KEPT_JOBS = 500, 2_000
 _CALLS = (2_000, 300)
 
 
@@ -75,11 +75,11 @@ def estimate_start(
     waiting = workloads.waiting_jobs(key)
     if not waiting:
         return empty
-    is_large = len(snapshot.jobs) > _FEW_JOBS
-    samples = _SAMPLES[is_large]
+    player = ForwardPlayer(snapshot)
+    is_slow = len(snapshot.jobs) > (_FEW_KEPT_JOBS if player.is_fast else _FEW_JOBS)
+    samples = _SAMPLES[is_slow]
     played = [
-        play_forward(snapshot, {key: waiting}, runtimes, SampleTurn(number, samples, _CALLS[is_large]))
-        for number in range(samples)
+        player.play({key: waiting}, runtimes, SampleTurn(number, samples, _CALLS[is_slow])) for number in range(samples)
     ]
     calls = sum(each.calls for each in played)
     untold = [each for each in played if key not in each.starts]

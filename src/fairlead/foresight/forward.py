@@ -6,18 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from fairlead.foresight.messages import enumerate_names, plural
+from fairlead.foresight.messages import plural
 from fairlead.foresight.outlook import SECONDS, step
 from fairlead.foresight.runtimes import UNKNOWN, RunningTime, draw_part
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
 from fairlead.model.clock import in_words
+from fairlead.model.english import enumerate_names
 from fairlead.scheduling.cycle import decide
+from fairlead.scheduling.incremental import IncrementalCluster, can_decide_incrementally
 from fairlead.scheduling.model.decisions import Decisions
-from fairlead.scheduling.model.snapshot import Snapshot
+from fairlead.scheduling.model.snapshot import Job, Snapshot
 
 ASSUMPTIONS = (
     "Nothing else is submitted or fails.",
@@ -47,60 +50,150 @@ class SampleTurn(NamedTuple):
     most_calls: int
 
 
-def play_forward(
-    snapshot: Snapshot, targets: Mapping[str, frozenset[str]], runtimes: Mapping[str, RunningTime], sample: SampleTurn
-) -> PlayedSample:
-    """Until the first job of every target is bound. `targets`: waiting jobs by the key of their workload."""
+class _Ends:
+    """When what runs will end, the earliest first; an end that no longer holds is passed over."""
 
-    def remaining(key: str) -> float | None:
-        return runtimes.get(key, UNKNOWN).remaining(draw_part(key, sample.number, sample.of))
+    def __init__(self) -> None:
+        self.at: dict[str, float] = {}
+        self.heap: list[tuple[float, str]] = []
 
-    key_by_job = {job: key for key, jobs in targets.items() for job in jobs}
-    starts: dict[str, float] = {}
-    ends = {key: snapshot.now + left for key in _running(snapshot) if (left := remaining(key)) is not None}
-    events: list[Event] = []
-    for calls in range(1, sample.most_calls + 1):
+    def add(self, key: str, end: float) -> None:
+        self.at[key] = end
+        heappush(self.heap, (end, key))
+
+    def first(self) -> float | None:
+        while self.heap and self.at.get(self.heap[0][1]) != self.heap[0][0]:
+            heappop(self.heap)
+        return self.heap[0][0] if self.heap else None
+
+    def take(self, now: float) -> list[str]:
+        """Those that end by now."""
+        over = []
+        while (end := self.first()) is not None and end <= now:
+            key = heappop(self.heap)[1]
+            del self.at[key]
+            over.append(key)
+        return over
+
+
+class ForwardPlayer:
+    """One cluster that is played several times, each time from the same state.
+
+    The plain way is `decide` on a new snapshot after each step. If an incremental cluster decides alike, it is used
+    instead; what a sample changed in it is put back before the next one.
+    """
+
+    def __init__(self, snapshot: Snapshot, is_reference: bool = False) -> None:
+        """`is_reference` plays the plain way; tests compare both."""
+        self.snapshot = snapshot
+        self.first = {job.id: job for job in snapshot.jobs}
+        self.keys = {job.id: key_of(job) for job in snapshot.jobs}
+        self.by_key: dict[str, list[str]] = {}
+        for id, key in self.keys.items():
+            self.by_key.setdefault(key, []).append(id)
+        self.kept: IncrementalCluster | None = None
+        if not is_reference and can_decide_incrementally(snapshot, snapshot.jobs):
+            self.kept = IncrementalCluster(snapshot)
+            for job in snapshot.jobs:
+                self.kept.put(job)
+        self.jobs: dict[str, Job] = self.kept.jobs if self.kept is not None else dict(self.first)
+        self.running = [key for key in self.by_key if self._runs(key)]
+        #: Jobs that are not what they were at first.
+        self._changed: set[str] = set()
+
+    @property
+    def is_fast(self) -> bool:
+        return self.kept is not None
+
+    def play(
+        self, targets: Mapping[str, frozenset[str]], runtimes: Mapping[str, RunningTime], sample: SampleTurn
+    ) -> PlayedSample:
+        """Until the first job of every target is bound. `targets`: waiting jobs by the key of their workload."""
+        self._start_over()
+
+        def remaining(key: str) -> float | None:
+            return runtimes.get(key, UNKNOWN).remaining(draw_part(key, sample.number, sample.of))
+
+        key_by_job = {job: key for key, jobs in targets.items() for job in jobs}
+        now = self.snapshot.now
+        starts: dict[str, float] = {}
+        ends = _Ends()
+        for key in self.running:
+            if (left := remaining(key)) is not None:
+                ends.add(key, now + left)
+        events: list[Event] = []
+        for calls in range(1, sample.most_calls + 1):
+            decisions = self._decide(now)
+            for bind in decisions.starts:
+                if bind.job in key_by_job:
+                    starts.setdefault(key_by_job[bind.job], now)
+            if len(starts) == len(targets):
+                return PlayedSample(starts, tuple(events), calls, now)
+            if decisions.starts or decisions.evictions:
+                now += SECONDS
+                for key in self._affected(decisions):
+                    if not self._runs(key):
+                        ends.at.pop(key, None)
+                    elif key not in ends.at and (left := remaining(key)) is not None:
+                        ends.add(key, now + left)
+                bound = {bind.job for bind in decisions.starts}
+                events += [(now, "starts", key) for key in sorted({self.keys[id] for id in bound if id in self.jobs})]
+                continue
+            moments = [moment for moment in (ends.first(), decisions.next_change_at) if moment is not None]
+            if not moments:
+                return PlayedSample(starts, tuple(events), calls, None)
+            now = max(min(moments), now)
+            over = sorted(ends.take(now))
+            events += [(now, "ends", key) for key in over]
+            for key in over:
+                self._end(key)
+        return PlayedSample(starts, tuple(events), sample.most_calls, now)
+
+    def _start_over(self) -> None:
+        if self.kept is None:
+            self.jobs = dict(self.first)
+        else:
+            # In their own order, so that every sample begins with the same cluster.
+            for id in sorted(self._changed):
+                self.kept.put(self.first[id])
+        self._changed.clear()
+
+    def _decide(self, now: float) -> Decisions:
+        if self.kept is not None:
+            decisions = self.kept.decide(now)
+            self._changed.update(_moved_jobs(decisions))
+            self._changed.update(start.job for start in decisions.last_starts)
+            self._changed.update(mark.job for mark in decisions.stale)
+            return decisions
+        snapshot: Snapshot = replace(self.snapshot, jobs=tuple(self.jobs.values()), now=now)
         decisions = decide(snapshot)
-        for bind in decisions.binds:
-            if bind.job in key_by_job:
-                starts.setdefault(key_by_job[bind.job], snapshot.now)
-        if len(starts) == len(targets):
-            return PlayedSample(starts, tuple(events), calls, snapshot.now)
-        if decisions.binds or decisions.evictions:
-            snapshot = step(snapshot, decisions, snapshot.now + SECONDS)
-            running = _running(snapshot)
-            ends = {key: end for key, end in ends.items() if key in running}
-            for key in sorted(running - ends.keys()):
-                left = remaining(key)
-                if left is not None:
-                    ends[key] = snapshot.now + left
-            events += [(snapshot.now, "starts", key) for key in _started(decisions, snapshot)]
-            continue
-        moments = [*ends.values(), *([decisions.next_change_at] if decisions.next_change_at is not None else [])]
-        if not moments:
-            return PlayedSample(starts, tuple(events), calls, None)
-        now = max(min(moments), snapshot.now)
-        over = sorted(key for key, end in ends.items() if end <= now)
-        events += [(now, "ends", key) for key in over]
-        for key in over:
-            del ends[key]
-        snapshot = _without(snapshot, frozenset(over), now)
-    return PlayedSample(starts, tuple(events), sample.most_calls, snapshot.now)
+        if decisions.starts or decisions.evictions:
+            self.jobs = {job.id: job for job in step(snapshot, decisions, now + SECONDS).jobs}
+        return decisions
+
+    def _affected(self, decisions: Decisions) -> list[str]:
+        """Keys of workloads that may have started or stopped. A new snapshot also drops pods that were leaving."""
+        if self.kept is None:
+            return sorted(self.by_key)
+        return sorted({self.keys[id] for id in _moved_jobs(decisions)})
+
+    def _runs(self, key: str) -> bool:
+        jobs = (self.jobs[id] for id in self.by_key[key] if id in self.jobs)
+        return any(task.status in HOLDING for job in jobs for task in job.tasks)
+
+    def _end(self, key: str) -> None:
+        for id in self.by_key[key]:
+            if id not in self.jobs:
+                continue
+            if self.kept is None:
+                del self.jobs[id]
+            else:
+                self.kept.remove(id)
+                self._changed.add(id)
 
 
-def _running(snapshot: Snapshot) -> set[str]:
-    return {key_of(job) for job in snapshot.jobs if any(task.status in HOLDING for task in job.tasks)}
-
-
-def _started(decisions: Decisions, snapshot: Snapshot) -> list[str]:
-    bound = {bind.job for bind in decisions.binds}
-    return sorted({key_of(job) for job in snapshot.jobs if job.id in bound})
-
-
-def _without(snapshot: Snapshot, ended: frozenset[str], now: float) -> Snapshot:
-    jobs = tuple(job for job in snapshot.jobs if key_of(job) not in ended) if ended else snapshot.jobs
-    changed: Snapshot = replace(snapshot, jobs=jobs, now=now)
-    return changed
+def _moved_jobs(decisions: Decisions) -> set[str]:
+    return {bind.job for bind in decisions.starts} | {eviction.job for eviction in decisions.evictions}
 
 
 def format_start(median: float, late: float) -> str:

@@ -20,6 +20,7 @@ from fairlead.foresight.changes import (
     find_queue,
 )
 from fairlead.foresight.workloads import Concerned, SnapshotWorkloads
+from fairlead.model.english import enumerate_names
 from fairlead.model.priority import PRIORITIES
 from fairlead.scheduling.messages import format_amount
 from fairlead.scheduling.model.snapshot import Snapshot
@@ -47,12 +48,6 @@ _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def enumerate_names(names: Sequence[str]) -> str:
-    if len(names) <= 1:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def format_concerned(concerned: Concerned) -> str:

@@ -57,10 +57,10 @@ def look_ahead(snapshot: Snapshot, cycles: int = CYCLES) -> Outlook:
             if not eviction.never_started:
                 binds.pop(eviction.task, None)
                 evictions.setdefault(eviction.task, eviction)
-        for bind in decisions.binds:
+        for bind in decisions.starts:
             binds[bind.task] = (number, bind)
         following = step(snapshot, decisions, snapshot.now + SECONDS)
-        if not decisions.binds and not decisions.evictions and following.jobs == snapshot.jobs:
+        if not decisions.starts and not decisions.evictions and following.jobs == snapshot.jobs:
             break
         snapshot = following
     return Outlook(tuple(played), snapshot, binds, evictions)

@@ -13,12 +13,13 @@ import msgspec
 from msgspec.structs import replace
 
 from fairlead.foresight.effects import Effects, compare
-from fairlead.foresight.messages import enumerate_names, format_concerned, plural
+from fairlead.foresight.messages import format_concerned, plural
 from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
 from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.timing import PlanTiming, estimate_timing
 from fairlead.foresight.why import ANYBODY, Asker, Status, redact
 from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads, key_of
+from fairlead.model.english import enumerate_names
 from fairlead.scheduling.messages import NEVER, format_reason
 from fairlead.scheduling.model.decisions import Eviction, Reason
 from fairlead.scheduling.model.snapshot import Plain, Snapshot

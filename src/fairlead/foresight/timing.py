@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from fairlead.foresight.forward import PlayedSample, SampleTurn, explain_missing_start, format_start, play_forward
+from fairlead.foresight.forward import ForwardPlayer, PlayedSample, SampleTurn, explain_missing_start, format_start
 from fairlead.foresight.outlook import look_ahead
 from fairlead.foresight.runtimes import RunningTime, quantile
 from fairlead.foresight.why import ANYBODY, Asker
@@ -58,8 +58,8 @@ def estimate_timing(
     calls = _WORK // max(len(snapshot.jobs), _LEAST_JOBS) // (2 * _SAMPLES)
     samples = [SampleTurn(number, _SAMPLES, max(calls, _LEAST_CALLS)) for number in range(_SAMPLES)]
     targets = {key: workloads.waiting_jobs(key), **others, **evicted}
-    after = [play_forward(snapshot, targets, runtimes, sample) for sample in samples]
-    before = [play_forward(without, others, runtimes, sample) for sample in samples] if others else []
+    after = _play(snapshot, targets, runtimes, samples)
+    before = _play(without, others, runtimes, samples) if others else []
     found = _find_delays(before, after, {**others, **dict.fromkeys(evicted)}, snapshot.now)
     delays = tuple(
         Delay(
@@ -75,6 +75,16 @@ def estimate_timing(
         _own(workloads, runtimes, key, after), delays=delays, hidden_delays=len(found) - len(delays)
     )
     return timing
+
+
+def _play(
+    snapshot: Snapshot,
+    targets: Mapping[str, frozenset[str]],
+    runtimes: Mapping[str, RunningTime],
+    samples: list[SampleTurn],
+) -> list[PlayedSample]:
+    player = ForwardPlayer(snapshot)
+    return [player.play(targets, runtimes, sample) for sample in samples]
 
 
 def _waiting(snapshot: Snapshot) -> dict[str, frozenset[str]]:

@@ -94,7 +94,11 @@ class SnapshotWorkloads:
             return name
         if name in self.key_by_job:
             return self.key_by_job[name]
-        matching = [key for key, jobs in self.jobs.items() if self._is_called(jobs[0], name) and not jobs[0].deleting]
+        matching = [
+            key
+            for key, jobs in self.jobs.items()
+            if self._is_called(jobs[0], name) and not jobs[0].deleting and self.is_visible(key)
+        ]
         if len(matching) == 1:
             return matching[0]
         if matching:

@@ -16,19 +16,24 @@ from msgspec.structs import replace
 from fairlead.scheduling.actions.allocate import alike_key
 from fairlead.scheduling.actions.evict_stale import is_stale
 from fairlead.scheduling.cycle import ACTIONS, actions_of
-from fairlead.scheduling.model.decisions import Decisions, LastStart, StaleMark
+from fairlead.scheduling.model.decisions import Decisions, StaleMark
 from fairlead.scheduling.model.live import Alike, LiveJob
 from fairlead.scheduling.model.queues import Amounts, build_queues
 from fairlead.scheduling.model.snapshot import Action, Job, Snapshot, Task
-from fairlead.scheduling.outcome import changed_tasks, render_binds, render_promises
+from fairlead.scheduling.outcome import changed_tasks, render_binds, render_last_starts, render_promises
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.simulate import advance
 
 #: Lines of a session's journals after which it is built anew, so that they do not grow for ever.
 _MOST_LINES = 1_000_000
-#: What a task of an incremental cluster may have, beside its name and where it is.
+#: A task of an incremental cluster has these members as it likes, and all others as this one.
 _PLAIN = Task(id="")
+_FREE = (
+    *("id", "name", "namespace", "pod_set", "status", "node", "devices", "created", "priority", "leader"),
+    *("cpu_milli", "memory_bytes", "gpu", "labels", "node_selector", "node_affinity", "tolerations"),
+)
+_STATES = frozenset({"Pending", "Running"})
 
 
 def can_decide_incrementally(cluster: Snapshot, jobs: Iterable[Job]) -> bool:
@@ -49,7 +54,7 @@ def _is_plain(job: Job) -> bool:
     if job.groups or job.pod_sets or job.topology is not None or job.preemption_delay or job.deleting:
         return False
     return all(
-        task == replace(_PLAIN, id=task.id, gpu=task.gpu, cpu_milli=task.cpu_milli, memory_bytes=task.memory_bytes)
+        task.status in _STATES and task == replace(_PLAIN, **{name: getattr(task, name) for name in _FREE})
         for task in job.tasks
     )
 
@@ -70,6 +75,7 @@ class IncrementalCluster:
         [pool] = {node.node_pool for node in self.cluster.nodes} | {queue.node_pool for queue in self.cluster.queues}
         queues, _ = build_queues(self.cluster, pool)
         self.session = SchedulingSession(self.cluster, pool, queues)
+        self.session.is_explained = False
         #: Jobs of several tasks: only they can be stale.
         self._gangs: dict[str, LiveJob] = {}
         #: How many jobs wait that would be refused alike.
@@ -94,7 +100,7 @@ class IncrementalCluster:
     def _add(self, job: Job) -> None:
         session = self.session
         live = session.add_job(job)
-        for index in (session.pending_jobs(), session.possible_victims()):
+        for index in (session.pending_jobs(), session.possible_victims(), session.ready_jobs()):
             index.refresh(live)
         if len(job.tasks) > 1:
             self._gangs[job.id] = live
@@ -151,12 +157,14 @@ class IncrementalCluster:
             if action != "stalegangeviction" or any(map(_may_be_stale, self._gangs.values())):
                 ACTIONS[action](session, record)
         changed = changed_tasks(session)
+        binds, early = render_binds(session, changed, record, with_devices=False)
         decisions = Decisions(
-            binds=tuple(render_binds(session, changed, record, with_devices=False)),
+            binds=tuple(binds),
+            early_binds=tuple(early),
             evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
             pipelined=tuple(render_promises(session.pool, changed, record)),
             stale=tuple(StaleMark(job=job, since=record.stale[job]) for job in sorted(record.stale)),
-            last_starts=tuple(LastStart(job=job, at=record.last_starts[job]) for job in sorted(record.last_starts)),
+            last_starts=render_last_starts(record),
             failures=tuple(record.failures),
             next_change_at=session.next_change,
         )

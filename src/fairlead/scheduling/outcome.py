@@ -21,6 +21,7 @@ from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.model.snapshot import Snapshot
 from fairlead.scheduling.model.subgroups import is_ready
 from fairlead.scheduling.session.devices import Devices
+from fairlead.scheduling.session.early_binds import find_early_binds, is_fresh, is_withheld
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 
@@ -45,15 +46,18 @@ def write_down(
         for tasks in changed.values()
         for task in tasks
     ]
+    bound = {pool: render_binds(sessions[pool], tasks, record) for pool, tasks in changed.items()}
+    early = frozenset(bind.task for _, binds in bound.values() for bind in binds)
     return Decisions(
-        binds=tuple(bind for pool, tasks in changed.items() for bind in render_binds(sessions[pool], tasks, record)),
+        binds=tuple(bind for binds, _ in bound.values() for bind in binds),
+        early_binds=tuple(bind for _, binds in bound.values() for bind in binds),
         evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
         pipelined=tuple(kept for pool, tasks in changed.items() for kept in render_promises(pool, tasks, record)),
-        pending=tuple(_pending(snapshot, live, record)),
+        pending=tuple(_pending(snapshot, live, record, early)),
         states=tuple(sorted(states, key=lambda state: state.task)),
         fair_shares=tuple(fair_shares(sessions)),
         stale=tuple(StaleMark(job=job, since=record.stale[job]) for job in sorted(record.stale)),
-        last_starts=tuple(LastStart(job=job, at=record.last_starts[job]) for job in sorted(record.last_starts)),
+        last_starts=render_last_starts(record),
         notices=tuple(notices),
         failures=tuple(record.failures),
         next_change_at=min((s.next_change for s in sessions.values() if s.next_change is not None), default=None),
@@ -73,31 +77,42 @@ def changed_tasks(session: SchedulingSession) -> list[LiveTask]:
 
 def render_binds(
     session: SchedulingSession, tasks: list[LiveTask], record: Record, with_devices: bool = True
-) -> list[Bind]:
-    fresh = [task for task in tasks if _is_fresh(task) and not _is_broken(task)]
-    devices = Devices(session) if with_devices and any(task.wants_gpu for task in fresh) else None
-    binds = []
-    for task in fresh:
-        groups, indices = devices.take(task) if devices is not None else ((), ())
-        binds.append(
-            Bind(
-                task=task.id,
-                job=task.job.id,
-                node=task.home.name,
-                node_pool=session.pool,
-                gpu_groups=groups,
-                devices=indices,
-                action=record.placed_by.get(task.id, "allocate"),
-            )
-        )
-    return binds
+) -> tuple[list[Bind], list[Bind]]:
+    """Binds, and early binds."""
+    early = find_early_binds(tasks, record)
+    for task in early:
+        if not any(st.HELD[other.first_status] for other in task.job.tasks):
+            record.last_starts.setdefault(task.job.id, session.now)
+    fresh = [task for task in tasks if is_fresh(task) and not is_withheld(task)]
+    devices = Devices(session) if with_devices and any(task.wants_gpu for task in (*fresh, *early)) else None
+    return (
+        [_bind(session, task, record, devices) for task in fresh],
+        [_bind(session, task, record, devices) for task in early],
+    )
+
+
+def _bind(session: SchedulingSession, task: LiveTask, record: Record, devices: Devices | None) -> Bind:
+    groups, indices = devices.take(task) if devices is not None else ((), ())
+    return Bind(
+        task=task.id,
+        job=task.job.id,
+        node=task.home.name,
+        node_pool=session.pool,
+        gpu_groups=groups,
+        devices=indices,
+        action=record.placed_by.get(task.id, "allocate"),
+    )
+
+
+def render_last_starts(record: Record) -> tuple[LastStart, ...]:
+    return tuple(LastStart(job=job, at=record.last_starts[job]) for job in sorted(record.last_starts))
 
 
 def render_promises(pool: str, tasks: list[LiveTask], record: Record) -> list[Pipelined]:
     waits: dict[int, tuple[str, ...]] = {}
     promises = []
     for task in tasks:
-        if task.status != st.PIPELINED and not (_is_fresh(task) and _is_broken(task)):
+        if task.status != st.PIPELINED and not is_withheld(task):
             continue
         node = task.home
         if node.index not in waits:
@@ -115,19 +130,6 @@ def render_promises(pool: str, tasks: list[LiveTask], record: Record) -> list[Pi
     return promises
 
 
-def _is_fresh(task: LiveTask) -> bool:
-    return task.status == st.BINDING and task.first_status == st.PENDING
-
-
-def _is_broken(task: LiveTask) -> bool:
-    """A later action of the cycle moved a part of the gang that had just been bound: then the rest waits too.
-
-    KAI has sent the rest off by then, and starts half a gang.
-    """
-    pod_set = task.pod_set
-    return pod_set.pipelined > 0 and pod_set.active - pod_set.pipelined < pod_set.minimum
-
-
 def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
     """Tasks that are on their way out of a node, moved ones too."""
     leaving = []
@@ -137,11 +139,11 @@ def leaving_tasks(node: LiveNode) -> tuple[str, ...]:
     return tuple(sorted(leaving))
 
 
-def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record) -> list[Pending]:
+def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record, early: frozenset[str]) -> list[Pending]:
     """Jobs with tasks that still have no place, and jobs all of whose placed tasks only wait for others to leave."""
     waiting: dict[str, tuple[str, ...]] = {}
     for job in live.values():
-        names = tuple([task.id for task in job.tasks if _waits(task)])
+        names = tuple([task.id for task in job.tasks if _waits(task) and task.id not in early])
         if names:
             waiting[job.id] = names
     if len(live) < len(snapshot.jobs):

@@ -27,8 +27,8 @@ def simulate(snapshot: Snapshot, cycles: int, seconds: float = 1) -> Iterator[tu
 
 def advance(snapshot: Snapshot, decisions: Decisions, now: float) -> Snapshot:
     """The snapshot after the decisions were carried out without delay or failure."""
-    binds = {bind.task: bind for bind in decisions.binds}
-    evicted = {eviction.task for eviction in decisions.evictions}
+    binds = {bind.task: bind for bind in decisions.starts}
+    evicted = {eviction.task for eviction in decisions.evictions if eviction.task not in binds}
     starts = {start.job: start.at for start in decisions.last_starts}
     stale = {mark.job: mark.since for mark in decisions.stale}
     jobs = []

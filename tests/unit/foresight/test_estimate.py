@@ -18,21 +18,27 @@ from tests.unit.foresight.test_why import cluster, job
         (RunningTime(declared=100, elapsed=200), 0.5, (50, "declared")),
         (RunningTime(runs=(10, 20, 30, 40)), 0.5, (30, "similar runs")),
         (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.0, (5, "similar runs")),
-        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (15, "similar runs")),
-        (RunningTime(runs=(10, 20), elapsed=40), 0.5, (10, "longer than all similar runs")),
+        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.5, (15, "similar runs")),
+        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (55, "similar runs")),
+        (RunningTime(runs=(10,)), 0.4, (10, "similar runs")),
+        (RunningTime(runs=(10,)), 0.6, (20, "similar runs")),
+        (RunningTime(runs=(10, 20), elapsed=40), 0.5, (40, "longer than all similar runs")),
+        (RunningTime(runs=(10, 20), elapsed=40), 0.95, (360, "longer than all similar runs")),
         (RunningTime(runs=(10, 200), limit=60), 0.9, (60, "similar runs")),
         (RunningTime(limit=60, elapsed=20), 0.5, (40, "time limit")),
         (RunningTime(), 0.5, (None, "unknown")),
     ],
 )
 def test_what_is_left_of_a_running_time(runtime: RunningTime, part: float, want: tuple[Any, str]) -> None:
-    assert (runtime.remaining(part), runtime.basis) == want
+    assert (runtime.remaining(part), runtime.basis) == (want[0] and pytest.approx(want[0]), want[1])
 
 
-def test_samples_cover_the_quantiles_evenly() -> None:
-    parts = sorted(draw_part("some-workload", number, 20) for number in range(20))
-    assert all(0 <= part < 1 for part in parts)
-    assert len({int(part * 20) for part in parts}) == 20
+@pytest.mark.parametrize("samples", [5, 20])
+def test_samples_cover_the_quantiles_evenly(samples: int) -> None:
+    for workload in range(50):
+        parts = [draw_part(f"workload-{workload}", number, samples) for number in range(samples)]
+        assert all(0 <= part < 1 for part in parts)
+        assert len({int(part * samples) for part in parts}) == samples
 
 
 @pytest.mark.parametrize(("part", "want"), [(0.5, 3), (0.9, 5), (0.0, 1), (1.0, 5)])

@@ -23,9 +23,10 @@ from fairlead.store.collections import PODS, WORKLOADS
 
 
 async def load_board(context: Context) -> Board:
-    """Every unfinished workload and its pods."""
+    """Every unfinished workload of the cluster and its pods."""
     active = (Where("is_active", Comparison.EQUAL, 1),)
-    workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=active))
+    own = (*active, *context.own_workloads)
+    workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=own))
     active_pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in active_pods:
@@ -33,7 +34,7 @@ async def load_board(context: Context) -> Board:
     known = {workload.id for workload in workloads}
     ended = tuple(id for id in pods if id not in known)
     if ended:
-        where = (Where("id", Comparison.ONE_OF, ended),)
+        where = (Where("id", Comparison.ONE_OF, ended), *context.own_workloads)
         workloads += await context.store.find(Query(collection=WORKLOADS, where=where))
     board = Board({})
     for workload in workloads:
@@ -44,6 +45,7 @@ async def load_board(context: Context) -> Board:
 async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
     """The snapshot that a decision would be based on now."""
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
+    context = context.at(context.directory.own_id)
     return render_snapshot(context, await load_board(context), context.clock())
 
 

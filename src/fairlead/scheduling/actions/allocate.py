@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from fairlead.scheduling.fairness.job_index import Entry
 from fairlead.scheduling.fairness.job_order import JobOrder
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import UNKNOWN, Alike, LiveJob
-from fairlead.scheduling.model.subgroups import is_ready
 from fairlead.scheduling.session.attempt import PlacementAttempt, must_wait
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
@@ -25,7 +26,7 @@ def allocate(session: SchedulingSession, record: Record) -> None:
         record.blocked(session, job, known[1])
         return True
 
-    while (job := order.pop(settled)) is not None:
+    while (job := order.pop(settled, skip_alike=not session.is_explained)) is not None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
@@ -44,18 +45,19 @@ def _alike(session: SchedulingSession, job: LiveJob) -> Alike | None:
     task = job.tasks[0]
     if task.pod_set.topology is not None or session.affinities.concerns(task):
         return None
-    return (job.queue.name, job.preemptible, task.request_class, job.priority)
+    key = (job.queue.name, job.preemptible, task.request_class, job.priority, bool(job.spec.preemption_delay))
+    alike = session.alike_jobs.get(key)
+    if alike is None:
+        alike = session.alike_jobs[key] = Alike()
+    return alike
 
 
-def ready_jobs(session: SchedulingSession, preemptible_only: bool = False) -> list[list[Entry]]:
+def ready_jobs(session: SchedulingSession, preemptible_only: bool = False) -> Iterable[Sequence[Entry]]:
     """Jobs with pending tasks of which enough exist, sorted, by leaf."""
-    known = session.ready
-    if known is None or known[0] != session.commits:
-        leaves = session.pending_jobs().leaves.values()
-        known = session.ready = (session.commits, [[e for e in entries if is_ready(e[1].root)] for entries in leaves])
+    leaves = session.ready_jobs().leaves.values()
     if preemptible_only:
-        return [[entry for entry in entries if entry[1].preemptible] for entries in known[1]]
-    return known[1]
+        return [[entry for entry in entries if entry[1].preemptible] for entries in leaves]
+    return leaves
 
 
 def try_job(session: SchedulingSession, job: LiveJob, record: Record) -> bool:

@@ -46,7 +46,7 @@ class Search:
             key = _alike(session, job)
             return key is not None and self.passed.get(key) == session.commits
 
-        while (job := order.pop(settled)) is not None:
+        while (job := order.pop(settled, skip_alike=True)) is not None:
             if not record.guard(session, job, self.action, self._try) and job.id not in record.failed_jobs:
                 key = _alike(session, job)
                 if key is not None:

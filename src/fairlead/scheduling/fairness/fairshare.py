@@ -125,6 +125,9 @@ def set_fair_shares(tops: Sequence[LiveQueue], total: Amounts, k_value: float) -
     """Compute fair and allocatable shares of a whole tree, top down."""
     shares: dict[str, list[float]] = {queue.name: [0, 0, 0] for queue in tops}
     for resource, unit in enumerate(UNITS):
+        # What nobody asks for is given to nobody.
+        if not any(queue.requested[resource] for queue in tops):
+            continue
         claims = [QueueDemandState(queue, resource) for queue in tops]
         divide(total[resource], claims, unit, k_value)
         for claim in claims:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from fairlead.scheduling.fairness.job_order import JobKey, job_key
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.subgroups import is_ready
 
 Entry = tuple[JobKey, LiveJob]
 
@@ -73,6 +74,10 @@ def held_with_promises(job: LiveJob) -> float:
 
 def has_pending(job: LiveJob) -> bool:
     return job.pending > 0
+
+
+def could_start(job: LiveJob) -> bool:
+    return job.pending > 0 and is_ready(job.root)
 
 
 def may_be_victim(job: LiveJob) -> bool:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cmp_to_key
 from heapq import heappop, heappush
 
-from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.live import Alike, LiveJob
 from fairlead.scheduling.model.queues import INFINITE, NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.model.subgroups import next_request
+
+#: No job has this in common with others.
+_NONE: object = object()
 
 JobKey = tuple[int, int, float, str]
 QueueKey = tuple[bool, bool, int, bool, float, float, int]
@@ -67,9 +70,17 @@ def rank_siblings(siblings: Sequence[LiveQueue]) -> None:
 
     Shares stay as they are for a cycle, so the rank among siblings does too.
     """
-    for rank, queue in enumerate(sorted(siblings, key=cmp_to_key(_compare))):
+    for rank, queue in enumerate(_sorted_by_share(siblings)):
         queue.rank = rank
-        rank_siblings(queue.children)
+        if queue.children:
+            rank_siblings(queue.children)
+
+
+def _sorted_by_share(siblings: Sequence[LiveQueue]) -> list[LiveQueue]:
+    """Shares that differ in one resource only are in order by themselves; otherwise each pair is compared."""
+    if len({queue.share[:2] for queue in siblings}) == 1:
+        return sorted(siblings, key=lambda queue: (queue.share[2], queue.spec.created, queue.name))
+    return sorted(siblings, key=cmp_to_key(_compare))
 
 
 def _compare(left: LiveQueue, right: LiveQueue) -> int:
@@ -143,13 +154,22 @@ class JobOrder:
         insort(branch.entries, (job_key(job), job), lo=branch.head, key=_first)
         self._place(branch)
 
-    def pop(self, settled: Callable[[LiveJob], bool]) -> LiveJob | None:
-        """The next job that is not settled. Settled ones change nothing, so a leaf gives up a run of them at once."""
+    def pop(self, settled: Callable[[LiveJob], bool], skip_alike: bool) -> LiveJob | None:
+        """The next job that is not settled. Settled ones change nothing, so a leaf gives up a run of them at once.
+
+        `skip_alike`: jobs alike to one that is settled need not be asked about.
+        """
         while (branch := self._best_leaf()) is not None:
             entries, head = branch.entries, branch.head
-            while head < len(entries) and settled(entries[head][1]):
+            count, alike = len(entries), _NONE
+            while head < count:
+                next_job = entries[head][1]
+                if next_job.alike is not alike:
+                    if not settled(next_job):
+                        break
+                    alike = next_job.alike if skip_alike and isinstance(next_job.alike, Alike) else _NONE
                 head += 1
-            job = entries[head][1] if head < len(entries) and head == branch.head else None
+            job = entries[head][1] if head < count and head == branch.head else None
             branch.head = head if job is None else head + 1
             self._place(branch)
             if job is not None:

@@ -192,6 +192,8 @@ class Decisions(Plain, frozen=True, kw_only=True, omit_defaults=False):
     """Every member is written, empty or not."""
 
     binds: tuple[Bind, ...] = ()
+    #: Places that are promised in `pipelined` and wait for no pod that has started: they can be bound at once.
+    early_binds: tuple[Bind, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     pipelined: tuple[Pipelined, ...] = ()
     pending: tuple[Pending, ...] = ()
@@ -203,3 +205,8 @@ class Decisions(Plain, frozen=True, kw_only=True, omit_defaults=False):
     failures: tuple[Failure, ...] = ()
     #: When the result may change though nothing but time passes; None: not by time alone.
     next_change_at: float | None = None
+
+    @property
+    def starts(self) -> tuple[Bind, ...]:
+        """All tasks that start now. Whoever carries the decisions out uses this."""
+        return (*self.binds, *self.early_binds) if self.early_binds else self.binds

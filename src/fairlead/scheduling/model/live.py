@@ -27,12 +27,16 @@ BOOK_USED = 0
 BOOK_RELEASING = 1
 BOOK_PIPELINED = 2
 
-#: Queue, preemptible or not, request, priority.
-Alike = tuple[str, bool, RequestClass, int]
 UNKNOWN = object()
 
 #: Nodes whose GPU memory is unknown count as this many MiB, so that portions of it still work.
 UNKNOWN_GPU_MEMORY = 100
+
+
+class Alike:
+    """What jobs of one task have in common that are refused alike: one object for each, compared by identity."""
+
+    __slots__ = ()
 
 
 class LiveNode:

@@ -96,7 +96,8 @@ class PlacementAttempt:
 
     def _explain(self, task: LiveTask, nodes: Sequence[LiveNode], required: int) -> None:
         """A lone task is explained when the cycle is over, as the cluster stands then; many never need it."""
-        if required == 1 and nodes is self.session.nodes and not self.session.log:
+        is_lone = required == 1 and nodes is self.session.nodes and not self.session.log
+        if is_lone or not self.session.is_explained:
             self.reason = UNEXPLAINED
         else:
             self.reason = explain_task(self.session, task, nodes, self.placed, required)

@@ -40,7 +40,8 @@ class Record:
             return False
 
     def blocked(self, session: SchedulingSession, job: LiveJob, reason: Reason) -> None:
-        self.reasons.setdefault(job.id, {})[session.pool] = reason
+        if session.is_explained:
+            self.reasons.setdefault(job.id, {})[session.pool] = reason
 
     def explain(self, session: SchedulingSession, job: LiveJob) -> None:
         """Look into a reason that was put off."""

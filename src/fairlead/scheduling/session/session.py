@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from fairlead.scheduling.fairness.fairshare import set_fair_shares
-from fairlead.scheduling.fairness.job_index import Entry, JobIndex, has_pending, may_be_victim
+from fairlead.scheduling.fairness.job_index import JobIndex, could_start, has_pending, may_be_victim
 from fairlead.scheduling.fairness.job_order import rank_siblings
 from fairlead.scheduling.model import snapshot as plain
 from fairlead.scheduling.model import status as st
@@ -92,8 +92,7 @@ class SchedulingSession:
         self.next_change: float | None = None
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
-        #: Jobs that could start, by leaf, with the commit at which that was so.
-        self.ready: tuple[int, list[list[Entry]]] | None = None
+        self._ready: JobIndex | None = None
         self._free: FreeGpus | None = None
         #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
         self.strangers: list[LiveTask] = []
@@ -105,6 +104,10 @@ class SchedulingSession:
         self.plain = False
         #: Reasons of jobs of one task, by what such jobs have in common, with the commit at which they were true.
         self.refused: dict[Alike, tuple[int, Reason]] = {}
+        #: By queue, preemptible or not, request, priority, and whether the job delays evictions.
+        self.alike_jobs: dict[tuple[str, bool, RequestClass, int, bool], Alike] = {}
+        #: Whether anybody reads why jobs wait.
+        self.is_explained = True
         #: Reasons by request class and size of the gang, with the commit at which they were true.
         self.told: dict[tuple[RequestClass | None, int, int], tuple[int, Reason]] = {}
 
@@ -192,14 +195,14 @@ class SchedulingSession:
                         queue.requested[resource] -= task.request[resource]
 
     def take_out(self, job: LiveJob) -> None:
-        """Take out a job with everything that it holds; `divide_fair_shares` passes that on upwards."""
+        """Take out a job of whole GPUs with everything that it holds; `divide_fair_shares` passes that on upwards."""
         del self.jobs[job.id]
         arrived = self._arrived.setdefault(job.queue.name, [0] * 9)
         for task in job.tasks:
             if st.USED[task.status] and task.node is not None:
                 self._unbook(task, (task.node, task.groups), _HOW.get(task.status, BOOK_USED))
             if task.leaving is not None:
-                self._unbook(task, task.leaving, BOOK_RELEASING)
+                self._unbook_left_places(task)
             charge = task.charge or task.request
             if task.first_status == st.PENDING:
                 _add(arrived, 0, _negative(task.request))
@@ -209,9 +212,15 @@ class SchedulingSession:
                 _add(arrived, 3, _negative(charge))
                 if not job.preemptible:
                     _add(arrived, 6, _negative(charge))
-        for index in (self._pending, self._victims):
+        for index in (self._pending, self._victims, self._ready):
             if index is not None:
                 index.drop(job)
+
+    def _unbook_left_places(self, task: LiveTask) -> None:
+        """A task that was moved more than once in a cycle is booked on every node that it was to leave."""
+        for node in self.nodes:
+            while task.id in node.tasks:
+                self._unbook(task, (node, ()), BOOK_RELEASING)
 
     def _unbook(self, task: LiveTask, place: tuple[LiveNode, tuple[str, ...]], how: int) -> None:
         node, groups = place
@@ -371,7 +380,7 @@ class SchedulingSession:
             self.commits += 1
             jobs = {undo[0].job.id: undo[0].job for undo in self.log}
             self.changed.update(jobs)
-            for index in (self._pending, self._victims):
+            for index in (self._pending, self._victims, self._ready):
                 if index is not None:
                     for job in jobs.values():
                         index.refresh(job)
@@ -383,6 +392,12 @@ class SchedulingSession:
         if self._pending is None:
             self._pending = JobIndex(has_pending, self.jobs.values())
         return self._pending
+
+    def ready_jobs(self) -> JobIndex:
+        """Jobs with pending tasks of which enough exist."""
+        if self._ready is None:
+            self._ready = JobIndex(could_start, self.jobs.values())
+        return self._ready
 
     def possible_victims(self) -> JobIndex:
         if self._victims is None:
@@ -420,7 +435,7 @@ class SchedulingSession:
         """Drop what was derived, after jobs came or went."""
         self._pending = None
         self._victims = None
-        self.ready = None
+        self._ready = None
         if self.affinities.avoided:
             for job in self.jobs.values():
                 job.alike = UNKNOWN

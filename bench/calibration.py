@@ -1,0 +1,166 @@
+"""How good estimates of starts are: a history is replayed, and workloads that have to wait are estimated on arrival.
+
+    python -m bench.calibration [--quick] [--philly FILE] [--jobs N] [--every N]
+
+Only workloads that do not start in their first cycle count. Running times are learned from those that have ended, by
+project and size, as a server does without users and commands. The second half of the estimates is judged: how many
+starts happen by the median and by the late estimate, and how far off the median is. Beside it stands the mean wait of
+the first half, and the shares that factors learned from the first half would give. `bench.foresight` says where
+Philly's trace is to be had; without it, a made-up trace is replayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from bench.foresight import made_up
+from fairlead.foresight.estimate import estimate_start
+from fairlead.foresight.runtimes import RunningTime, quantile
+from fairlead.scheduling.model.snapshot import Job, Snapshot
+from fairlead.simulator.history import Arrival, read_history
+from fairlead.simulator.replay import replay
+from fairlead.simulator.report import make_cluster
+
+#: Similar runs that are remembered, the latest ones.
+_RUNS = 100
+
+
+class Estimate(NamedTuple):
+    at: float
+    p50: float
+    p90: float
+
+
+class Judged(NamedTuple):
+    """Waits in seconds: estimated, and as it was."""
+
+    p50: float
+    p90: float
+    was: float
+
+
+class Watcher:
+    """Estimates every `every`-th of the workloads that wait."""
+
+    def __init__(self, cluster: Snapshot, history: Sequence[Arrival], every: int) -> None:
+        self.cluster = cluster
+        self.arrivals = {arrival.id: arrival for arrival in history}
+        self.every = every
+        self.seen = 0
+        self.unknown = 0
+        self.estimates: dict[str, Estimate] = {}
+        self.running: dict[str, float] = {}
+        self.runs: dict[tuple[str, float], deque[float]] = defaultdict(lambda: deque(maxlen=_RUNS))
+        self.cpu = 0.0
+
+    def __call__(self, now: float, waiting: Sequence[str], jobs: Mapping[str, Job]) -> None:
+        self._learn(jobs)
+        for id in waiting:
+            self.seen += 1
+            if self.seen % self.every:
+                continue
+            began = time.process_time()
+            snapshot: Snapshot = replace(self.cluster, jobs=tuple(jobs.values()), now=now)
+            answer = estimate_start(snapshot, id, {job.id: self._time(job, now) for job in jobs.values()})
+            self.cpu += time.process_time() - began
+            if answer.p50 is None or answer.p90 is None:
+                self.unknown += 1
+            else:
+                self.estimates[id] = Estimate(now, answer.p50, answer.p90)
+
+    def _learn(self, jobs: Mapping[str, Job]) -> None:
+        """What ran at the last call and is gone has ended, after the time that the history says."""
+        for id in [id for id in self.running if id not in jobs]:
+            arrival = self.arrivals[id]
+            for size in (arrival.gpus * arrival.pods, 0.0):
+                self.runs[arrival.project, size].append(arrival.duration)
+            del self.running[id]
+        self.running.update({job.id: 0.0 for job in jobs.values() if job.tasks[0].node is not None})
+
+    def _time(self, job: Job, now: float) -> RunningTime:
+        arrival = self.arrivals[job.id]
+        similar = self.runs.get((arrival.project, arrival.gpus * arrival.pods))
+        runs = similar or self.runs.get((arrival.project, 0.0)) or ()
+        runs_now = job.tasks[0].node is not None and job.last_start is not None
+        return RunningTime(runs=tuple(runs), elapsed=now - (job.last_start or now) if runs_now else 0)
+
+
+def judge(watcher: Watcher, starts: Mapping[str, float | None]) -> list[Judged]:
+    """In the order of their arrival."""
+    return [
+        Judged(each.p50 - each.at, each.p90 - each.at, start - each.at)
+        for id, each in watcher.estimates.items()
+        if (start := starts[id]) is not None
+    ]
+
+
+def learn_factors(judged: Sequence[Judged]) -> tuple[float, float]:
+    """By what the median and the late estimate are to be multiplied so that their shares hold."""
+    return (
+        quantile([each.was / max(each.p50, 1) for each in judged], 0.5),
+        quantile([each.was / max(each.p90, 1) for each in judged], 0.9),
+    )
+
+
+def write(*cells: object) -> None:
+    sys.stdout.write("| " + " | ".join(str(cell) for cell in cells) + " |\n")
+    sys.stdout.flush()
+
+
+def tell(name: str, judged: Sequence[Judged], factors: tuple[float, float]) -> None:
+    by_median = 100 * mean(each.was <= each.p50 * factors[0] for each in judged)
+    by_late = 100 * mean(each.was <= each.p90 * factors[1] for each in judged)
+    error = median(abs(each.was - each.p50 * factors[0]) for each in judged)
+    write(name, len(judged), f"{by_median:.1f} %", f"{by_late:.1f} %", f"{error:.0f} s")
+
+
+def bench_calibration(name: str, history: Sequence[Arrival], every: int) -> None:
+    cluster = make_cluster(history, 80, 8)
+    watcher = Watcher(cluster, history, every)
+    began = time.process_time()
+    played = replay(cluster, history, watch=watcher)
+    took = time.process_time() - began
+    starts = {workload.arrival.id: workload.start for workload in played.workloads}
+    judged = judge(watcher, starts)
+    half = len(judged) // 2
+    sys.stdout.write(
+        f"\n{name}: {watcher.seen} of {len(history)} workloads had to wait, {len(judged)} were estimated, "
+        f"{watcher.unknown} could not be ({took:.0f} s of CPU, {watcher.cpu:.0f} s of it for estimates)\n\n"
+    )
+    if half < 2:
+        return
+    write("second half", "estimates", "by p50 (goal 45-55 %)", "by p90 (goal 85-95 %)", "median error")
+    write(*["---"] * 5)
+    tell("as estimated", judged[half:], (1, 1))
+    factors = learn_factors(judged[:half])
+    tell(f"with factors {factors[0]:.2f}, {factors[1]:.2f} of the first half", judged[half:], factors)
+    usual = mean(each.was for each in judged[:half])
+    naive = median(abs(each.was - usual) for each in judged[half:])
+    write("the mean wait of the first half", len(judged) - half, "-", "-", f"{naive:.0f} s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="2,000 jobs, few estimates")
+    parser.add_argument("--philly", metavar="FILE", type=Path, help="the trace philly.csv")
+    parser.add_argument("--jobs", type=int, help="only so many jobs of the trace")
+    parser.add_argument("--every", type=int, default=20, help="estimate one of so many that wait (default: 20)")
+    given = parser.parse_args()
+    first = given.jobs or (2_000 if given.quick else None)
+    if given.philly is not None:
+        bench_calibration("Philly", read_history(given.philly.read_text(), "philly")[:first], given.every)
+    else:
+        bench_calibration("A made-up trace", made_up(8_000)[:first], given.every)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,4 @@
+"""Clusters that KAI schedules, as snapshots: the objects that KAI reads, and what follows from them.
+
+Called for KAI's own snapshot archives and for objects that were read from a cluster.
+"""
