@@ -30,7 +30,7 @@ from bench.cluster import (
     set_ready,
     without,
 )
-from bench.server import Server, serving, wait_until
+from bench.server import Server, delete_workloads, serving, wait_until
 from bench.table import Measurement, Options
 from deploy.cluster.api import ApiError
 from deploy.cluster.cluster import Cluster
@@ -88,9 +88,7 @@ def count(server: Server, phase: str, prefix: str) -> int:
 def delete_all(server: Server, cluster: Cluster) -> None:
     """Returns when the cluster has nothing of them any more."""
     began = time.perf_counter()
-    while found := server.call("GET", "/api/v1/workloads?limit=500")["workloads"]:
-        for one in found:
-            server.call("DELETE", f"{TRAININGS}/{one['id']}")
+    delete_workloads(server)
     api = cluster.api()
     paths = [path.format(NAMESPACE) for path in (JOBS, PODS)]
     wait_until(lambda: not any(api.call("GET", path)["items"] for path in paths), every=0.5, deadline=LONG)

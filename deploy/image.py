@@ -30,14 +30,15 @@ def main() -> int:
     return 0
 
 
-def make_image(target: Path, name: str) -> None:
+def make_image(target: Path, name: str, package: Path = ROOT / "src" / "fairlead") -> None:
+    """`package` is the server's code, which a test of upgrades changes."""
     with tempfile.TemporaryDirectory() as work:
         install_dependencies(Path(work))
         dependencies, own = Layer(), Layer()
         dependencies.add_tree(Path(work), f"{PLACE}/lib")
         for shared in Path(work).rglob("*.so*"):
             dependencies.add_libraries(shared)
-        own.add_tree(ROOT / "src" / "fairlead", f"{PLACE}/lib/fairlead")
+        own.add_tree(package, f"{PLACE}/lib/fairlead")
         # What `make docs` built, which comes before `make image`.
         if (ROOT / "site").is_dir():
             own.add_tree(ROOT / "site", f"{PLACE}/lib/fairlead/site")

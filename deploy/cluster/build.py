@@ -33,7 +33,7 @@ SERVING, NETWORKING, CACHING = "knative.dev/serving", "knative.dev/networking", 
 #: Knative's programs; all run in pods, the last beside every container that answers requests.
 KNATIVE = ("controller", "webhook", "autoscaler", "activator", "queue")
 #: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
-APART = ("kubeflow", "mpi", "knative", "helm")
+APART = ("kubeflow", "mpi", "knative", "helm", "dex", "loki")
 
 #: program -> (module's folder, package)
 PROGRAMS = {
@@ -55,6 +55,9 @@ PROGRAMS = {
     "training-operator": ("kubeflow", "."),
     "mpi-operator": ("mpi", "."),
     "helm": ("helm", "helm.sh/helm/v3/cmd/helm"),
+    # An identity provider, for the tests of sign-on.
+    "dex": ("dex", "."),
+    "loki": ("loki", "github.com/grafana/loki/v3/cmd/loki"),
     **{f"knative-{name}": ("knative", f"{SERVING}/cmd/{name}") for name in KNATIVE},
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
@@ -88,6 +91,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "kubeflow": ("training-operator", "training-crds"),
     "mpi": ("mpi-operator", "mpi-crds"),
     "helm": ("helm",),
+    "dex": ("dex",),
+    "loki": ("loki",),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative": (
         *(f"knative-{name}" for name in KNATIVE),

@@ -21,8 +21,8 @@ from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
 from fairlead.store.base import Query
 from fairlead.store.collections import WORKLOADS
+from tests.contract.custom_resource_harness import TRAININGS, Body, Cluster, Harness, restarted
 from tests.contract.test_control_over_time import in_store
-from tests.contract.test_custom_resource_races import TRAININGS, Body, Cluster, Harness, restarted
 
 ADA = Caller("ada@example.com", "", is_administrator=True)
 INFERENCES = Resource("run.ai/v2alpha1", "InferenceWorkload", "inferenceworkloads")

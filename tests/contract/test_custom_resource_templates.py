@@ -88,7 +88,7 @@ class Harness:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.objects = Objects()
-        self.loop = CustomResourceSync(context, cast(CustomResources, self.objects))
+        self.loop = CustomResourceSync(context, cast(CustomResources, self.objects), settle_seconds=0)
 
     def phase(self, id: str) -> str:
         return str(self.objects.found[id].status.get("phase", ""))

@@ -14,7 +14,8 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, Api, ApiError
-from fairlead.engines.kubernetes.client.connection import connect
+from fairlead.engines.kubernetes.client.connection import ServerPlace, connect
+from fairlead.engines.kubernetes.client.identity import ApiIdentity
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.watch import ObjectWatch
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
@@ -39,7 +40,7 @@ class Scripted:
     async def __aenter__(self) -> Api:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
-        self.api = Api(Access(host="127.0.0.1", port=port, tls=None, token=lambda: "t"), self.patience)
+        self.api = Api(Access(host="127.0.0.1", port=port, identify=ApiIdentity), self.patience)
         return self.api
 
     async def __aexit__(self, *_: object) -> None:
@@ -164,7 +165,7 @@ async def test_patience_ends() -> None:
 
 @scenario
 async def test_nobody_answers() -> None:
-    api = Api(Access(host="127.0.0.1", port=1, tls=None, token=lambda: ""), patience=0.2)
+    api = Api(Access(host="127.0.0.1", port=1, identify=ApiIdentity), patience=0.2)
     with pytest.raises(OSError, match=r"111|refused|connect"):
         await api.get("/x")
 
@@ -356,7 +357,7 @@ async def test_of_two_that_add_at_once_one_takes_the_others() -> None:
 @scenario
 async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
     with pytest.raises(Refused, match="NAMESPACE/NAME"):
-        await share_files(Api(Access(host="", port=0, tls=None, token=lambda: "")), "keys", {})
+        await share_files(Api(Access(host="", port=0, identify=ApiIdentity)), "keys", {})
     async with Scripted(answer(403, {"reason": "Forbidden", "message": "not yours"})) as api:
         with pytest.raises(Refused, match="not yours"):
             await share_files(api, "n/keys", {})
@@ -370,11 +371,11 @@ def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture)
         async with server as api:
             api.notify_away = lambda: told.append(api.unreachable_reason)
             await api.get("/there")
-            there, api._access = api._access, Access(host="127.0.0.1", port=1, tls=None, token=lambda: "")
+            there, api._place = api._place, ServerPlace("127.0.0.1", 1)
             api.close()
             with pytest.raises(ConnectionRefusedError):
                 await api.get("/away")
-            api._access = there
+            api._place = there
             await api.get("/back")
 
     asyncio.run(ask())
@@ -388,7 +389,7 @@ def test_who_lets_a_connection_wait_is_named_with_how_long_it_was() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         with pytest.raises(ConnectionError, match=f"127.0.0.1:{port} accepted no connection within 0.2 s"):
-            asyncio.run(connect(host, port, ssl.create_default_context(), 0.2))
+            asyncio.run(connect(ServerPlace(host, port), ssl.create_default_context(), 0.2))
 
 
 PIPELINED = {"message": "on n", "reason": "Pipelined", "lastTimestamp": "2026-01-01T00:00:00Z"}

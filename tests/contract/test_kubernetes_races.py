@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import DeleteWorkload, DesiredOrganization
+from fairlead.engines.base import DeleteWorkload, DesiredOrganization, Retained
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
+from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
@@ -382,3 +383,28 @@ async def test_a_job_that_counts_pods_lost_with_their_nodes_is_made_again() -> N
         cluster.change(JOB, "train", {"status": {"failed": 1, "conditions": [over]}})
         await harness.until(lambda: harness.report.ended is Phase.FAILED)
         assert harness.report.failed == {"main": 2}
+
+
+class Refusing(Cluster):
+    """Answers the first deletion with a conflict, as a proxy or an overloaded server may."""
+
+    refusals = 1
+
+    async def request(self, method: str, path: str, body: Any = None, **asked: Any) -> bytes:
+        if method == "DELETE" and self.refusals:
+            self.refusals -= 1
+            raise ApiError(409, "Conflict", "try again")
+        return await super().request(method, path, body, **asked)
+
+
+@scenario
+async def test_a_deletion_that_had_no_effect_is_asked_for_again() -> None:
+    async with ClusterHarness(Refusing()).open() as harness:
+        await harness.engine.retain(Retained(workload_ids=frozenset(), claim_ids=frozenset()))
+        await harness.settle()
+        await harness.set_desired(run())
+        await harness.until(lambda: harness.cluster.all(JOB))
+        await harness.settle()
+        await harness.set_desired(DeleteWorkload("w", NAMESPACE_NAME))
+        await harness.until(lambda: harness.report.is_removed)
+        assert harness.cluster.all(JOB) == []

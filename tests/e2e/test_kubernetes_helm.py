@@ -5,39 +5,33 @@ After a change of a template, `python -m tests.e2e.test_kubernetes_helm` writes 
 
 import json
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from deploy.cluster import build, cluster, node
+from deploy.cluster import cluster, node
 from deploy.image import make_image
 from fairlead import __version__
 from fairlead.client import Client, application
 from fairlead.engines.kubernetes.install.manifests import Certificate, Installation, render_manifests
+from fairlead.settings import read_settings
 from scripts.generate_chart import CHART_VERSION
 from scripts.release import pack_chart
 from tests.clusters import running_cluster, set_nodes
+from tests.e2e.helm_release import CHART, PATIENCE, WAITS, Release, helm
 
 pytestmark = pytest.mark.kubernetes
 ROOT = Path(__file__).parents[2]
-CHART = ROOT / "deploy" / "helm"
 GOLDEN = ROOT / "tests" / "golden" / "helm"
 SPACE = "helm-tests"
-PATIENCE = "240s"
 CREDENTIALS = "import pathlib; print(pathlib.Path('/data/fairlead/credentials.json').read_text())"
 #: Groups of what scripts/generate_chart.py makes.
 GENERATED = ("rbac.", "admissionregistration.", "apiextensions.")
 Object = dict[str, Any]
-Call = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(build.place_of("helm")), *words], capture_output=True, text=True)
 
 
 def render(*words: str, chart: Path = CHART) -> list[Object]:
@@ -70,6 +64,15 @@ def test_the_golden_values_change_every_default() -> None:
     assert set(given) <= set(defaults)
 
 
+def test_the_server_knows_every_flag_that_the_chart_sets() -> None:
+    rendered = by_name(render(*CASES["all.yaml"]))
+    [container] = rendered["Deployment", "fairlead"]["spec"]["template"]["spec"]["containers"]
+    settings = read_settings(container["args"][1:], {})
+    assert settings.sign_on.issuer == "https://login.example.com/company"
+    assert (settings.sign_on.groups_claim, settings.sign_on.domains) == ("roles", ("example.com",))
+    assert settings.sign_on.scopes == ("openid", "email")
+
+
 def test_a_release_packs_the_chart(tmp_path: Path) -> None:
     packed = pack_chart(tmp_path)
     assert by_name(render()) == by_name(render(chart=packed))
@@ -89,6 +92,7 @@ def test_the_chart_passes_lint() -> None:
         ("webhook.enabled=true", "set tls.existingSecret or tls.certManager.enabled"),
         ("tls.certManager.enabled=true", "name the issuer"),
         ("ingress.enabled=true", "give the host"),
+        ("oidc.issuer=https://login.example.com", "oidc.clientId"),
         ("gateway.enabled=true", "name the Gateway"),
         ("nosuch=1", "'nosuch' not allowed"),
         ("antiAffinity=weak", "must be one of"),
@@ -148,50 +152,23 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluste
         yield started
 
 
-@pytest.fixture(scope="module")
-def kubectl(running: cluster.Cluster) -> Call:
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", *words]
-        return subprocess.run(command, capture_output=True, text=True)
-
-    return run
-
-
 @pytest.fixture
-def release(running: cluster.Cluster, kubectl: Call) -> Iterator[Call]:
-    """Helm in that cluster; nothing of the release or of its projects is left before and after."""
-
-    def clean() -> None:
-        kubectl("delete", "queues.scheduling.run.ai,namespaces", "-l", "fairlead/cluster", f"--timeout={PATIENCE}")
-        kubectl("delete", "namespace", SPACE, "--ignore-not-found", f"--timeout={PATIENCE}")
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        done = helm(*words, "--kubeconfig", str(running.kubeconfig), "--namespace", SPACE)
-        pods = kubectl("describe", "pods", "-n", SPACE).stdout[-3000:] if done.returncode else ""
-        assert done.returncode == 0, f"{done.stderr}\n{pods}"
-        return done
-
-    clean()
-    yield run
-    helm("uninstall", "fairlead", "--kubeconfig", str(running.kubeconfig), "--namespace", SPACE, "--wait")
-    clean()
+def release(running: cluster.Cluster) -> Iterator[Release]:
+    """Nothing of the release or of its projects is left before and after."""
+    release = Release(running, SPACE)
+    release.clean()
+    yield release
+    release.clean()
 
 
-def pods_of(kubectl: Call) -> list[Object]:
-    words = ("get", "pods", "-n", SPACE, "-l", "app.kubernetes.io/component=server", "-o", "json")
-    found: list[Object] = json.loads(kubectl(*words).stdout)["items"]
-    return [one for one in found if "deletionTimestamp" not in one["metadata"]]
-
-
-def test_it_is_installed_tested_upgraded_and_uninstalled(release: Call, kubectl: Call) -> None:
-    waits = ("--wait", "--timeout", PATIENCE)
+def test_it_is_installed_tested_upgraded_and_uninstalled(release: Release) -> None:
     image = ("--set", "image.repository=docker.io/library/fairlead", "--set", "image.tag=helm")
-    release("install", "fairlead", str(CHART), "--create-namespace", *image, *waits)
-    release("test", "fairlead", "--timeout", PATIENCE)
-    [before] = pods_of(kubectl)
+    release.helm("install", "fairlead", str(CHART), "--create-namespace", *image, *WAITS)
+    release.helm("test", "fairlead", "--timeout", PATIENCE)
+    [before] = release.pods()
 
-    service = json.loads(kubectl("get", "service", "fairlead", "-n", SPACE, "-o", "json").stdout)
-    said = kubectl("exec", "deployment/fairlead", "-n", SPACE, "--", "python3", "-c", CREDENTIALS).stdout
+    service = release.get("service", "fairlead")
+    said = release.kubectl("exec", "deployment/fairlead", "-n", SPACE, "--", "python3", "-c", CREDENTIALS).stdout
     known = json.loads(said)
     url = f"http://{service['spec']['clusterIP']}:7420"
     sign_in = application(known["clientId"], known["clientSecret"])
@@ -199,21 +176,21 @@ def test_it_is_installed_tested_upgraded_and_uninstalled(release: Call, kubectl:
         [cluster_id] = [one["uuid"] for one in client.clusters()]
 
     values = ("--reuse-values", "--set", "podLabels.step=two", "--set", "podDisruptionBudget.enabled=true")
-    release("upgrade", "fairlead", str(CHART), *values, *waits)
-    [after] = pods_of(kubectl)
+    release.helm("upgrade", "fairlead", str(CHART), *values, *WAITS)
+    [after] = release.pods()
     assert after["metadata"]["labels"]["step"] == "two"
     assert after["metadata"]["name"] != before["metadata"]["name"]
     with Client(url, credentials=sign_in) as client:
         assert [one["uuid"] for one in client.clusters()] == [cluster_id]
 
-    release("rollback", "fairlead", "1", *waits)
-    [back] = pods_of(kubectl)
+    release.helm("rollback", "fairlead", "1", *WAITS)
+    [back] = release.pods()
     assert "step" not in back["metadata"]["labels"]
-    release("uninstall", "fairlead", "--wait")
-    assert kubectl("get", "deployment", "-n", SPACE, "-o", "name").stdout == ""
+    release.helm("uninstall", "fairlead", "--wait")
+    assert release.pods() == []
     # What people submitted stays, and so do the definitions of their objects.
-    assert "persistentvolumeclaim/fairlead" in kubectl("get", "pvc", "-n", SPACE, "-o", "name").stdout
-    assert "trainingworkloads.run.ai" in kubectl("get", "crd", "-o", "name").stdout
+    assert release.get("pvc", "fairlead")
+    assert "trainingworkloads.run.ai" in release.kubectl("get", "crd", "-o", "name").stdout
 
 
 if __name__ == "__main__":

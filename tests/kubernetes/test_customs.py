@@ -57,6 +57,21 @@ def test_applied_workloads_run_and_say_how_they_are(harness: ClusterHarness) -> 
     assert job["metadata"]["ownerReferences"][0]["uid"] == workload
 
 
+def test_a_prefix_becomes_a_name(harness: ClusterHarness) -> None:
+    """`namePrefix`: the workload gets a name of its own, by which its pods are found too."""
+    body = document(harness, "prefixed")
+    del body["spec"]["name"]
+    body["spec"]["namePrefix"] = {"value": "pre"}
+    workload = apply(harness, body)
+    status = until_status(harness, "prefixed", "Running")["status"]
+    name = harness.server.workload(workload)["name"]
+    assert name.startswith("pre")
+    assert name != "pre"
+    assert status["workloadName"] == name
+    [job] = harness.objects("jobs")
+    assert job["metadata"]["name"] == name
+
+
 def test_scripts_can_wait_and_people_can_read(harness: ClusterHarness) -> None:
     """`kubectl wait` and `kubectl describe`, of workloads that came either way."""
     apply(harness, document(harness, "waited", annotations={"items": {SECONDS: {"value": "1"}}}))

@@ -30,6 +30,39 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if include "fairlead.tlsSecret" . }}https{{ else }}http{{ end -}}
 {{- end -}}
 
+{{/* The flags of single sign-on; browsers come back to the host of the ingress unless another URL is given. */}}
+{{- define "fairlead.signOn" -}}
+{{- with .Values.oidc }}
+{{- if .issuer }}
+- --oidc-issuer={{ .issuer }}
+- --oidc-client-id={{ .clientId }}
+{{- if .existingSecret }}
+- --oidc-client-secret-file=/sign-on/client-secret
+{{- end }}
+{{- with .scopes }}
+- {{ printf "--oidc-scopes=%s" (join " " .) | quote }}
+{{- end }}
+- --oidc-username-claim={{ .usernameClaim }}
+- --oidc-groups-claim={{ .groupsClaim }}
+{{- range .domains }}
+- --oidc-domain={{ . }}
+{{- end }}
+{{- range .audiences }}
+- --oidc-audience={{ . }}
+{{- end }}
+{{- if .caConfigMap }}
+- --oidc-ca-file=/sign-on-authorities/ca.crt
+{{- end }}
+- {{ printf "--oidc-name=%s" .name | quote }}
+{{- if .publicUrl }}
+- --public-url={{ .publicUrl }}
+{{- else if $.Values.ingress.enabled }}
+- --public-url={{ ternary "https" "http" (ne $.Values.ingress.tlsSecret "") }}://{{ $.Values.ingress.host }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* What cannot work is refused before anything is installed. */}}
 {{- define "fairlead.check" -}}
 {{- if and (gt (int .Values.replicas) 1) (not (include "fairlead.databaseSecret" .)) }}
@@ -43,6 +76,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- if and .Values.tls.certManager.enabled (not .Values.tls.certManager.issuerRef) }}
 {{- fail "tls.certManager.issuerRef: name the issuer" }}
+{{- end }}
+{{- if and .Values.oidc.issuer (not .Values.oidc.clientId) }}
+{{- fail "oidc.clientId: name the client that the provider has for this server" }}
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.host) }}
 {{- fail "ingress.host: give the host of the API" }}

@@ -26,7 +26,7 @@ from fairlead.control.workloads.update import update_from_resource
 from fairlead.engines.base import CustomResource, CustomResources
 from fairlead.formats.custom_resource import render_content
 from fairlead.kinds import KINDS
-from fairlead.model.errors import Conflict, Invalid
+from fairlead.model.errors import Conflict, Forbidden, Invalid
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Put
@@ -73,7 +73,11 @@ class Agreement:
         """Bring both in line."""
         if not workload.applied:
             workload = await self._record(workload, digests_of(resource))
-        workload, generation = await self._switch(resource, workload)
+        try:
+            workload, generation = await self._switch(resource, workload)
+        except Forbidden as error:
+            # Nothing is remembered, so it resumes if it is tried again under another policy.
+            return Agreed(workload, resource.generation, f"Edit rejected: spec.active {error}")
         workload, rejection = await self._take_edit(resource, workload)
         written = await self._write_members(resource, workload)
         if written == generation + 1:

@@ -26,7 +26,6 @@ from fairlead.control.custom_resources.status import (
     EDIT_REJECTED,
     NOT_ADOPTED,
     TEMPLATE,
-    Status,
     is_about_template,
     refusal_message,
     render_refusal,
@@ -35,6 +34,7 @@ from fairlead.control.custom_resources.status import (
     waits_for_template,
     with_condition,
 )
+from fairlead.control.custom_resources.status_writer import SETTLE_SECONDS, StatusWriter
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.submit import submit
 from fairlead.engines.base import CustomResource, CustomResources
@@ -51,14 +51,13 @@ _RETRY_SECONDS = 2.0
 #: The number of objects that are reconciled at the same time.
 _AT_ONCE = 32
 _TRIES = 20
-#: Phases of which an event in the cluster would say nothing new.
-_SILENT = frozenset({Phase.CREATING, Phase.INITIALIZING})
 
 
 class CustomResourceSync:
-    def __init__(self, context: Context, objects: CustomResources) -> None:
+    def __init__(self, context: Context, objects: CustomResources, settle_seconds: float = SETTLE_SECONDS) -> None:
         self._context = context
         self._objects = objects
+        self._statuses = StatusWriter(objects, self._mark_later, settle_seconds)
         self._creation = ResourceCreation(context, objects)
         self._agreement = Agreement(context, objects)
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
@@ -110,6 +109,9 @@ class CustomResourceSync:
         self._waiting[id] = None
         self._wakeup.set()
 
+    def _mark_later(self, id: str, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._mark, id)
+
     def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         for collection, id in subjects:
             if collection == WORKLOADS.name:
@@ -124,7 +126,8 @@ class CustomResourceSync:
 
     async def _recheck_all(self) -> None:
         """Reconcile all workloads: objects may have been deleted, or not created, while no server ran."""
-        alive = Query(collection=WORKLOADS, where=(Where("deleted_at", Comparison.IS_NULL, True),))
+        is_alive = Where("deleted_at", Comparison.IS_NULL, True)
+        alive = Query(collection=WORKLOADS, where=(is_alive, *self._context.own_workloads))
         self._waiting |= dict.fromkeys(workload.id for workload in await self._context.store.find(alive))
 
     async def _reconcile_safely(self, id: str) -> None:
@@ -135,7 +138,7 @@ class CustomResourceSync:
             log.warning(
                 "cannot reconcile the custom resource of workload %s, retrying: %s", id, error, exc_info=not is_expected
             )
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._mark, id)
+            self._mark_later(id, _RETRY_SECONDS)
         finally:
             self._busy.discard(id)
             self._wakeup.set()
@@ -143,11 +146,15 @@ class CustomResourceSync:
     async def _reconcile(self, id: str) -> None:
         resource = self._objects.get(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
+        if workload is not None and not self._context.has(workload):
+            # Another cluster has its object.
+            return
         if resource is None or resource.is_leaving:
             self._waiting_for_template.discard(id)
             self._templates.pop(id, None)
             self._agreement.forget(id)
         if resource is None:
+            self._statuses.forget(id)
             await self._on_object_missing(workload)
         elif workload is None and (other := self._objects.find_other_installation(resource.namespace)):
             await self._report_foreign(resource, other)
@@ -217,7 +224,7 @@ class CustomResourceSync:
         Otherwise the object would seem to be deleted until then.
         """
         status = render_status(resource, workload, resource.generation, self._context.clock())
-        await self._record_status(resource, status)
+        await self._statuses.write(resource, status)
 
     async def _adopt(self, resource: CustomResource) -> None:
         """An earlier server accepted it. Whatever hinders that, its pods run on and its status stays."""
@@ -228,7 +235,7 @@ class CustomResourceSync:
             workload = await adopt(self._context, CALLER, resource, submission)
         except Invalid as error:
             condition = (NOT_ADOPTED, "Invalid", f"Cannot be adopted: {refusal_message(error)}")
-            await self._record_status(
+            await self._statuses.write(
                 resource, with_condition(resource, resource.status, condition, self._context.clock())
             )
             return
@@ -250,7 +257,7 @@ class CustomResourceSync:
                         self._mark(id)
                 await self._objects.release(resource)
         else:
-            await self._record_status(
+            await self._statuses.write(
                 resource, render_status(resource, workload, resource.generation, self._context.clock())
             )
 
@@ -275,7 +282,7 @@ class CustomResourceSync:
         if not resource.is_held:
             await self._objects.hold(resource)
         if submission is None:
-            await self._record_status(resource, render_template_status(resource.generation))
+            await self._statuses.write(resource, render_template_status(resource.generation))
             return
         try:
             workload = await submit(self._context, CALLER, submission)
@@ -283,14 +290,14 @@ class CustomResourceSync:
             await self._refuse(resource, error)
             return
         self._agreement.note(resource)
-        await self._record_status(
+        await self._statuses.write(
             resource, render_status(resource, workload, resource.generation, self._context.clock())
         )
 
     async def _refuse(self, resource: CustomResource, error: Invalid) -> None:
         if not is_about_template(error):
             self._waiting_for_template.discard(resource.id)
-        await self._record_status(resource, render_refusal(resource, error, self._context.clock()))
+        await self._statuses.write(resource, render_refusal(resource, error, self._context.clock()))
 
     # Objects with a workload
 
@@ -304,11 +311,4 @@ class CustomResourceSync:
         status = render_status(resource, agreed.workload, agreed.generation, now)
         if agreed.rejection:
             status = with_condition(resource, status, (EDIT_REJECTED, "CannotBeChanged", agreed.rejection), now)
-        await self._record_status(resource, status)
-
-    async def _record_status(self, resource: CustomResource, status: Status) -> None:
-        if any(resource.status.get(name) != value for name, value in status.items()):
-            await self._objects.set_status(resource, status)
-            if status["phase"] != resource.status.get("phase") and status["phase"] not in _SILENT:
-                type = "Warning" if status["phase"] == Phase.FAILED else "Normal"
-                await self._objects.add_event(resource, type, status["phase"], status["message"] or status["phase"])
+        await self._statuses.write(resource, status)

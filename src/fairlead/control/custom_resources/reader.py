@@ -21,6 +21,7 @@ from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
 from fairlead.formats.yaml.documents import Manifest, YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml.fields import kinds_with
+from fairlead.formats.yaml.spec import yaml_path
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
@@ -192,7 +193,14 @@ async def read_change(context: Context, resource: CustomResource, workload: Work
     if kind.changes is None:
         raise cannot_change(edited_members(workload.applied, digests_of(resource)))
     after = await _read_plain(context, resource, is_dry_run=False)
-    return _find_changes(kind, msgspec.json.decode(workload.spec), after)
+    before = msgspec.json.decode(workload.spec)
+    # The object never had the members that only a policy has set.
+    from_policy = {
+        name: value
+        for name, value in before.items()
+        if name not in after and yaml_path(kind, name).removeprefix("spec.") not in workload.applied
+    }
+    return _find_changes(kind, before, {**from_policy, **after})
 
 
 async def check_change(context: Context, before: CustomResource, after: CustomResource) -> None:
@@ -305,8 +313,7 @@ def _project(context: Context, namespace: str) -> Project:
     projects = context.directory.projects.values()
     project = next((one for one in projects if one.namespace == namespace and one.deleted_at is None), None)
     if project is None:
-        known = ", ".join(sorted(one.namespace for one in projects)[:10])
-        details = f"is {namespace}, which belongs to no project; namespaces of projects are {known}"
+        details = f"is {namespace}, which belongs to no project; use the namespace of a project of yours"
         raise Invalid(issues=(ComplianceIssue("metadata.namespace", details),))
     return project
 

@@ -10,6 +10,7 @@ from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.engines.kubernetes.kept_logs import KeptLogs
+from fairlead.engines.kubernetes.loki import Loki
 from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import plural_of
@@ -51,6 +52,12 @@ class KubernetesOptions(Protocol):
     def prometheus_url(self) -> str: ...
 
     @property
+    def loki_url(self) -> str: ...
+
+    @property
+    def loki_tenant(self) -> str: ...
+
+    @property
     def data_dir(self) -> Path: ...
 
     @property
@@ -77,6 +84,7 @@ def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_
     engine.node_autoscaler = written.node_autoscaler
     if written.keep_logs_size:
         engine.kept_logs = KeptLogs(written.data_dir / "pod-logs", written.keep_logs_size)
+    engine.loki = Loki(written.loki_url, written.loki_tenant) if written.loki_url else None
     engine.prometheus = Prometheus(written.prometheus_url) if written.prometheus_url else None
     return engine
 

@@ -31,12 +31,21 @@ from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.apply.reconciler import WAITING, WorkloadReconciler
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError, error_message, retry_forever
-from fairlead.engines.kubernetes.client.resources import ALWAYS_THERE, POD_GROUP, RUNNERS, SHARD, Resource
+from fairlead.engines.kubernetes.client.resources import (
+    ALWAYS_THERE,
+    POD_GROUP,
+    RESOURCE_CLAIM_TEMPLATE,
+    RUNNERS,
+    SHARD,
+    Resource,
+)
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.writer import has_kind
 from fairlead.engines.kubernetes.custom_resources import WatchedResources
 from fairlead.engines.kubernetes.kept_logs import KeptLogs
+from fairlead.engines.kubernetes.loki import Loki
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
+from fairlead.engines.kubernetes.observe.devices import find_gpus
 from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
 from fairlead.engines.kubernetes.observe.nodes import render_node
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
@@ -57,6 +66,8 @@ from fairlead.model.records.organization import Node
 from fairlead.model.resource_usage import MeasuredUsage
 
 log = logging.getLogger(__name__)
+
+ReadLogs = Callable[[LogRequest], AsyncIterator[bytes]]
 
 
 class KubernetesEngine(WorkloadEngine, Sessions):
@@ -93,6 +104,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._has_karpenter = False
         #: The output of pods that are gone; None if it is not kept.
         self.kept_logs: KeptLogs | None = None
+        #: Where an agent sends the output of pods; None for nowhere.
+        self.loki: Loki | None = None
         #: What measures the pods; None for nothing.
         self.prometheus: Prometheus | None = None
         self._applier.pool_selectors = self._find_pool_selectors
@@ -121,6 +134,10 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         missing = [kind for kind in self._resource_kinds if kind not in installed]
         await self.custom_resources.start(installed, missing)
         self._applier.groups = (POD_GROUP,) if await has_kind(self._api, POD_GROUP) else ()
+        has_device_claims = await has_kind(self._api, RESOURCE_CLAIM_TEMPLATE)
+        self._applier.device_claims = (RESOURCE_CLAIM_TEMPLATE,) if has_device_claims else ()
+        if has_device_claims:
+            await self._cache.watch_devices()
         self._organization.shards = (SHARD,) if await has_kind(self._api, SHARD) else ()
         self._has_karpenter = await has_kind(self._api, KARPENTER_POOL)
         await self._cache.start(
@@ -135,7 +152,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
 
     async def capacity(self) -> Sequence[Node]:
         self._have_nodes_changed = False
-        return [render_node(node) for node in self._cache.nodes()]
+        claimable = find_gpus(self._cache.slices())
+        return [render_node(node, claimable.get(node.metadata.name, ())) for node in self._cache.nodes()]
 
     async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
         for order in orders:
@@ -256,21 +274,27 @@ class KubernetesEngine(WorkloadEngine, Sessions):
     # Sessions
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
-        kept = self.kept_logs if self.kept_logs is not None and self.kept_logs.has(request.pod_id) else None
-        if kept is not None and self._cache.pod(request.pod_id) is None:
-            return kept.read(request)
-        return self._logs(self._pod(request.pod_id), request, kept)
+        stored = self._find_stored_logs(request)
+        if stored is not None and self._cache.pod(request.pod_id) is None:
+            return stored(request)
+        return self._logs(self._pod(request.pod_id), request, stored)
 
-    async def _logs(self, pod: objects.Pod, request: LogRequest, kept: KeptLogs | None) -> AsyncIterator[bytes]:
-        """The node's output, or what was kept of it: the node, or its copy, may be gone before the pod is."""
+    def _find_stored_logs(self, request: LogRequest) -> ReadLogs | None:
+        """Where the output of a pod is read if its node does not have it: what was kept, or Loki."""
+        if self.kept_logs is not None and self.kept_logs.has(request.pod_id):
+            return self.kept_logs.read
+        return self.loki.read if self.loki is not None else None
+
+    async def _logs(self, pod: objects.Pod, request: LogRequest, stored: ReadLogs | None) -> AsyncIterator[bytes]:
+        """The node's output, or what is stored of it: the node, or its copy, may be gone before the pod is."""
         try:
             async for piece in stream_logs(self._api, pod, request):
                 yield piece
-                kept = None
+                stored = None
         except (NotFound, Refused):
-            if kept is None:
+            if stored is None:
                 raise
-            async for piece in kept.read(request):
+            async for piece in stored(request):
                 yield piece
 
     async def drop_logs(self, pod_ids: Collection[str]) -> None:

@@ -31,9 +31,16 @@ class Records:
         return builders.workload(id, id=id, deleted_at=1)
 
 
-class Store:
+class Server:
+    """A server with one cluster."""
+
+    own_workloads = ()
+
     def __init__(self) -> None:
         self.store = Records()
+
+    def has(self, workload: Workload) -> bool:
+        return True
 
 
 class Objects:
@@ -85,7 +92,7 @@ class Objects:
 
 def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def both() -> None:
-        loop = CustomResourceSync(cast(Context, Store()), cast(CustomResources, objects))
+        loop = CustomResourceSync(cast(Context, Server()), cast(CustomResources, objects), settle_seconds=0)
         task = asyncio.create_task(loop.run())
         try:
             await act()
@@ -154,6 +161,9 @@ class Edited:
     def clock(self) -> int:
         return 1000 * self.written
 
+    def has(self, workload: Workload) -> bool:
+        return True
+
     def subscribe(self, hear: Any) -> Callable[[], None]:
         return lambda: None
 
@@ -189,7 +199,7 @@ def _applied(spec: dict[str, Any]) -> CustomResource:
 
 
 async def _look(edited: Edited, times: int = 1) -> None:
-    loop = CustomResourceSync(cast(Context, edited), cast(CustomResources, edited))
+    loop = CustomResourceSync(cast(Context, edited), cast(CustomResources, edited), settle_seconds=0)
     for _ in range(times):
         await loop._reconcile("w")
 

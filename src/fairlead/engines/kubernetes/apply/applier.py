@@ -10,6 +10,7 @@ import msgspec
 
 from fairlead.engines.base import DesiredWorkload
 from fairlead.engines.kubernetes.apply.deleter import ObjectDeleter
+from fairlead.engines.kubernetes.apply.written_kinds import WrittenKinds
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, MERGE, Api, ApiError
 from fairlead.engines.kubernetes.client.resources import (
@@ -19,9 +20,11 @@ from fairlead.engines.kubernetes.client.resources import (
     KNATIVE,
     POD,
     POD_GROUP,
+    RESOURCE_CLAIM_TEMPLATE,
     Manifest,
     Resource,
     path_of,
+    resource_of,
 )
 from fairlead.engines.kubernetes.client.writer import (
     APPLY_QUERY,
@@ -48,6 +51,7 @@ from fairlead.engines.kubernetes.render.context import (
     RenderContext,
 )
 from fairlead.engines.kubernetes.render.copies import copies_of, render_copies
+from fairlead.engines.kubernetes.render.device_claims import CLASS_ANNOTATION
 from fairlead.engines.kubernetes.render.kubeflow import note_name, render_note
 from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
@@ -97,6 +101,7 @@ class ObjectApplier(ObjectDeleter):
         super().__init__(api, cluster, runners)
         self._owner = owner
         self._load_kept = load_kept
+        self.written = WrittenKinds()
         #: The Pod Security level that a namespace enforces now.
         self.level: Callable[[str], str] = _none_enforced
         #: By a workload, which labels the nodes of its pools have now, for autoscalers of nodes (`LaunchChoices`).
@@ -154,6 +159,7 @@ class ObjectApplier(ObjectDeleter):
         runners = [with_digest(runner, digest) for runner in rendered.runners]
         if existing and is_up_to_date(existing, digest, (*copies, *claims, *runners, *rendered.services)):
             return
+        self.written.note(run.workload_id, map(resource_of, rendered.claims))
         for copy in copies:
             await self._apply_ours(copy, run)
         for claim in claims:
@@ -175,6 +181,10 @@ class ObjectApplier(ObjectDeleter):
                 await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name), item.metadata.uid)
 
     def _check_installed(self, rendered: RenderedObjects) -> None:
+        kinds = {resource_of(claim) for claim in rendered.claims}
+        if RESOURCE_CLAIM_TEMPLATE in kinds and not self.device_claims:
+            what = f"{RESOURCE_CLAIM_TEMPLATE.kind} ({RESOURCE_CLAIM_TEMPLATE.api}, Kubernetes 1.34)"
+            raise Refused(f"The cluster has no {what}; remove the annotation {CLASS_ANNOTATION} from the workload")
         installed = {(runner.api, runner.kind) for runner in self.runners}
         for runner in () if rendered.members else rendered.runners:
             if (runner["apiVersion"], runner["kind"]) not in installed:
@@ -183,6 +193,7 @@ class ObjectApplier(ObjectDeleter):
 
     async def _apply_ours(self, manifest: Manifest, run: DesiredWorkload) -> StoredObject:
         """Apply an object of a workload, unless an object of that name belongs to somebody else."""
+        self.written.note(run.workload_id, (resource_of(manifest),))
         stored = await self._apply_if(manifest, {"resourceVersion": _NEVER})
         if stored is None and (known := await self._find(path_of(manifest))):
             self._check_same_run(known, manifest, run)

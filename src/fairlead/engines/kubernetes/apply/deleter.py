@@ -50,6 +50,8 @@ class ObjectDeleter(ObjectWriter):
         #: The namespaces that may have objects of ours, and a wait until the account may read them.
         self.namespaces: Callable[[], Collection[str]] = tuple
         self.wait_for_namespaces: Callable[[], Awaitable[object]] = _no_wait
+        #: The kind of templates of claims for devices, if the cluster has it.
+        self.device_claims: tuple[Resource, ...] = ()
         #: How URLs are reached from outside; None if no Ingress objects are wanted.
         self.ingress: IngressSettings | None = None
 
@@ -58,14 +60,24 @@ class ObjectDeleter(ObjectWriter):
         """Listed only if we create them: our account may not read them otherwise."""
         return (INGRESS,) if self.ingress else ()
 
-    async def delete_workload(self, order: DeleteWorkload) -> int:
-        """Ask for the deletion of a workload's objects and pods; how many the API server still has."""
+    @property
+    def _unwatched(self) -> tuple[Resource, ...]:
+        """Kinds that are not watched, without claims."""
+        return (*self._ingresses, SERVICE, SECRET, CONFIG_MAP, *self.device_claims)
+
+    def kinds_of_workloads(self) -> tuple[Resource, ...]:
+        """All that a workload may consist of, in the order in which it is deleted."""
+        return (*self.runners, *self.groups, *self._unwatched, POD, CLAIM)
+
+    async def delete_workload(self, order: DeleteWorkload, kinds: Collection[Resource]) -> int:
+        """Ask for the deletion of a workload's objects of these kinds; how many the API server still has."""
         label = f"{ID_LABEL}={order.workload_id}"
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
         left = 0
-        for resource in (*self.runners, *self.groups, *self._ingresses, SERVICE, POD, SECRET, CONFIG_MAP):
-            left += await self._delete_all(resource, order.namespace, label)
-        return left + await self._delete_all(CLAIM, order.namespace, claims)
+        for resource in self.kinds_of_workloads():
+            if resource in kinds:
+                left += await self._delete_all(resource, order.namespace, claims if resource is CLAIM else label)
+        return left
 
     async def _delete_all(self, resource: Resource, namespace: str, label: str) -> int:
         """Ask for the deletion of every object with the label; how many there still are."""
@@ -78,12 +90,16 @@ class ObjectDeleter(ObjectWriter):
             raise
         items = msgspec.json.decode(listed, type=ListedObjects).items
         for item in items:
-            if item.metadata.deletion_timestamp is None:
-                # The MPI operator's objects carry no label of ours, and would keep the next job of that name from
-                # starting: so the job goes after them.
-                propagation = "Foreground" if resource is MPI else "Background"
-                await self.delete(resource.path(namespace, item.metadata.name), item.metadata.uid, propagation)
+            await self.delete_object(resource, item.metadata)
         return len(items)
+
+    async def delete_object(self, resource: Resource, metadata: objects.Metadata) -> None:
+        """Ask for the deletion of one object, unless that was done before."""
+        if metadata.deletion_timestamp is None:
+            # The MPI operator's objects carry no label of ours, and would keep the next job of that name from
+            # starting: so the job goes after them.
+            propagation = "Foreground" if resource is MPI else "Background"
+            await self.delete(resource.path(metadata.namespace, metadata.name), metadata.uid, propagation)
 
     async def delete_claims(self, claim_ids: Collection[str]) -> None:
         """Delete claims of the server by the ids of their records; a pod that mounts one keeps it to its end."""
@@ -136,7 +152,7 @@ class ObjectDeleter(ObjectWriter):
     async def list_owned_objects(self) -> OwnedObjects:
         survey: dict[str, int] = {}
         workloads: set[tuple[str, str]] = set()
-        for resource in (*self._ingresses, SERVICE, CLAIM, SECRET, CONFIG_MAP):
+        for resource in (*self._unwatched, CLAIM):
             for item in await self._list_ours(resource):
                 metadata = item.metadata
                 if metadata.deletion_timestamp is None:

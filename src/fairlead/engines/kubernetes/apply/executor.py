@@ -5,6 +5,7 @@ that the step is to be retried.
 """
 
 import asyncio
+from collections.abc import Collection, Set
 
 import msgspec
 
@@ -13,11 +14,21 @@ from fairlead.engines.kubernetes.apply.applier import ObjectApplier
 from fairlead.engines.kubernetes.apply.deleter import OwnedObjects
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client.api import Api, ApiError
-from fairlead.engines.kubernetes.client.resources import KNATIVE, POD, Resource
+from fairlead.engines.kubernetes.client.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    INGRESS,
+    KNATIVE,
+    POD,
+    RESOURCE_CLAIM_TEMPLATE,
+    SECRET,
+    SERVICE,
+    Resource,
+)
 from fairlead.engines.kubernetes.client.writer import BlockedForNow, has_kind, has_knative_features
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.plan import planner
-from fairlead.engines.kubernetes.plan.existing_objects import ExistingObjects, find_digests
+from fairlead.engines.kubernetes.plan.existing_objects import BY_KIND, ExistingObjects, find_digests
 from fairlead.engines.kubernetes.plan.launch import find_launch_choices
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.render import review
@@ -30,10 +41,14 @@ from fairlead.model.errors import Refused
 
 #: Seconds after which a deletion asks the API server again what is left, without a change in the watches.
 _ASK_AGAIN = 5.0
+#: Seconds that the cluster's garbage collector gets for the pods of deleted controllers, before they are deleted here.
+_FIRST_WAIT = 2.0
 #: Seconds between the last object in the watches and the question to the API server: not all kinds are watched.
 _SETTLE = 0.1
 #: Workloads whose objects are written at the same time; the others wait without having been rendered.
 _AT_ONCE = 32
+#: Kinds of which only the API server knows whether anything is left.
+_UNWATCHED = frozenset({INGRESS, SERVICE, SECRET, CONFIG_MAP, RESOURCE_CLAIM_TEMPLATE, CLAIM})
 
 
 class Executor:
@@ -48,6 +63,8 @@ class Executor:
         self._at_once = asyncio.Semaphore(_AT_ONCE)
         #: Lists our objects that are not watched; None until the server knows its workloads.
         self.listing: asyncio.Task[OwnedObjects] | None = None
+        #: Workloads that were recorded before this server started; None until it knows them.
+        self.known_at_start: Set[str] | None = None
 
     async def execute(self, step: planner.Step) -> None:
         """Carry out a step for which nothing but the step itself is needed."""
@@ -107,6 +124,9 @@ class Executor:
     async def apply(self, workload: DesiredWorkload, launch: LaunchChoices, *, may_predate_server: bool) -> None:
         """Create or update all objects of a workload."""
         existing = await self._find_existing(workload) if may_predate_server else None
+        if may_predate_server:
+            id = workload.workload_id
+            self._applier.written.begin(id, may_have_others=self._may_have_others(id))
         try:
             async with self._at_once:
                 await self._applier.apply_workload(workload, launch, existing)
@@ -127,13 +147,56 @@ class Executor:
 
     async def delete(self, order: DeleteWorkload, changed: "Changed") -> None:
         """Delete everything of a workload; returns when the API server itself has nothing of it any more."""
-        while await self._applier.delete_workload(order):
-            await self._wait_until_gone(order.workload_id, changed)
-        self._cache.forget(order.workload_id)
+        id = order.workload_id
+        kinds = self._applier.written.find(id)
+        if kinds is None and not self._may_have_others(id):
+            kinds = frozenset()
+        asked: Collection[Resource] = (
+            self._applier.kinds_of_workloads() if kinds is None else await self._delete_known(order, kinds, changed)
+        )
+        while await self._applier.delete_workload(order, asked):
+            await self._wait_until_gone(id, changed)
+        self._applier.written.forget(id, keeps_claims=order.keeps_claims)
+        self._cache.forget(id)
 
-    async def _wait_until_gone(self, workload_id: str, changed: "Changed") -> None:
+    async def _delete_known(
+        self, order: DeleteWorkload, kinds: Collection[Resource], changed: "Changed"
+    ) -> set[Resource]:
+        """Delete what the watches show, and what is not watched of these kinds; returns the kinds to ask for then."""
+        id = order.workload_id
+        asked = {POD, *kinds}
+        unwatched = asked & _UNWATCHED
+        deleted = await self._delete_watched(id)
+        if unwatched:
+            await self._applier.delete_workload(order, unwatched)
+        if unwatched or self._cache.has_objects(id):
+            await self._wait_until_gone(id, changed, _FIRST_WAIT)
+        # A request may have had no effect, and a watch may be behind: only what it shows to be gone is.
+        there = {BY_KIND[kind] for kind, _ in self._cache.controllers_of(id)}
+        return (asked - deleted) | there
+
+    async def _delete_watched(self, workload_id: str) -> set[Resource]:
+        """Delete the controllers that the watches show, and pods that have none; returns the controllers' kinds."""
+        kinds = set()
+        for kind, metadata in list(self._cache.controllers_of(workload_id)):
+            resource = BY_KIND[kind]
+            kinds.add(resource)
+            await self._applier.delete_object(resource, metadata)
+        for pod in self._cache.objects_of(workload_id).pods:
+            if not any(owner.controller for owner in pod.metadata.owner_references):
+                await self._applier.delete_object(POD, pod.metadata)
+        return kinds
+
+    def _may_have_others(self, workload_id: str) -> bool:
+        """Whether the workload may have objects that this server did not write."""
+        if self.known_at_start is None or self.listing is None or not self.listing.done():
+            return True
+        earlier = {id for id, _ in self.listing.result().workloads}
+        return workload_id in self.known_at_start or workload_id in earlier or self._cache.has_objects(workload_id)
+
+    async def _wait_until_gone(self, workload_id: str, changed: "Changed", seconds: float = _ASK_AGAIN) -> None:
         loop = asyncio.get_running_loop()
-        ask_again = loop.time() + _ASK_AGAIN
+        ask_again = loop.time() + seconds
         while self._cache.has_objects(workload_id) and (left := ask_again - loop.time()) > 0:
             await changed.wait(left)
         await asyncio.sleep(_SETTLE)

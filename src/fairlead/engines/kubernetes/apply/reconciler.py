@@ -112,7 +112,7 @@ class WorkloadReconciler:
         """Name the workloads that exist in the cluster and have neither a record nor a custom resource."""
         list_ours = self._applier.list_owned_objects
         listing = self._tasks.spawn(retry_forever(list_ours, "Cannot list the objects of earlier workloads"))
-        self._executor.listing = listing
+        self._executor.listing, self._executor.known_at_start = listing, workload_ids
         self._tasks.spawn(self._report_unknown(workload_ids, has_resource, listing))
 
     async def _report_unknown(

@@ -8,6 +8,7 @@ Why not a library: see "Talking to the API server" in docs/designs/0006-kubernet
 
 import asyncio
 import logging
+import math
 import os
 import random
 import time
@@ -18,8 +19,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from fairlead.engines.kubernetes.client.connection import Answer, ApiConnection, connect, render_head
-from fairlead.engines.kubernetes.client.kubeconfig import TOKEN_SECONDS, Access
+from fairlead.engines.kubernetes.client.connection import Answer, ApiConnection, ServerPlace, connect, render_head
+from fairlead.engines.kubernetes.client.identity import ApiIdentity
+from fairlead.engines.kubernetes.client.kubeconfig import Access
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ _CONNECT_SECONDS = 10.0
 #: Seconds that one try may take.
 _TRY_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 5.0
+#: Seconds until the next try if credentials cannot be renewed, and between two tries after refusals.
+_RENEW_SECONDS, _REFUSED_SECONDS = 10.0, 1.0
 _AGAIN = frozenset({408, 429, 500, 502, 503, 504})
 #: How the message begins if an applied object contradicts itself. The status is 500, and would stay so.
 _CONTRADICTION = "failed to create typed patch object"
@@ -46,6 +50,10 @@ class ApiError(Exception):
         self.message = message
 
 
+class CredentialsRefused(ConnectionError):
+    """401, also with renewed credentials. As bad as no answer: nothing is known, and a later try may succeed."""
+
+
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
@@ -58,8 +66,11 @@ class Api:
         self._patience = patience
         self._idle: list[ApiConnection] = []
         self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._token = ""
-        self._token_until = 0.0
+        self._place = ServerPlace(access.host, access.port, access.name, access.proxy)
+        self._identity: ApiIdentity | None = None
+        self._identity_until = 0.0
+        self._identity_since = -math.inf
+        self._renewal_failure = ""
         self._renewing = asyncio.Lock()
         #: Why the API server does not answer; empty while it does.
         self.unreachable_reason = ""
@@ -88,8 +99,7 @@ class Api:
             wait = pause
             try:
                 async with self._slots, asyncio.timeout(_TRY_SECONDS):
-                    answer = await self._send(method, _target(path, query), data, content)
-                    content_read = await self._read(answer)
+                    answer, content_read = await self._exchange(method, _target(path, query), data, content)
                 self._on_answer()
                 if answer.status < 400:
                     return content_read
@@ -111,15 +121,30 @@ class Api:
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
+    async def _exchange(self, method: str, target: str, data: bytes, content: str) -> tuple[Answer, bytes]:
+        """One try; with renewed credentials a second one if these are refused."""
+        identity = await self._identify()
+        answer = await self._send(method, target, data, content, identity)
+        body = await self._read(answer)
+        if answer.status == 401:
+            identity, refused = await self._identify(identity), identity
+            if identity is not refused:
+                answer = await self._send(method, target, data, content, identity)
+                body = await self._read(answer)
+        if answer.status == 401:
+            raise self._refusal(_read_error(401, body).message)
+        return answer, body
+
     def _on_unreachable(self, error: OSError) -> None:
         """Reported once, until the server answers again."""
         if not self.unreachable_reason:
-            where = f"{self._access.host}:{self._access.port}"
+            where = f"{self._place.host}:{self._place.port}"
             # asyncio's message for a refused connection repeats the address.
             why = (
                 os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else error_message(error)
             )
-            self.unreachable_reason = f"the cluster's API server at {where} does not answer: {why}"
+            verb = "refuses Fairlead" if isinstance(error, CredentialsRefused) else "does not answer"
+            self.unreachable_reason = f"the cluster's API server at {where} {verb}: {why}"
             log.warning("%s; retrying", self.unreachable_reason)
             self.notify_away()
 
@@ -143,39 +168,57 @@ class Api:
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[AsyncIterator[bytes]]:
         """A body that may never end, piece by piece, on a connection of its own; not retried."""
-        connection = await self._open()
+        answer = await self._start("GET", _target(path, query), {})
         try:
-            answer = await connection.send(await self._head("GET", _target(path, query), b"", JSON), b"")
             self._on_answer()
             if answer.status >= 400:
                 raise _read_error(answer.status, await answer.body())
             yield answer.pieces()
         finally:
-            connection.close()
+            answer.connection.close()
 
     async def upgrade(self, target: str, headers: dict[str, str]) -> tuple[ApiConnection, Answer]:
         """A connection that uses another protocol from now on; the caller closes it."""
-        connection = await self._open()
+        answer = await self._start("GET", target, headers)
         try:
-            answer = await connection.send(await self._head("GET", target, b"", JSON, headers), b"")
             if answer.status != 101:
                 raise _read_error(answer.status, await answer.body())
         except BaseException:
-            connection.close()
+            answer.connection.close()
             raise
-        return connection, answer
+        return answer.connection, answer
 
-    async def _open(self) -> ApiConnection:
-        access = self._access
+    async def _start(self, method: str, target: str, headers: dict[str, str]) -> Answer:
+        """The head of an answer on a new connection; asked again with renewed credentials if these are refused."""
+        identity = await self._identify()
+        for is_last in (False, True):
+            connection = await self._open(identity)
+            try:
+                answer = await connection.send(self._head(method, target, b"", JSON, identity, headers), b"")
+                if answer.status != 401:
+                    return answer
+                message = _read_error(401, await answer.body()).message
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
+            identity, refused = await self._identify(identity), identity
+            if is_last or identity is refused:
+                break
+        error = self._refusal(message)
+        self._on_unreachable(error)
+        raise error
+
+    async def _open(self, identity: ApiIdentity) -> ApiConnection:
         try:
-            return await connect(access.host, access.port, access.tls, _CONNECT_SECONDS)
+            return await connect(self._place, identity.tls, _CONNECT_SECONDS)
         except OSError as error:
             self._on_unreachable(error)
             raise
 
-    async def _send(self, method: str, target: str, data: bytes, content: str) -> Answer:
+    async def _send(self, method: str, target: str, data: bytes, content: str, identity: ApiIdentity) -> Answer:
         """On a kept connection, or on a new one if there is none or the server has closed it."""
-        head = await self._head(method, target, data, content)
+        head = self._head(method, target, data, content, identity)
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_usable:
@@ -188,7 +231,7 @@ class Api:
             except BaseException:
                 connection.close()
                 raise
-        connection = await self._open()
+        connection = await self._open(identity)
         try:
             return await connection.send(head, data)
         except BaseException:
@@ -208,28 +251,60 @@ class Api:
             connection.close()
         return body
 
-    async def _head(
-        self, method: str, target: str, data: bytes, content: str, more: dict[str, str] | None = None
+    def _head(
+        self,
+        method: str,
+        target: str,
+        data: bytes,
+        content: str,
+        identity: ApiIdentity,
+        more: dict[str, str] | None = None,
     ) -> bytes:
         access = self._access
         headers = {"Host": f"{access.host}:{access.port}", "User-Agent": "fairlead", "Accept": JSON, **(more or {})}
-        token = await self._bearer()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        elif access.basic:
-            headers["Authorization"] = f"Basic {access.basic}"
+        if identity.authorization:
+            headers["Authorization"] = identity.authorization
         if data:
             headers["Content-Type"] = content
         return render_head(method, access.prefix + target, headers, len(data))
 
-    async def _bearer(self) -> str:
-        if time.monotonic() >= self._token_until:
-            async with self._renewing:
-                if time.monotonic() >= self._token_until:
-                    # From a file, or from a program that may be slow.
-                    self._token = await asyncio.to_thread(self._access.token)
-                    self._token_until = time.monotonic() + TOKEN_SECONDS
-        return self._token
+    async def _identify(self, refused: ApiIdentity | None = None) -> ApiIdentity:
+        """The credentials to use now; another identity than the refused one if it could be renewed."""
+        if self._identity is not None and refused is None and time.monotonic() < self._identity_until:
+            return self._identity
+        async with self._renewing:
+            now, known = time.monotonic(), self._identity
+            is_due = refused is known and now - self._identity_since >= _REFUSED_SECONDS if refused else False
+            if known is not None and now < self._identity_until and not is_due:
+                return known
+            self._identity_since = now
+            try:
+                # From files, or from a program that may be slow.
+                loaded = await asyncio.to_thread(self._access.identify)
+            except OSError as error:
+                if known is None:
+                    raise
+                self._renewal_failure = f", and cannot be renewed: {error_message(error)}"
+                if refused is known:
+                    return known
+                log.warning(
+                    "Cannot renew the credentials of %s; using those from before: %s", self._access.source, error
+                )
+                self._identity_until = now + _RENEW_SECONDS
+                return known
+            self._identity_until = time.monotonic() + loaded.lasts
+            self._renewal_failure = ""
+            if known is not None and (known.tls, known.authorization) == (loaded.tls, loaded.authorization):
+                return known
+            if known is not None and known.tls is not loaded.tls:
+                # The server sees the new certificate on new connections only.
+                self.close()
+            self._identity = loaded
+            return loaded
+
+    def _refusal(self, message: str) -> CredentialsRefused:
+        advice = self._renewal_failure or "; renew them"
+        return CredentialsRefused(f"the credentials of {self._access.source} are not accepted ({message}){advice}")
 
     def close(self) -> None:
         for connection in self._idle:

@@ -10,8 +10,11 @@ from collections import deque
 from collections.abc import AsyncIterator
 
 import httptools
+import msgspec
 
-_PIECE = 65_536
+from fairlead.engines.kubernetes.client.proxies import HttpProxy, open_tunnel
+
+_PIECE, _LIMIT = 65_536, 1 << 20
 #: TCP keep-alive: seconds until the first probe, seconds between probes, and their number. So it takes half a minute to
 #: notice that a machine disappeared.
 _ALIVE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -107,17 +110,41 @@ class ApiConnection:
             transport.abort()
 
 
-async def connect(host: str, port: int, tls: ssl.SSLContext | None, seconds: float) -> ApiConnection:
+class ServerPlace(msgspec.Struct, frozen=True):
+    """Where a server is, and the way to it."""
+
+    host: str
+    port: int
+    #: The name on its certificate, if it is not the host.
+    name: str = ""
+    proxy: HttpProxy | None = None
+
+
+async def connect(place: ServerPlace, tls: ssl.SSLContext | None, seconds: float) -> ApiConnection:
     """Raises OSError, also after this time."""
     try:
         async with asyncio.timeout(seconds):
-            reader, writer = await asyncio.open_connection(
-                host, port, ssl=tls, server_hostname=host if tls else None, limit=1 << 20
-            )
+            reader, writer = await _open(place, tls)
     except TimeoutError:
-        raise ConnectionError(f"{host}:{port} accepted no connection within {seconds:g} s") from None
+        way = f" through the proxy {place.proxy.host}:{place.proxy.port}" if place.proxy else ""
+        message = f"{place.host}:{place.port} accepted no connection{way} within {seconds:g} s"
+        raise ConnectionError(message) from None
     _keep_alive(writer.get_extra_info("socket"))
     return ApiConnection(reader, writer)
+
+
+async def _open(place: ServerPlace, tls: ssl.SSLContext | None) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    name = (place.name or place.host) if tls else None
+    if place.proxy is None:
+        return await asyncio.open_connection(place.host, place.port, ssl=tls, server_hostname=name, limit=_LIMIT)
+    reader, writer = await open_tunnel(place.proxy, place.host, place.port, _LIMIT)
+    if tls is not None:
+        try:
+            await writer.start_tls(tls, server_hostname=name)
+        except BaseException:
+            writer.transport.abort()
+            raise
+    return reader, writer
 
 
 def _keep_alive(link: socket.socket) -> None:

@@ -1,15 +1,12 @@
 """Address and credentials of the API server: from a kubeconfig, or from the service account of our own pod.
 
-Read once by `configuration.py`. Tokens from files and commands are read again when they are old.
+The address is read once, by `configuration.py`. Credentials are read again when they get old (`identity.py`), also if
+the kubeconfig itself was written anew.
 """
 
-import base64
-import json
+import logging
 import os
-import ssl
-import subprocess
-import tempfile
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,31 +14,38 @@ from urllib.parse import urlsplit
 import msgspec
 import yaml
 
+from fairlead.engines.kubernetes.client.identity import (
+    ApiIdentity,
+    Identify,
+    TlsCache,
+    TlsFiles,
+    check_plugin,
+    load_identity,
+)
+from fairlead.engines.kubernetes.client.proxies import HttpProxy, choose_proxy, read_proxy
 from fairlead.model.errors import Refused
 
+log = logging.getLogger(__name__)
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-#: Seconds for which a token from a file or a command is used before it is read again.
-TOKEN_SECONDS = 60.0
-_COMMAND_SECONDS = 30.0
-GiveToken = Callable[[], str]
+Environment = Mapping[str, str]
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     port: int
+    #: Returns what proves who we are; raises OSError if it cannot be had now.
+    identify: Identify
     #: The prefix of every path; usually empty.
     prefix: str = ""
-    #: None for plain HTTP.
-    tls: ssl.SSLContext | None
-    #: Returns a bearer token; empty if a certificate identifies us.
-    token: GiveToken
+    #: The name on the server's certificate, if it is not the host.
+    name: str = ""
     #: The file it was read from, for messages.
     source: str = ""
-    #: User name and password in base64, as old local proxies use them; usually empty.
-    basic: str = ""
+    #: The way there; None for a direct connection.
+    proxy: HttpProxy | None = None
 
 
-def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]", home: Path | None = None) -> Access:
+def load_access(kubeconfig: str, environment: Environment, home: Path | None = None) -> Access:
     """From the file that was named, else $KUBECONFIG, else the pod's service account, else ~/.kube/config.
 
     Of several files in $KUBECONFIG, which kubectl would merge, the first is read.
@@ -50,106 +54,118 @@ def load_access(kubeconfig: str, environment: "os._Environ[str] | dict[str, str]
     # The server passes the variable as if it were the flag.
     named = listed.split(os.pathsep)[0] if kubeconfig in ("", listed) else kubeconfig
     if named:
-        return load_kubeconfig(Path(named))
+        return load_kubeconfig(Path(named), environment)
     if environment.get("KUBERNETES_SERVICE_HOST") and (_ACCOUNT / "token").exists():
         return _load_account(environment)
     usual = (home or Path.home()) / ".kube" / "config"
     if usual.exists():
-        return load_kubeconfig(usual)
+        return load_kubeconfig(usual, environment)
     raise Refused(
         f"No cluster is configured: use --kubeconfig, set KUBECONFIG, create {usual}, "
         "or run in a pod with a service account"
     )
 
 
-def _load_account(environment: "os._Environ[str] | dict[str, str]") -> Access:
-    context = ssl.create_default_context(cafile=str(_ACCOUNT / "ca.crt"))
+def _load_account(environment: Environment) -> Access:
+    """Directly, whatever proxy the pod uses for other addresses."""
+    tls = TlsCache()
+
+    def identify() -> ApiIdentity:
+        context = tls.make(TlsFiles(authority=(_ACCOUNT / "ca.crt").read_bytes()))
+        token = (_ACCOUNT / "token").read_text(encoding="utf-8").strip()
+        return ApiIdentity(tls=context, authorization=f"Bearer {token}")
+
     return Access(
         host=environment["KUBERNETES_SERVICE_HOST"],
         port=int(environment.get("KUBERNETES_SERVICE_PORT", "443")),
-        tls=context,
-        token=lambda: (_ACCOUNT / "token").read_text(encoding="utf-8").strip(),
+        identify=identify,
         source="the service account of this pod",
     )
 
 
-def load_kubeconfig(path: Path) -> Access:
+class _Entries(msgspec.Struct, frozen=True):
+    """What one context of a kubeconfig names."""
+
+    context: str
+    cluster: dict[str, Any]
+    user: dict[str, Any]
+
+
+def load_kubeconfig(path: Path, environment: Environment) -> Access:
+    path = path.absolute()
+    entries = _read_entries(path)
+    address = urlsplit(entries.cluster["server"])
+    if entries.user.get("exec"):
+        check_plugin(entries.user["exec"], path)
+    if entries.user.get("auth-provider"):
+        raise Refused(
+            f"The kubeconfig {path} uses an auth-provider, which kubectl no longer has: use a credential plugin"
+        )
+    is_tls = address.scheme == "https"
+    host, port = address.hostname or "localhost", address.port or (443 if is_tls else 80)
+    written = str(entries.cluster.get("proxy-url") or "")
+    return Access(
+        host=host,
+        port=port,
+        prefix=address.path.rstrip("/"),
+        name=str(entries.cluster.get("tls-server-name") or ""),
+        identify=_KubeconfigCredentials(path, entries).load,
+        source=str(path),
+        proxy=read_proxy(written, f"{path}: proxy-url") if written else choose_proxy(host, port, is_tls, environment),
+    )
+
+
+class _KubeconfigCredentials:
+    """Those of the context that was current at the start, whichever is current now."""
+
+    def __init__(self, path: Path, entries: _Entries) -> None:
+        self._path = path
+        self._entries = entries
+        self._seen = self._stamp()
+        self._tls = TlsCache()
+
+    def load(self) -> ApiIdentity:
+        self._read_again()
+        return load_identity(self._entries.cluster, self._entries.user, self._path.parent, self._tls)
+
+    def _read_again(self) -> None:
+        """If the file was written anew; what cannot be used is not taken over."""
+        stamp = self._stamp()
+        if stamp in (None, self._seen):
+            return
+        try:
+            self._entries = _read_entries(self._path, self._entries.context)
+            self._seen = stamp
+        except Refused as error:
+            log.warning("%s; using what it said before", error)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def _read_entries(path: Path, context: str = "") -> _Entries:
+    """Of the named context, else of the current one."""
     try:
         config: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        context = _named(config["contexts"], config["current-context"])["context"]
-        cluster = _named(config["clusters"], context["cluster"])["cluster"]
-        user = _named(config["users"], context["user"])["user"] if context.get("user") else {}
+        name = context or config["current-context"]
+        chosen = _named(config["contexts"], name)["context"]
+        cluster = _named(config["clusters"], chosen["cluster"])["cluster"]
+        user = _named(config["users"], chosen["user"])["user"] if chosen.get("user") else {}
+        urlsplit(cluster["server"])
     except OSError as error:
         raise Refused(f"The kubeconfig {path} cannot be read: {error.strerror}") from error
     except yaml.YAMLError as error:
         raise Refused(f"The kubeconfig {path} is not valid YAML: {' '.join(str(error).split())}") from error
     except KeyError as error:
         raise Refused(f"The kubeconfig {path} has no usable context: {error} is missing") from error
-    except (TypeError, StopIteration) as error:
+    except (TypeError, StopIteration, ValueError) as error:
         raise Refused(f"The kubeconfig {path} has no usable context, cluster or user") from error
-    address = urlsplit(cluster["server"])
-    folder = path.absolute().parent
-    is_tls = address.scheme == "https"
-    basic = f"{user['username']}:{user['password']}" if "username" in user and "password" in user else ""
-    return Access(
-        host=address.hostname or "localhost",
-        port=address.port or (443 if is_tls else 80),
-        prefix=address.path.rstrip("/"),
-        tls=_tls(cluster, user, folder) if is_tls else None,
-        token=_token(user, folder),
-        source=str(path),
-        basic=base64.b64encode(basic.encode()).decode() if basic else "",
-    )
+    return _Entries(name, cluster, user or {})
 
 
 def _named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(item for item in items if item["name"] == name)
-
-
-def _tls(cluster: dict[str, Any], user: dict[str, Any], folder: Path) -> ssl.SSLContext:
-    authority = _bytes(cluster, "certificate-authority", folder)
-    context = ssl.create_default_context(cadata=authority.decode() if authority else None)
-    if cluster.get("insecure-skip-tls-verify"):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    certificate = _bytes(user, "client-certificate", folder)
-    key = _bytes(user, "client-key", folder)
-    if certificate and key:
-        # OpenSSL reads certificate and key from a file only.
-        with tempfile.NamedTemporaryFile("wb") as file:
-            file.write(certificate + b"\n" + key)
-            file.flush()
-            context.load_cert_chain(file.name)
-    return context
-
-
-def _bytes(members: dict[str, Any], name: str, folder: Path) -> bytes:
-    if members.get(f"{name}-data"):
-        return base64.b64decode(members[f"{name}-data"])
-    return (folder / members[name]).read_bytes() if members.get(name) else b""
-
-
-def _token(user: dict[str, Any], folder: Path) -> GiveToken:
-    if user.get("tokenFile"):
-        return lambda: (folder / user["tokenFile"]).read_text(encoding="utf-8").strip()
-    if user.get("exec"):
-        return lambda: _run_plugin(user["exec"])
-    return lambda: str(user.get("token", ""))
-
-
-def _run_plugin(plugin: dict[str, Any]) -> str:
-    """The token of a credential plugin, as cloud providers have them."""
-    environment = {**os.environ, **{item["name"]: item["value"] for item in plugin.get("env") or ()}}
-    asked = {"apiVersion": plugin.get("apiVersion"), "kind": "ExecCredential", "spec": {"interactive": False}}
-    environment["KUBERNETES_EXEC_INFO"] = json.dumps(asked)
-    command = [plugin["command"], *(plugin.get("args") or ())]
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_COMMAND_SECONDS, check=True
-        )
-        return str(json.loads(done.stdout)["status"].get("token", ""))
-    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
-        # Handled like a server that does not answer: the next try may succeed.
-        raise ConnectionError(
-            f"the command {plugin['command']!r} of the kubeconfig returned no token: {error}"
-        ) from error

@@ -183,6 +183,32 @@ class Node(_Object, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
+class Device(_Object, frozen=True):
+    name: str = ""
+    #: By name: a value by its type, such as `{"string": "NVIDIA H100"}`.
+    attributes: dict[str, dict[str, Any]] = {}
+    capacity: dict[str, dict[str, str]] = {}
+
+
+class DevicePool(_Object, frozen=True):
+    name: str = ""
+    generation: int = 0
+
+
+class ResourceSliceSpec(_Object, frozen=True):
+    driver: str = ""
+    node_name: str = ""
+    pool: DevicePool = DevicePool()
+    devices: tuple[Device, ...] = ()
+
+
+class ResourceSlice(_Object, frozen=True):
+    """Devices that a driver of dynamic resource allocation offers on a node."""
+
+    metadata: Metadata = Metadata()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+
 class ObjectReference(_Object, frozen=True):
     kind: str = ""
     namespace: str = ""

@@ -55,6 +55,9 @@ PYTORCH, TENSORFLOW, XGBOOST, JAX = (
 MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
 DEFINITION = _read("apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster")
 SHARD = _read("kai.scheduler/v1 SchedulingShard schedulingshards cluster")
+RESOURCE_CLAIM_TEMPLATE = _read("resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates")
+RESOURCE_SLICE = _read("resource.k8s.io/v1 ResourceSlice resourceslices cluster")
+DEVICE_CLASS = _read("resource.k8s.io/v1 DeviceClass deviceclasses cluster")
 KNATIVE = _read("serving.knative.dev/v1 Service services")
 
 #: Controllers of pods; first those that every cluster has.
@@ -68,6 +71,7 @@ _ALL = {
         SERVICE,
         INGRESS,
         CLAIM,
+        RESOURCE_CLAIM_TEMPLATE,
         SECRET,
         CONFIG_MAP,
         NAMESPACE,

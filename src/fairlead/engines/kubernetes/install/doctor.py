@@ -16,6 +16,7 @@ from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import (
     DEFINITION,
     DEPLOYMENT,
+    DEVICE_CLASS,
     EVENT,
     KNATIVE,
     LEADER_WORKER_SET,
@@ -24,6 +25,8 @@ from fairlead.engines.kubernetes.client.resources import (
     NODE,
     POD_GROUP,
     QUEUE,
+    RESOURCE_CLAIM_TEMPLATE,
+    RESOURCE_SLICE,
     Manifest,
 )
 from fairlead.engines.kubernetes.client.writer import ListedObjects, has_kind, has_knative_features
@@ -41,6 +44,7 @@ from fairlead.engines.kubernetes.install.checks import (
     judge_schedulers,
     judge_version,
 )
+from fairlead.engines.kubernetes.install.device_checks import judge_devices
 from fairlead.engines.kubernetes.install.doctor_kai import check_kai_at_work
 from fairlead.engines.kubernetes.install.manifests import GROUPS
 from fairlead.engines.kubernetes.install.permissions import (
@@ -68,6 +72,10 @@ class _Items(msgspec.Struct):
 
 class _Nodes(msgspec.Struct):
     items: list[objects.Node] = []
+
+
+class _Slices(msgspec.Struct):
+    items: list[objects.ResourceSlice] = []
 
 
 def examine(kubeconfig: str, own_cluster: str = "") -> list[Finding]:
@@ -115,6 +123,7 @@ def _checks(own_cluster: str) -> tuple[tuple[str, Check], ...]:
         (AT_WORK, check_kai_at_work),
         ("Operators", _check_operators),
         ("Nodes", _check_nodes),
+        ("GPUs of DRA drivers", _check_devices),
         ("Parts of GPUs", _check_gpu_sharing),
         ("Node autoscaler", _check_autoscaler),
         ("Storage", _check_storage),
@@ -172,6 +181,15 @@ async def _check_operators(api: Api) -> list[Finding]:
 
 async def _check_nodes(api: Api) -> list[Finding]:
     return judge_nodes(msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items)
+
+
+async def _check_devices(api: Api) -> list[Finding]:
+    if not await has_kind(api, RESOURCE_CLAIM_TEMPLATE):
+        return []
+    nodes = msgspec.json.decode(await api.get(NODE.path()), type=_Nodes).items
+    slices = msgspec.json.decode(await api.get(RESOURCE_SLICE.path()), type=_Slices).items
+    classes = [item["metadata"]["name"] for item in await _list(api, DEVICE_CLASS.path())]
+    return judge_devices(nodes, slices, classes)
 
 
 async def _check_gpu_sharing(api: Api) -> list[Finding]:

@@ -189,9 +189,6 @@ def _render_container(wanted: Installation) -> Manifest:
         source = {"secretKeyRef": {"name": wanted.database_secret, "key": "url"}}
         address = {"fieldRef": {"fieldPath": "status.podIP"}}
         environment += [{"name": "DATABASE", "valueFrom": source}, {"name": "ADDRESS", "valueFrom": address}]
-        if wanted.certificate:
-            # Servers connect to each other too.
-            environment.append({"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"})
     scheme = "HTTPS" if wanted.certificate else "HTTP"
     return {
         "name": "server",

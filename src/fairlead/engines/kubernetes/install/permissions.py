@@ -57,6 +57,8 @@ CLUSTER_PERMISSIONS = (
     Permission("", "events", ("list", "watch"), is_optional=True),
     # To tell whether a pod waits for KAI's binder.
     Permission("scheduling.run.ai", "bindrequests", ("get",), is_optional=True),
+    # To count the GPUs of drivers of dynamic resource allocation.
+    Permission("resource.k8s.io", "resourceslices", ("list", "watch"), is_optional=True),
     # To notice when they are installed.
     Permission("apiextensions.k8s.io", "customresourcedefinitions", ("list", "watch"), is_optional=True),
     # What Knative was configured to accept.
@@ -84,6 +86,8 @@ PROJECT_PERMISSIONS = (
         for plural in ("services", "persistentvolumeclaims", "secrets", "configmaps")
     ),
     Permission("", "events", ("create",), is_optional=True),
+    # For whole GPUs as claims of dynamic resource allocation.
+    Permission("resource.k8s.io", "resourceclaimtemplates", ("get", "list", *_WRITE), is_optional=True),
     *(Permission(group, plural, _WRITE, is_optional) for group, plural, is_optional in _CONTROLLERS),
     *(Permission(group, plural, _WRITE, is_optional=True) for group, plural in _WORKLOADS),
     *(Permission(group, f"{plural}/status", ("patch",), is_optional=True) for group, plural in _WORKLOADS),

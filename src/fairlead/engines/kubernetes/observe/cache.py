@@ -14,7 +14,15 @@ import msgspec
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError, retry_forever
-from fairlead.engines.kubernetes.client.resources import EVENT, NAMESPACE, NODE, POD, POD_GROUP, Resource
+from fairlead.engines.kubernetes.client.resources import (
+    EVENT,
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_GROUP,
+    RESOURCE_SLICE,
+    Resource,
+)
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.watch import HasMetadata, ObjectWatch
 from fairlead.engines.kubernetes.client.writer import ListedObjects
@@ -84,6 +92,7 @@ class ClusterCache:
         self._label = ""
         self._runner_watches: dict[str, ObjectWatch[objects.Runner]] = {}
         self._nodes: ObjectWatch[objects.Node] | None = None
+        self._slices: ObjectWatch[objects.ResourceSlice] | None = None
         self._namespaces: ObjectWatch[objects.Namespace] | None = None
         self._tasks = BackgroundTasks()
         self._adding = asyncio.Lock()
@@ -110,6 +119,19 @@ class ClusterCache:
         await self._watch_events(runners)
         for fields in EVENT_FIELDS if watches_scaling else ():
             await self._watch_selected_events(fields, self._on_scaling_event)
+
+    async def watch_devices(self) -> None:
+        """Watch the devices of nodes that drivers offer, if our account may."""
+        watch = ObjectWatch(self._api, RESOURCE_SLICE.path(), objects.ResourceSlice, self._on_slice)
+        try:
+            await watch.list()
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            log.info("GPUs of DRA drivers are not counted, because a permission is missing: %s", error)
+            return
+        self._slices = watch
+        self._tasks.spawn(watch.run())
 
     def _watch_runner(self, runner: Resource) -> ObjectWatch[objects.Runner]:
         on_runner = partial(self._on_runner, runner.kind)
@@ -229,6 +251,9 @@ class ClusterCache:
         if _relevant(before) != _relevant(after):
             self._listener.on_nodes_changed()
 
+    def _on_slice(self, before: objects.ResourceSlice | None, after: objects.ResourceSlice | None) -> None:
+        self._listener.on_nodes_changed()
+
     # Questions
 
     def objects_of(self, workload_id: str) -> ObservedWorkload:
@@ -293,6 +318,9 @@ class ClusterCache:
 
     def nodes(self) -> list[objects.Node]:
         return [] if self._nodes is None else list(self._nodes.values())
+
+    def slices(self) -> list[objects.ResourceSlice]:
+        return [] if self._slices is None else list(self._slices.values())
 
     # Watches that may be behind
 

@@ -4,6 +4,8 @@ The labels are those of NVIDIA's GPU operator. With MIG's strategy single, slice
 mixed they are extended resources. Of a GPU that pods share by time slicing or MPS, each replica counts as a GPU.
 """
 
+from collections.abc import Sequence
+
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.labels import GPU
 from fairlead.model.quantity import thousandths, whole
@@ -12,7 +14,8 @@ from fairlead.model.records.organization import GpuDevice, Node, Taint
 _PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage", GPU})
 
 
-def render_node(node: objects.Node) -> Node:
+def render_node(node: objects.Node, claimable: Sequence[GpuDevice] = ()) -> Node:
+    """`claimable`: GPUs of the node that a driver of dynamic resource allocation offers."""
     labels = node.metadata.labels
     has = {name: str(value) for name, value in node.status.allocatable.items()}
     device = GpuDevice(index=0, model=labels.get("nvidia.com/gpu.product", ""), memory_mib=_memory_mib(labels))
@@ -23,7 +26,7 @@ def render_node(node: objects.Node) -> Node:
         cpu_milli=thousandths(has.get("cpu", "0")),
         memory_bytes=whole(has.get("memory", "0")),
         pods=int(has.get("pods", "110")),
-        gpus=tuple(_numbered(device, index) for index in range(int(has.get(GPU, "0")))),
+        gpus=tuple(_numbered(device, index) for index in range(int(has.get(GPU, "0")))) or tuple(claimable),
         extended={name: whole(value) for name, value in has.items() if name not in _PLAIN and "/" in name},
         labels=labels,
         taints=tuple(

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.buckets import render_s3
 from fairlead.engines.kubernetes.render.context import RenderContext, labels_of, name_of, role_labels
+from fairlead.engines.kubernetes.render.device_claims import render_container_claims, render_pod_claims
 from fairlead.engines.kubernetes.render.git import render_git
 from fairlead.engines.kubernetes.render.labels import (
     GPU,
@@ -54,6 +55,7 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
     for render_fetched in (render_git, render_s3):
         more_volumes, more_mounts, containers = render_fetched(context, source)
         volumes, mounts, init_containers = volumes + more_volumes, mounts + more_mounts, init_containers + containers
+    container = _with_identity(container, context)
     pod = {
         "schedulerName": SCHEDULER,
         "priorityClassName": context.priority_class,
@@ -61,7 +63,8 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
         "terminationGracePeriodSeconds": _grace_seconds(context, container),
         **render_placement(context, source, container),
         **render_pod_security(source),
-        "containers": [_container(context, _with_identity(container, context), request, source, mounts)],
+        **render_pod_claims(context, podset),
+        "containers": [_container(context, replace(podset, container=container), source, mounts)],
     }
     if init_containers:
         pod["initContainers"] = init_containers
@@ -101,9 +104,8 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
     return annotations
 
 
-def _container(
-    context: RenderContext, container: PodContainer, request: Request, source: Source, mounts: list[Manifest]
-) -> Manifest:
+def _container(context: RenderContext, podset: PodSet, source: Source, mounts: list[Manifest]) -> Manifest:
+    container = podset.container
     rendered: Manifest = {"name": MAIN, "image": container.image}
     plain = {
         "command": _words(container.command, container),
@@ -112,7 +114,7 @@ def _container(
         "env": [_variable(context, variable) for variable in container.environment],
         "tty": container.tty,
         "stdin": container.stdin,
-        "resources": _resources(container, request),
+        "resources": _resources(podset),
         "volumeMounts": mounts,
         "ports": _container_ports(source),
         "readinessProbe": _probe(source),
@@ -158,7 +160,8 @@ def _variable(context: RenderContext, variable: EnvironmentVariable) -> Manifest
     return {"name": variable.name, "value": variable.value or ""}
 
 
-def _resources(container: PodContainer, request: Request) -> Manifest:
+def _resources(podset: PodSet) -> Manifest:
+    container, request, claims = podset.container, podset.request, render_container_claims(podset)
     requests: Manifest = {}
     limits: Manifest = {}
     if request.cpu_milli:
@@ -169,11 +172,11 @@ def _resources(container: PodContainer, request: Request) -> Manifest:
         limits["cpu"] = f"{container.cpu_limit_milli}m"
     if container.memory_limit_bytes is not None:
         limits["memory"] = str(container.memory_limit_bytes)
-    if request.gpu_devices and not _gpu_annotations(request):
+    if request.gpu_devices and not _gpu_annotations(request) and not claims:
         limits[GPU] = str(request.gpu_devices)
     for name, quantity in request.extended.items():
         requests[name] = limits[name] = str(quantity)
-    return {name: value for name, value in (("requests", requests), ("limits", limits)) if value}
+    return {name: value for name, value in (("requests", requests), ("limits", limits)) if value} | claims
 
 
 def _container_ports(source: Source) -> list[Manifest]:

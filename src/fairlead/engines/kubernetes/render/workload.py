@@ -9,7 +9,8 @@ import msgspec
 
 from fairlead.engines.kubernetes.client.resources import KNATIVE, LEADER_WORKER_SET, PYTORCH, Manifest, Resource
 from fairlead.engines.kubernetes.render.context import RenderContext
-from fairlead.engines.kubernetes.render.ingress import render_ingresses
+from fairlead.engines.kubernetes.render.device_claims import render_claim_templates
+from fairlead.engines.kubernetes.render.ingress import render_ingresses, render_services
 from fairlead.engines.kubernetes.render.knative import is_knative, render_service
 from fairlead.engines.kubernetes.render.kubeflow import operator_of, render_job
 from fairlead.engines.kubernetes.render.losses import NO_OBJECT, find_losses
@@ -23,7 +24,6 @@ from fairlead.engines.kubernetes.render.runners import (
     render_runners,
     with_array_index,
 )
-from fairlead.engines.kubernetes.render.service import render_services
 from fairlead.engines.kubernetes.render.volumes import render_claims
 from fairlead.formats.losses import Loss, Source
 from fairlead.kinds.kind import Kind, read_stored_spec
@@ -52,6 +52,7 @@ _COUNTED = (
 class RenderedObjects(msgspec.Struct, frozen=True):
     """The objects of a workload in the order in which they are created, and what none of them expresses."""
 
+    #: Of volumes, and templates of claims for devices.
     claims: list[Manifest]
     #: The first of them owns the services.
     runners: list[Manifest]
@@ -81,7 +82,7 @@ def render_objects(context: RenderContext, podsets: tuple[PodSet, ...]) -> Rende
     losses: list[Loss] = []
     for podset in podsets:
         source = Source(given(podset.container.fields))
-        claims += render_claims(context, source)
+        claims += [*render_claims(context, source), *render_claim_templates(context, podset)]
         offered = render_services(context, podset, source)
         services += offered if _is_asked(podset, podsets) else []
         indexed = with_array_index(podset, context.launch.tasks_done)
@@ -164,7 +165,7 @@ def _without_port(services: list[Manifest], port: int) -> list[Manifest]:
 
 def _once(claims: list[Manifest]) -> list[Manifest]:
     """A claim that several pod sets mount is created once."""
-    return list({claim["metadata"]["name"]: claim for claim in claims}.values())
+    return list({(claim["kind"], claim["metadata"]["name"]): claim for claim in claims}.values())
 
 
 def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[Manifest], list[Loss]]:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from fairlead.engines.kubernetes.client.api import Api, ApiError
+from fairlead.engines.kubernetes.client.identity import ApiIdentity
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.install.checks import (
     judge_autoscaler,
@@ -93,7 +94,7 @@ def examined(error: Exception) -> Finding:
     async def look(_: Api) -> list[Finding]:
         raise error
 
-    [found] = asyncio.run(run_check("Storage", look, Api(Access(host="", port=0, tls=None, token=lambda: ""))))
+    [found] = asyncio.run(run_check("Storage", look, Api(Access(host="", port=0, identify=ApiIdentity))))
     assert found.what == "Storage"
     return found
 

@@ -141,7 +141,6 @@ def test_several_servers_reach_each_other_and_are_replaced_one_by_one() -> None:
     assert (spec["replicas"], spec["strategy"]) == (3, rolling)
     container = spec["template"]["spec"]["containers"][0]
     assert "--advertise=https://$(ADDRESS):7420#fairlead.tools.svc" in container["args"]
-    assert {"name": "SSL_CERT_FILE", "value": "/certificate/tls.crt"} in container["env"]
     # A server drains well before it is killed.
     assert "--drain-seconds=10" in container["args"]
     assert spec["template"]["spec"]["terminationGracePeriodSeconds"] > 3 * 10

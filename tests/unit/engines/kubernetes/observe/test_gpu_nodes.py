@@ -10,6 +10,8 @@ import pytest
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.install.checks import judge_nodes
+from fairlead.engines.kubernetes.install.device_checks import judge_devices
+from fairlead.engines.kubernetes.observe.devices import find_gpus
 from fairlead.engines.kubernetes.observe.nodes import render_node
 
 GOLDEN = sorted((Path(__file__).parents[4] / "golden" / "nodes").glob("*.json"))
@@ -20,15 +22,23 @@ def read(path: Path) -> tuple[objects.Node, dict[str, Any]]:
     return msgspec.convert(golden["node"], objects.Node, strict=False), golden["want"]
 
 
+def read_slices(path: Path) -> tuple[list[objects.ResourceSlice], list[str]]:
+    """What a driver of dynamic resource allocation offers on the node, and the classes of the cluster."""
+    golden = json.loads(path.read_bytes())
+    return msgspec.convert(golden.get("slices", []), list[objects.ResourceSlice]), golden.get("classes", [])
+
+
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
 def test_node(path: Path) -> None:
     node, want = read(path)
-    record = render_node(node)
+    slices, classes = read_slices(path)
+    record = render_node(node, find_gpus(slices).get(node.metadata.name, ()))
+    findings = [*judge_nodes([node]), *judge_devices([node], slices, classes)]
     devices = Counter((device.model, device.memory_mib) for device in record.gpus)
     assert {
         "gpus": [{"count": count, "model": model, "memoryMib": mib} for (model, mib), count in devices.items()],
         "extended": record.extended,
-        "findings": [f"{finding.what}: {finding.state}: {finding.found}" for finding in judge_nodes([node])],
+        "findings": [f"{finding.what}: {finding.state}: {finding.found}" for finding in findings],
     } == want
     assert [device.index for device in record.gpus] == list(range(len(record.gpus)))
 
@@ -38,6 +48,19 @@ def test_what_is_amiss_comes_with_advice() -> None:
     assert {finding.what for finding in found if finding.state != "ok" and not finding.advice} == set()
     [devices] = [finding for finding in found if finding.what == "GPU devices"]
     assert devices.found == "not all are offered on no-device-plugin (none), one-broken (7 of 8)"
+
+
+def test_devices_without_a_class_cannot_be_claimed() -> None:
+    slices, _ = read_slices(next(path for path in GOLDEN if path.stem == "dra-driver"))
+    [finding] = judge_devices([], slices, ["nic.example.com"])
+    assert (finding.state, finding.found) == ("missing", "2 on 1 node, but no DeviceClass for them")
+
+
+def test_a_gpu_that_is_offered_twice_is_pointed_out() -> None:
+    slices, classes = read_slices(next(path for path in GOLDEN if path.stem == "dra-driver"))
+    plain = {"metadata": {"name": "dra-driver"}, "status": {"allocatable": {"nvidia.com/gpu": "2"}}}
+    node = msgspec.convert(plain, objects.Node)
+    assert [one.found for one in judge_devices([node], slices, classes)][1:] == ["dra-driver"]
 
 
 def test_a_cluster_without_gpus_gets_advice() -> None:

@@ -1,0 +1,38 @@
+"""Which kinds of objects each workload may have in the cluster, so that a deletion asks only for those.
+
+The applier notes a kind before it sends the first object of it; the executor asks. A workload that may have objects of
+an earlier server may have any kind.
+"""
+
+from collections.abc import Iterable
+
+from fairlead.engines.kubernetes.client.resources import CLAIM, Resource
+
+
+class WrittenKinds:
+    def __init__(self) -> None:
+        self._kinds: dict[str, set[Resource]] = {}
+        #: Workloads that may have objects which this server did not write.
+        self._unsure: set[str] = set()
+
+    def begin(self, workload_id: str, *, may_have_others: bool) -> None:
+        self._kinds.setdefault(workload_id, set())
+        if may_have_others:
+            self._unsure.add(workload_id)
+
+    def note(self, workload_id: str, resources: Iterable[Resource]) -> None:
+        self._kinds.setdefault(workload_id, set()).update(resources)
+
+    def find(self, workload_id: str) -> frozenset[Resource] | None:
+        """None if it may be any kind."""
+        if workload_id in self._unsure or workload_id not in self._kinds:
+            return None
+        return frozenset(self._kinds[workload_id])
+
+    def forget(self, workload_id: str, *, keeps_claims: bool) -> None:
+        """Its objects are deleted; its claims may be kept."""
+        if not keeps_claims:
+            self._unsure.discard(workload_id)
+            self._kinds.pop(workload_id, None)
+        elif workload_id in self._kinds:
+            self._kinds[workload_id] &= {CLAIM}

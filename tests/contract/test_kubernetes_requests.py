@@ -1,0 +1,110 @@
+"""How many requests a workload's whole life costs the API server, counted where they arrive.
+
+A real server on an API server in memory, which plays pods and controllers. Watches are not counted: they last as long
+as the server.
+"""
+
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.server import Server, until
+from tests.memory_api.process import RunningApi, running_api
+
+NAMESPACE = "runai-default"
+OBJECTS = f"/apis/run.ai/v2alpha1/namespaces/{NAMESPACE}"
+SECONDS = "cluster.fairlead/run-seconds"
+#: A passing phase that lasts on a busy machine is written, which costs more: so the median of some lives counts.
+LIVES = 3
+#: The spec over REST, and the most requests of a life.
+SPECS: dict[str, tuple[dict[str, Any], str, int]] = {
+    "trainings": ({"image": "busybox"}, "Completed", 12),
+    "workspaces": ({"image": "busybox"}, "Completed", 12),
+    "distributed": ({"image": "busybox", "numWorkers": 2, "distributedFramework": "PyTorch"}, "Running", 26),
+    "inferences": ({"image": "busybox", "servingPort": {"container": 8080}}, "Running", 22),
+}
+PLURALS = {
+    "trainings": "trainingworkloads",
+    "workspaces": "interactiveworkloads",
+    "distributed": "distributedworkloads",
+    "inferences": "inferenceworkloads",
+}
+
+
+@pytest.fixture(scope="module")
+def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningApi]:
+    with running_api(tmp_path_factory.mktemp("memory-api")) as api:
+        yield api
+
+
+@pytest.fixture(scope="module")
+def server(api: RunningApi, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("requests") / "data"
+    server = Server(folder, "--engine", "kubernetes", "--kubeconfig", str(api.kubeconfig)).start()
+    try:
+        # The first workload waits for the namespace and the lists of a start.
+        live(server, api, "trainings", "first")
+        yield server
+    finally:
+        server.close()
+
+
+def live(server: Server, api: RunningApi, path: str, name: str) -> dict[str, int]:
+    """The requests of one life: submitted, run, ended or running, deleted, gone."""
+    spec, phase, _ = SPECS[path]
+    if phase == "Completed":
+        spec = {**spec, "annotations": [{"name": SECONDS, "value": "0.2"}]}
+    api.reset_counts()
+    body = {"name": name, "projectId": "1", "clusterId": server.credentials["clusterId"], "spec": spec}
+    answer = server.call("POST", f"/api/v1/workloads/{path}", body)
+    assert answer.status == 202, answer
+    id = answer.json["workloadId"]
+    server.until_phase(id, phase)
+    place = f"{OBJECTS}/{PLURALS[path]}"
+    until(lambda: [one for one in items(api, place) if one["status"].get("phase") == phase], f"{phase} in the cluster")
+    assert server.call("DELETE", f"/api/v1/workloads/{path}/{id}").status == 202
+    until(lambda: not items(api, place), "no custom resource")
+    until(lambda: not items(api, f"/api/v1/namespaces/{NAMESPACE}/pods"), "no pods")
+    return api.counts()
+
+
+def items(api: RunningApi, path: str) -> list[dict[str, Any]]:
+    return [{"status": {}, **one} for one in api.call("GET", path)["items"]]
+
+
+@pytest.mark.parametrize("path", SPECS)
+def test_requests_of_a_life(server: Server, api: RunningApi, path: str) -> None:
+    lives = [live(server, api, path, f"{path}-{number}") for number in range(LIVES)]
+    assert statistics.median(sum(counts.values()) for counts in lives) <= SPECS[path][2], lives
+
+
+def test_what_is_told_in_the_cluster(server: Server, api: RunningApi) -> None:
+    """Fewer requests, but still everything that people look for: the object, its phases, an event for each."""
+    counts = live(server, api, "trainings", "told")
+    assert counts["create trainingworkloads"] == 1
+    assert counts["patch trainingworkloads/status"] >= 3
+    events = items(api, f"/api/v1/namespaces/{NAMESPACE}/events")
+    told = [one["reason"] for one in events if one["involvedObject"]["name"] == "told"]
+    assert [reason for reason in told if reason != "Pending"][:2] == ["Running", "Completed"]
+
+
+def test_an_applied_training(server: Server, api: RunningApi) -> None:
+    """Applied and deleted with kubectl; its requests are not counted."""
+    spec: dict[str, Any] = {"image": {"value": "busybox"}, "annotations": {"items": {SECONDS: {"value": "0.2"}}}}
+    place = f"{OBJECTS}/trainingworkloads"
+    counts = []
+    for number in range(LIVES):
+        api.reset_counts()
+        api.call(
+            "POST",
+            place,
+            {"metadata": {"name": f"applied-{number}"}, "spec": {**spec, "name": {"value": f"applied-{number}"}}},
+        )
+        until(lambda: [one for one in items(api, place) if one["status"].get("phase") == "Completed"], "its end")
+        api.call("DELETE", f"{place}/applied-{number}")
+        until(lambda: not items(api, place), "no custom resource")
+        counts.append(api.counts())
+    assert statistics.median(sum(one.values()) for one in counts) <= 12, counts
