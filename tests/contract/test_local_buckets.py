@@ -1,5 +1,7 @@
 """Buckets in a pod's volumes, against a real S3 service (moto's server): objects in, changes back."""
 
+import asyncio
+import contextlib
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,3 +128,45 @@ async def test_s3_service_that_does_not_answer(data: Path) -> None:
         async with opened(engine_maker(data, fetch_silence_seconds=1)) as harness:
             storage = {"s3": [{"bucket": "any", "path": "/bucket", "url": url}]}
             assert "cannot be reached: timed out" in await fail(harness, **ON_MACHINE, storage=storage)
+
+
+class SlowService:
+    """An empty bucket that takes longer than a second for the first file, and for the second as long as it is told."""
+
+    def __init__(self) -> None:
+        self.may_end = asyncio.Event()
+        self.puts = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer), contextlib.suppress(asyncio.IncompleteReadError):
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+                length = [line.partition(":")[2] for line in head.splitlines() if line.startswith("content-length:")]
+                await reader.readexactly(int(length[0]) if length else 0)
+                body = b"" if head.startswith("put") else b"<ListBucketResult></ListBucketResult>"
+                if head.startswith("put"):
+                    self.puts += 1
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self.may_end.wait(), 1.2 if self.puts == 1 else None)
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body))
+
+
+@scenario
+async def test_how_far_an_upload_is_and_that_its_pod_still_runs(data: Path) -> None:
+    slow = SlowService()
+    server = await asyncio.start_server(slow.answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    storage = {"s3": [{"bucket": "results", "path": "/bucket", "url": f"http://127.0.0.1:{port}"}]}
+    async with opened(engine_maker(data)) as harness:
+        script = "cd /bucket; head -c 1500 /dev/zero > a; echo > b; echo done"
+        spec = shell(script, fields=ON_MACHINE | {"storage": storage})
+        started = await harness.start(spec)
+        assert started.state is PodState.RUNNING, started
+        assert await harness.output(spec, follow=True) == b"done\n", "its output is complete before the upload is"
+        report = await harness.until_reason(spec, "Uploading")
+        assert (report.state, report.exit_code) == (PodState.RUNNING, None)
+        assert report.message == "Uploading to bucket results: 1 of 2 files, 1.5 kB of 1.5 kB"
+        slow.may_end.set()
+        report = await harness.until(spec, PodState.EXITED)
+        assert (report.exit_code, report.reason, report.message) == (0, "", "")
+    server.close()

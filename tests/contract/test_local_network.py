@@ -397,6 +397,9 @@ class TestPorts:
             await harness.start(named(shell("sleep 600", fields=fields), "first"))
             report = await harness.run(named(shell("sleep 600", fields=fields), "second"))
             assert f"port {port} is in use by workload first of project research" in report.message
+            elsewhere = msgspec.structs.replace(named(shell("true", fields=fields), "third"), project="other")
+            report = await harness.run(elsewhere)
+            assert f"port {port} is in use by a workload of another project" in report.message
 
     @scenario
     async def test_so_do_two_of_one_workload_until_the_first_has_ended(self, make: Make, port: int) -> None:

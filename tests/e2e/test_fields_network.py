@@ -323,7 +323,7 @@ def test_without_a_ready_pod_it_says_so(server: Server, folder: Path) -> None:
     server.until_phase(workload, "Initializing")
     answer = fetch(exposed(server, workload), **bearer(server.token))
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert b"No pod of workload late of project default is ready" in answer.body
+    assert b"No pod behind this URL is ready" in answer.body
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A server of a user who is not root: pods that serve have networks of their own by user namespaces and pasta."""
+"""A server of a user who is not root: pods have networks of their own by user namespaces and pasta or slirp4netns."""
 
 import contextlib
 import json
@@ -28,6 +28,7 @@ CHECKOUT = Path(__file__).parents[2]
 USER = pwd.getpwnam("nobody")
 pytestmark = [
     pytest.mark.debian("passt"),
+    pytest.mark.debian("slirp4netns"),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
 ]
 
@@ -38,8 +39,9 @@ class UsersServer(Server):
     The device that pasta opens is one of its own mount namespace, so that this machine's does not matter.
     """
 
-    #: Who may open the device.
+    #: Who may open the device, and what is done before the server starts.
     device_mode = "0666"
+    preparation = "true"
 
     def program(self) -> list[str]:
         shown = self.data_dir.parent / "checkout"
@@ -47,7 +49,8 @@ class UsersServer(Server):
         identity = f"--reuid={USER.pw_uid} --regid={USER.pw_gid} --clear-groups"
         python = f"{shown}/{Path(sys.prefix).relative_to(CHECKOUT)}/bin/python"
         device = f"mount -t tmpfs none /dev/net && mknod -m {self.device_mode} /dev/net/tun c 10 200"
-        script = f'{device} && mount --bind {CHECKOUT} {shown} && exec setpriv {identity} {python} -m fairlead "$@"'
+        before = f"{device} && {self.preparation} && mount --bind {CHECKOUT} {shown}"
+        script = f'{before} && exec setpriv {identity} {python} -m fairlead "$@"'
         return ["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "fairlead"]
 
 
@@ -55,6 +58,12 @@ class DevicelessServer(UsersServer):
     """As on many machines, where the device is root's alone."""
 
     device_mode = "0600"
+
+
+class SlirpServer(UsersServer):
+    """As on a machine where slirp4netns is installed and pasta is not."""
+
+    preparation = f"mount --bind /dev/null {shutil.which('pasta')}"
 
 
 @contextlib.contextmanager
@@ -130,10 +139,14 @@ def is_answered(server: Server, workload: str) -> bool:
     return fetch(exposed(server, workload), "/hostname", **bearer(server.token)).status == 200
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[UsersServer]:
-    with serving() as server:
+@pytest.fixture(scope="module", params=[UsersServer, SlirpServer], ids=["pasta", "slirp4netns"])
+def shared(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
+    with serving(make=request.param) as server:
         yield server
+
+
+def helper_of(server: UsersServer) -> str:
+    return "slirp4netns" if isinstance(server, SlirpServer) else "pasta"
 
 
 def test_it_holds_in_a_view_of_its_own(shared: UsersServer) -> None:
@@ -162,6 +175,8 @@ def test_a_plain_pod_reaches_services_that_say_so_and_nothing_else_of_this_machi
             ["service", 2, ["host.fairlead.internal", service]],
             ["loopback", 2, ["127.0.0.1", number]],
             ["gateway", 2, [gateway, number]],
+            ["gateway of slirp4netns", 2, ["10.0.2.2", number]],
+            ["name server of slirp4netns", 2, ["10.0.2.3", number]],
             ["abstract", 1, "@fairlead-private"],
         ]
         program = f"""
@@ -179,15 +194,59 @@ print(reached)
 """
         workload = shared.run("plain", "/usr/bin/python3", shlex.join(["-c", program]))
         shared.until_phase(workload, "Completed")
-    assert shared.logs(workload) == "['service']\n"
-    assert "a network of its own" in conditions(shared, workload, "Isolation")["UserNamespaces"]
+    # Slirp4netns shows a pod the whole loopback of this machine or nothing of it.
+    assert shared.logs(workload) == ("['service']\n" if helper_of(shared) == "pasta" else "[]\n")
+    isolation = conditions(shared, workload, "Isolation")["UserNamespaces"]
+    assert f"a network of its own by {helper_of(shared)}" in isolation
     assert shared.call("DELETE", f"/api/v1/workloads/trainings/{inside}").status == 202
+
+
+def test_it_reaches_the_world_outside(shared: UsersServer) -> None:
+    """Another address of this machine stands for another machine; only the way out leads there."""
+    with other_address() as address, socket.create_server((address, 0)) as outside:
+        program = f"import socket; socket.create_connection({outside.getsockname()}, 10); print('reached')"
+        workload = shared.run("goes-out", "/usr/bin/python3", shlex.join(["-c", program]))
+        shared.until_phase(workload, "Completed")
+    assert shared.logs(workload) == "reached\n"
+
+
+@contextlib.contextmanager
+def other_address() -> Iterator[str]:
+    """An address of this machine besides those that it has."""
+    address = "192.0.2.77"
+    subprocess.run(["ip", "address", "add", f"{address}/32", "dev", "lo"], check=True)
+    try:
+        yield address
+    finally:
+        subprocess.run(["ip", "address", "delete", f"{address}/32", "dev", "lo"], check=True)
+
+
+def test_doctor_names_what_makes_the_networks(shared: UsersServer) -> None:
+    doctor = [*shared.program(), "doctor", "--json", "--data-dir", str(shared.data_dir)]
+    done = subprocess.run(doctor, env=shared.environment, capture_output=True, text=True)
+    found = {finding["what"]: finding for finding in json.loads(done.stdout)}
+    assert found["Pods' own networks"]["state"] == "ok"
+    assert f"by {shutil.which(helper_of(shared))};" in found["Pods' own networks"]["found"]
+
+
+def test_a_group_of_pods_is_refused_and_told_why(shared: UsersServer) -> None:
+    body = {
+        "name": "group",
+        "projectId": "1",
+        "clusterId": shared.credentials["clusterId"],
+        "spec": {"image": "python:3", "command": "/bin/true", "numWorkers": 2, "distributedFramework": "PyTorch"},
+    }
+    made = shared.call("POST", "/api/v1/workloads/distributed", body)
+    assert made.status == 202, made
+    message = shared.until_phase(made.json["workloadId"], "Failed")["phaseMessage"]
+    assert "network: pods that reach each other by name need a server that runs as root" in message
+    assert "--allow shared-network" in message
 
 
 def helpers(server: Server) -> int:
     """How many ways out of the machine its pods have."""
     processes, ours = observe_processes(), server.leftovers()
-    return sum(processes[pid].words[0] == "pasta" for pid in ours if pid in processes)
+    return sum(processes[pid].words[0] in ("pasta", "slirp4netns") for pid in ours if pid in processes)
 
 
 def test_services_of_this_machine_are_reached_by_its_name(server: UsersServer) -> None:

@@ -14,7 +14,7 @@ import http.client
 import os
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, Self
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree
@@ -64,6 +64,8 @@ class Bucket:
         self._host = parts.netloc.rpartition("@")[2]
         self._prefix = parts.path.rstrip("/")
         self._connection: http.client.HTTPConnection | None = None
+        #: Called with the number of bytes of a file, as they are sent.
+        self.on_sent: Callable[[int], None] = _ignore
 
     def __enter__(self) -> Self:
         return self
@@ -163,9 +165,14 @@ class Bucket:
             kind = http.client.HTTPSConnection if self._is_secure else http.client.HTTPConnection
             connection = self._connection = kind(self._host, timeout=self._silence)
         target = f"{path}?{line}" if line else path
-        content = _pieces(body, size) if isinstance(body, int) else body or None
+        content = self._counted(_pieces(body, size)) if isinstance(body, int) else body or None
         connection.request(method, target, content, headers)
         return connection.getresponse()
+
+    def _counted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            yield piece
+            self.on_sent(len(piece))
 
     def _disconnect(self) -> None:
         if self._connection is not None:
@@ -186,6 +193,10 @@ class Bucket:
             f"AWS4-HMAC-SHA256 Credential={self._access}/{scope}, SignedHeaders={names}, Signature={signature}"
         )
         return headers
+
+
+def _ignore(_size: int) -> None:
+    return None
 
 
 def canonical_request(method: str, path: str, line: str, headers: dict[str, str], digest: str) -> str:

@@ -11,6 +11,8 @@ import errno
 import json
 import os
 import stat
+import time
+from collections.abc import Callable, Sequence
 
 from fairlead.engines.buckets.client import Bucket, BucketObject, BucketSource
 
@@ -19,6 +21,7 @@ Manifest = dict[str, tuple[int, int]]
 
 _CHUNK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TELL_SECONDS = 1.0
 #: What one request can carry to a bucket.
 MAX_BYTES = 5 * 1024**3
 
@@ -89,8 +92,43 @@ def _load(manifest: int) -> Manifest | None:
     return {key: (size, at) for key, (size, at) in json.loads(data).items()} if data else None
 
 
-def bring_back(fetch: BucketSource, folder: int, manifest: int) -> str:
-    """Upload what changed; what could not be uploaded, or nothing."""
+class UploadProgress:
+    """Tells how far an upload is, at most once a second and not before its first second is over."""
+
+    def __init__(self, bucket: str, sizes: Sequence[int], tell: Callable[[str], None]) -> None:
+        self._bucket = bucket
+        self._files, self._bytes = len(sizes), sum(sizes)
+        self._tell = tell
+        self._files_sent = self._bytes_sent = 0
+        self._told_at = time.monotonic()
+
+    def add_bytes(self, size: int) -> None:
+        self._bytes_sent += size
+        if time.monotonic() - self._told_at >= _TELL_SECONDS:
+            self._told_at = time.monotonic()
+            self._tell(
+                f"Uploading to bucket {self._bucket}: {self._files_sent} of {self._files} files, "
+                f"{_format_size(min(self._bytes_sent, self._bytes))} of {_format_size(self._bytes)}"
+            )
+
+    def add_file(self) -> None:
+        self._files_sent += 1
+
+
+def _format_size(size: int) -> str:
+    """In the largest decimal unit of which there is at least one."""
+    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if size >= unit:
+            return f"{size / unit:.1f} {name}"
+    return f"{size} B"
+
+
+def _tell_nobody(_text: str) -> None:
+    return None
+
+
+def bring_back(fetch: BucketSource, folder: int, manifest: int, tell: Callable[[str], None] = _tell_nobody) -> str:
+    """Upload what changed; what could not be uploaded, or nothing. `tell` hears how far it is."""
     before = _load(manifest)
     if before is None:
         return ""  # it was never fetched whole, so nothing of it was changed
@@ -98,7 +136,9 @@ def bring_back(fetch: BucketSource, folder: int, manifest: int) -> str:
     changed = [key for key, (size, at) in present.items() if before.get(key) != (size, at)]
     removed = [key for key in before if key not in present and not key.endswith("/")]
     too_large = [key for key in changed if present[key][0] > MAX_BYTES]
+    progress = UploadProgress(fetch.bucket, [present[key][0] for key in changed if key not in too_large], tell)
     with Bucket(fetch) as bucket:
+        bucket.on_sent = progress.add_bytes
         for key in changed:
             if key not in too_large:
                 file = _open(folder, key)
@@ -108,6 +148,7 @@ def bring_back(fetch: BucketSource, folder: int, manifest: int) -> str:
                     os.close(file)
                 before[key] = present[key]
                 _save(manifest, before)
+                progress.add_file()
         for key in removed:
             bucket.remove(key)
     return f"not uploaded, each is larger than {MAX_BYTES} bytes: {', '.join(too_large)}" if too_large else ""

@@ -33,8 +33,8 @@ def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
     can_isolate = tools.is_admin and bool(tools.nft)
     if can_isolate:
         ways = "a namespace each, with rules for who reaches whom"
-    elif tools.pasta:
-        ways = f"a namespace each, by {tools.pasta}; not for groups of pods and not in containers"
+    elif tools.helper:
+        ways = f"a namespace each, by {tools.helper}; not for groups of pods and not in containers"
     elif is_shared:
         ways = "none: the server refuses all pods, unless it was started with --allow shared-network"
     elif tools.is_admin:
@@ -42,7 +42,7 @@ def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
     else:
         ways = "none: pods share this machine's network, and a port that two of them use refuses the second"
     short = "missing" if is_shared else "note"
-    state = "ok" if can_isolate or tools.pasta else short
+    state = "ok" if can_isolate or tools.helper else short
     # Restarted, because the server asks once when it starts.
     lacks = [
         Finding(lack.tool.capitalize(), short, lack.problem, f"{lack.advice}, then: fairlead server restart")

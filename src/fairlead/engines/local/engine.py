@@ -92,7 +92,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             may_share=settings.allowed.shared_network,
         )
         self._holds = ExclusiveClaims()
-        self._ports = Ports(settings.service_address, self._ready_pods, self.dial)
+        self._ports = Ports(settings.service_address, self._ready_pods, self.dial, names_processes=settings.is_personal)
         self._attempts: dict[Key, PodAttempt] = {}
         self._changed: dict[Key, None] = {}
         self._notify: Callable[[], None] = _nothing

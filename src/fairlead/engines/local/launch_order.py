@@ -223,7 +223,7 @@ class RouterPlan(NamedTuple):
 
 
 class NetworkPlan(NamedTuple):
-    """A pod's own network: a veth pair to this machine's `router` or, without root, `pasta`."""
+    """A pod's own network: a veth pair to this machine's `router` or, without root, pasta or slirp4netns."""
 
     address: str
     gateway: str
@@ -239,9 +239,16 @@ class NetworkPlan(NamedTuple):
     group: int = 0
     #: The program that carries what leaves the machine; then the network is reached from inside only.
     pasta: str = ""
-    #: With pasta: the only ports of this machine's loopback that the pod reaches, at its own; empty for all of them, at
-    #: the machine's gateway.
+    #: Without root: the only ports of this machine's loopback that the pod reaches, at its own, with slirp4netns none;
+    #: empty for all of them, at the machine's gateway.
     services: str = ""
+    #: The same as `pasta`, where that is not installed.
+    slirp4netns: str = ""
+
+    @property
+    def helper(self) -> str:
+        """The program of a network without root; empty with root."""
+        return self.pasta or self.slirp4netns
 
 
 class ReadinessCheck(NamedTuple):

@@ -221,6 +221,7 @@ ExposedUrls = Annotated[
     Maybe[Annotated[tuple[ExposedUrl | None, ...], Meta(max_length=1000)]],
     FieldInfo(
         text="URLs through which the pods are reached.",
+        is_common=True,
         key="name",
         yaml="exposedUrls",
         yaml_kinds="WTDIJ",

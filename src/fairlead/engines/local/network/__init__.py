@@ -1,4 +1,4 @@
-"""Addresses, network namespaces, the router between them, pasta, host ports.
+"""Addresses, network namespaces, the router between them, networks without root, host ports.
 
 Planned by the engine, set up by the supervisor.
 """

@@ -1,8 +1,8 @@
 """Which network a pod gets, as the server decides it: its address, its names, and what is cleaned up after it.
 
 Used by the engine. In shared mode every pod gets a namespace of its own, in personal mode those that serve, if this
-server may make one; the supervisor makes it by the plan written here (`namespace.py`, `pasta.py`). Others share the
-machine's network, and their ports are checked.
+server may make one; the supervisor makes it by the plan written here (`namespace.py`, `user_network.py`). Others share
+the machine's network, and their ports are checked.
 """
 
 import contextlib
@@ -35,6 +35,8 @@ _NO_RULES = "boot a kernel with nf_tables (CONFIG_NF_TABLES, CONFIG_NFT_MASQ), o
 #: What pods with networks of their own call this machine.
 MACHINE = "host.fairlead.internal"
 LOOPBACK = "127.0.0.1"
+#: Where slirp4netns shows the machine's loopback.
+_SLIRP_GATEWAY = "10.0.2.2"
 
 
 def is_serving(pod: PodSpec) -> bool:
@@ -157,7 +159,7 @@ class PodNetworks:
 
     def _can_make(self, container: PodContainer, *, is_addressed: bool) -> bool:
         """A network of a user cannot be reached by address, as groups need it."""
-        return (self.is_able or (bool(self._tools.pasta) and not is_addressed)) and self._joins(container)
+        return (self.is_able or (bool(self._tools.helper) and not is_addressed)) and self._joins(container)
 
     def _can_isolate(self, container: PodContainer, *, is_addressed: bool) -> bool:
         """Whether it would be closed to other workloads too, and reach the world outside."""
@@ -194,7 +196,7 @@ class PodNetworks:
         if container.fields.security.host_network:
             return "it shares this machine's network, as requested"
         if self._is_shared and self._can_isolate(container, is_addressed=is_addressed):
-            return "a network of its own, which only pods of its workload and the server reach"
+            return _describe_own(self._tools)
         if self._is_shared:
             return f"it shares this machine's network (--allow {SHARED_NETWORK})"
         return ""
@@ -247,14 +249,18 @@ class PodNetworks:
         """A network without root, in which a pod knows only its own address."""
         names = hosts.names_of(pod.pod_name, pod.workload_name, pod.namespace)
         own = self._hosts_file(pod.pod_id)
-        # Pasta takes what goes to the machine's own gateway as meant for the machine's loopback. What listens there is
-        # other people's on a shared server, except for services that say so.
+        # Pasta takes what goes to the machine's own gateway as meant for the machine's loopback, slirp4netns what goes
+        # to its own. What listens there is other people's on a shared server, except for services that say so.
         services = f"{INSIDE_PORTS[0]}-{INSIDE_PORTS[-1]}" if self._is_shared else ""
-        machine = LOOPBACK if services else _default_gateway()
+        if self._tools.slirp4netns:
+            machine = "" if services else _SLIRP_GATEWAY
+        else:
+            machine = LOOPBACK if services else _default_gateway()
         members = [(LOOPBACK, names), *([(machine, [MACHINE])] if machine else [])]
         self._write(own, hosts.render_hosts(members, small_files.read(_HOSTS)))
         plan = NetworkPlan(
             pasta=self._tools.pasta,
+            slirp4netns=self._tools.slirp4netns,
             services=services,
             address=LOOPBACK,
             gateway=LOOPBACK,
@@ -268,7 +274,7 @@ class PodNetworks:
     def register(self, pod_id: str, plan: NetworkPlan) -> None:
         """Reserve a pod's address and publish its names: of a new pod, or of one that a previous server started."""
         self._plans[pod_id] = plan
-        if not plan.pasta:
+        if not plan.helper:
             self._write_hosts(plan.workload)
 
     def release(self, pod_id: str) -> None:
@@ -276,7 +282,7 @@ class PodNetworks:
         plan = self._plans.pop(pod_id, None)
         if plan is None:
             return
-        if plan.pasta:
+        if plan.helper:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._hosts_file(pod_id))
         elif any(other.workload == plan.workload for other in self._plans.values()):
@@ -293,12 +299,12 @@ class PodNetworks:
     def address_of(self, pod_id: str) -> str:
         """Where this machine reaches a pod that has a network of its own; empty where it does not."""
         plan = self._plans.get(pod_id)
-        return plan.address if plan is not None and not plan.pasta else ""
+        return plan.address if plan is not None and not plan.helper else ""
 
     def is_closed(self, pod_id: str) -> bool:
         """Whether a pod's own network is reached from inside only."""
         plan = self._plans.get(pod_id)
-        return plan is not None and bool(plan.pasta)
+        return plan is not None and bool(plan.helper)
 
     def sweep(self) -> None:
         """Remove what killed supervisors left: devices without a pod, and routers that nobody holds, others' too."""
@@ -363,6 +369,18 @@ class PodNetworks:
             os.ftruncate(descriptor, len(text.encode()))
         finally:
             os.close(descriptor)
+
+
+def _describe_own(tools: NetworkTools) -> str:
+    """What a pod's own network is, by the tool that makes it."""
+    if tools.is_admin:
+        return "a network of its own, which only pods of its workload and the server reach"
+    if tools.pasta:
+        return "a network of its own by pasta, which only the server reaches"
+    return (
+        "a network of its own by slirp4netns, which only the server reaches; "
+        "with pasta it could reach the ClusterIP ports of other workloads"
+    )
 
 
 def _resolver_files() -> list[list[str]]:

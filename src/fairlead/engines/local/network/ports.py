@@ -1,6 +1,7 @@
 """Ports of this machine by which workloads are reached: listeners that pass connections on to pods that are ready.
 
-Owned by the engine. A pod whose port is in use is refused before it starts, with the name of the holder.
+Owned by the engine. A pod whose port is in use is refused before it starts, with the name of the
+holder if it belongs to the same project.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.pods.container_fields import OfferedPort
 from fairlead.model.pods.podset import PodSpec
+from fairlead.model.records.named_message import OTHER_WORKLOAD
 from fairlead.model.spec.object_rules import NODE_PORTS
 
 #: A port of `NODE_PORTS`, one of which is chosen if the spec names none.
@@ -21,6 +23,7 @@ NODE_PORT = "NodePort"
 INSIDE_PORTS = range(29_000, 30_000)
 CLUSTER_IP = "ClusterIP"
 _LOOPBACK = "127.0.0.1"
+_OF_PROJECT = " of project "
 _IP_FREEBIND = 15
 _PIECE = 256 * 1024
 #: How often a port is tried again that another process took while no server ran.
@@ -48,8 +51,10 @@ class Opened:
 
 
 class Ports:
-    def __init__(self, address: str, ready: Ready, dial: Dial) -> None:
+    def __init__(self, address: str, ready: Ready, dial: Dial, *, names_processes: bool = False) -> None:
         self._address = address
+        #: Whether messages may name the machine's processes, as those of the server's owner may.
+        self._names_processes = names_processes
         #: This machine's address for pods with networks of their own, if there are such.
         self.gateway = ""
         self._ready = ready
@@ -116,7 +121,9 @@ class Ports:
                 await self._listen(key[0], opened)
             except OSError as error:
                 if asked is not None:
-                    raise Refused(f"port {external} cannot be opened: {self._explain(external, error)}") from error
+                    raise Refused(
+                        f"port {external} cannot be opened: {self._explain(external, error, owner)}"
+                    ) from error
                 continue
             return opened
         raise Refused(f"no port from {min(candidates)} to {max(candidates)} is free on this machine")
@@ -177,7 +184,8 @@ class Ports:
         others = (one for key, one in self._opened.items() if key[0] != pod.workload_id)
         other = next((one for one in others if port in (one.inside, one.external)), None)
         if other is not None:
-            raise Refused(f"port {port} is in use by {other.owner}; pods share this machine's network here")
+            name = name_for(other.owner, owner_of(pod))
+            raise Refused(f"port {port} is in use by {name}; pods share this machine's network here")
         holder, name = self._listening.get(port, (pod.pod_id, ""))
         if holder != pod.pod_id:
             why = "several pods and updates need networks of their own: `fairlead doctor` says what is missing for them"
@@ -189,17 +197,18 @@ class Ports:
             try:
                 trial.bind(("", port))
             except OSError as error:
-                why = self._explain(port, error)
+                why = self._explain(port, error, owner_of(pod))
                 raise Refused(f"port {port} cannot be used: {why}; pods share this machine's network here") from error
 
-    def _explain(self, port: int, error: OSError) -> str:
-        """Who uses a port, if that can be found out."""
+    def _explain(self, port: int, error: OSError, reader: str) -> str:
+        """Who uses a port, as far as the owner of another one may know."""
         other = next((one for one in self._opened.values() if one.external == port), None)
         if other is not None:
-            return f"it is in use by {other.owner}"
+            return f"it is in use by {name_for(other.owner, reader)}"
         if error.errno != errno.EADDRINUSE:
             return str(error.strerror)
-        return f"it is in use by {holder_of(port) or 'a program of another user'}"
+        process = holder_of(port) if self._names_processes else ""
+        return f"it is in use by {process or 'a program of another user'}"
 
     # Connections
 
@@ -257,7 +266,13 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 def owner_of(pod: PodSpec) -> str:
-    return f"workload {pod.workload_name} of project {pod.project}"
+    return f"workload {pod.workload_name}{_OF_PROJECT}{pod.project}"
+
+
+def name_for(owner: str, reader: str) -> str:
+    """An owner as the owner of something else may see it: other projects are not named."""
+    is_same = owner.rpartition(_OF_PROJECT)[2] == reader.rpartition(_OF_PROJECT)[2]
+    return owner if is_same else OTHER_WORKLOAD
 
 
 def inside_ports(pod: PodSpec) -> list[int]:

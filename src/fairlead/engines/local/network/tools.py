@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairlead.engines.local.linux import small_files
 
-#: The device by which pasta gives a namespace its way out.
+#: The device by which pasta or slirp4netns gives a namespace its way out.
 TUN = "/dev/net/tun"
 _NET_ADMIN, _SYS_ADMIN = 12, 21
 #: (setting of the kernel, the value that forbids namespaces to users, the value that allows them).
@@ -39,6 +39,13 @@ class NetworkTools(NamedTuple):
     pasta: str
     nft: str
     lacks: tuple[Lack, ...] = ()
+    #: The same where pasta is not installed.
+    slirp4netns: str = ""
+
+    @property
+    def helper(self) -> str:
+        """Whichever of the two programs is used."""
+        return self.pasta or self.slirp4netns
 
 
 def find_tools(device: str = TUN) -> NetworkTools:
@@ -51,9 +58,13 @@ def find_tools(device: str = TUN) -> NetworkTools:
             lacks.append(_NO_NFT)
         return NetworkTools(is_admin, "", nft, tuple(lacks))
     pasta = shutil.which("pasta") or ""
-    checks = (_check_namespaces(), None if pasta else _NO_PASTA, _check_device(device))
+    slirp = "" if pasta else shutil.which("slirp4netns") or ""
+    name = "slirp4netns" if slirp else "pasta"
+    checks = (_check_namespaces(), None if pasta or slirp else _NO_PASTA, _check_device(device, name))
     lacks = [lack for lack in checks if lack is not None]
-    return NetworkTools(False, "" if lacks else pasta, nft, tuple(lacks))
+    if lacks:
+        return NetworkTools(False, "", nft, tuple(lacks))
+    return NetworkTools(False, pasta, nft, slirp4netns=slirp)
 
 
 _NO_ADMIN = Lack(
@@ -62,7 +73,7 @@ _NO_ADMIN = Lack(
     "give it the capabilities NET_ADMIN and SYS_ADMIN",
 )
 _NO_NFT = Lack("nftables", "the program nft is not installed", "install nftables (Debian: apt-get install nftables)")
-_NO_PASTA = Lack("pasta", "the program pasta is not installed", "install it (Debian: apt-get install passt)")
+_NO_PASTA = Lack("pasta", "neither pasta nor slirp4netns is installed", "install pasta (Debian: apt-get install passt)")
 
 
 def _check_namespaces() -> Lack | None:
@@ -76,8 +87,8 @@ def _check_namespaces() -> Lack | None:
     return None
 
 
-def _check_device(device: str) -> Lack | None:
-    """Whether this user can open the device, as pasta will: its file's mode alone does not tell in a container."""
+def _check_device(device: str, helper: str) -> Lack | None:
+    """Whether this user can open the device, as the helper will: its file's mode alone does not tell in a container."""
     try:
         os.close(os.open(device, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
@@ -86,7 +97,7 @@ def _check_device(device: str) -> Lack | None:
             errno.EPERM: f"start the container with --device {device}",
             errno.ENODEV: "run as root: modprobe tun",
         }.get(error.errno or 0, f"run as root: modprobe tun; mkdir -p /dev/net; mknod -m 0666 {device} c 10 200")
-        return Lack("network device", f"pasta cannot open {device} ({error.strerror})", advice)
+        return Lack("network device", f"{helper} cannot open {device} ({error.strerror})", advice)
     return None
 
 

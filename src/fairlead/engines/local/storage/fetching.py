@@ -8,6 +8,7 @@ memory in every supervisor.
 import importlib
 import os
 import signal
+from collections.abc import Callable
 from typing import Protocol
 
 from fairlead.engines.local.launch_order import BucketFetch, Fetches
@@ -24,7 +25,7 @@ class BucketCopier(Protocol):
     """The module `buckets/copying.py`."""
 
     def copy_in(self, fetch: BucketFetch, folder: int, manifest: int) -> None: ...
-    def bring_back(self, fetch: BucketFetch, folder: int, manifest: int) -> str: ...
+    def bring_back(self, fetch: BucketFetch, folder: int, manifest: int, tell: Callable[[str], None]) -> str: ...
 
 
 class Fetching:
@@ -55,14 +56,14 @@ class Fetching:
             except (OSError, ValueError) as error:
                 raise FetchFailed(f"{bucket.field}: {_message_of(error)}") from error
 
-    def upload_changes(self) -> str:
-        """Upload what changed in buckets' volumes; what failed, or nothing."""
+    def upload_changes(self, tell: Callable[[str], None]) -> str:
+        """Upload what changed in buckets' volumes; what failed, or nothing. `tell` hears how far it is."""
         if self._copier is None:
             return ""
         failures = []
         for bucket in self._fetches.buckets:
             try:
-                failure = self._copier.bring_back(bucket, _open_folder(bucket.at), self._manifests[bucket.at])
+                failure = self._copier.bring_back(bucket, _open_folder(bucket.at), self._manifests[bucket.at], tell)
             except (OSError, ValueError) as error:
                 failure = _message_of(error)
             if failure:

@@ -11,6 +11,9 @@ from fairlead.engines.local.launch_order import LaunchOrder
 from fairlead.engines.local.linux import cgroups
 from fairlead.engines.local.supervisor import container, launch
 
+#: The reason of a pod whose command has ended and whose changes are being uploaded.
+UPLOADING = "Uploading"
+
 
 def describe_failed_start(state: journal.Record, order: LaunchOrder, failure: bytes) -> None:
     """The command never ran; `failure` is what the process on its way there reported."""
@@ -40,13 +43,21 @@ def describe(state: journal.Record, order: LaunchOrder, code: int, cause: str) -
         state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
 
 
-def describe_upload(state: journal.Record, answer: bytes) -> None:
-    """Changes of buckets were uploaded; an empty answer means that the uploader was killed."""
-    failure = json.loads(answer)["failure"] if answer else "changes could not be uploaded within the grace period"
+def describe_upload(state: journal.Record, said: bytes) -> None:
+    """Changes of buckets were uploaded; an uploader that did not say how it ended was killed."""
+    last = read_progress(said)
+    failure = last.get("failure", "changes could not be uploaded within the grace period")
     if failure:
         state["message"] = f"{state.get('message', '')} {failure}".strip()
         if state["exit_code"] == 0:
             state.update(exit_code=1, reason="FetchError")
+
+
+def read_progress(said: bytes) -> dict[str, str]:
+    """The last whole line that the uploader wrote."""
+    lines = said.rpartition(b"\n")[0].splitlines()
+    last: dict[str, str] = json.loads(lines[-1]) if lines else {}
+    return last
 
 
 def is_container_out_of_memory(

@@ -24,7 +24,7 @@ from fairlead.engines.local.launch_order import (
 )
 from fairlead.engines.local.linux import capabilities, cgroups, seccomp, syscalls
 from fairlead.engines.local.network import namespace as network_namespace
-from fairlead.engines.local.network import pasta
+from fairlead.engines.local.network import user_network
 from fairlead.engines.local.storage import staging
 from fairlead.engines.local.storage.fetching import FetchFailed, Fetching
 from fairlead.engines.local.storage.mounts import MountFailed
@@ -102,8 +102,8 @@ def become_command(
         if order.isolation is not None:
             isolation.enter(order.isolation)
         if files.ready >= 0:
-            # Only now: meanwhile pasta has done its part.
-            pasta.wait_until_ready(files.ready)
+            # Only now: meanwhile the helper has done its part.
+            user_network.wait_until_ready(files.ready)
         if first is None:
             return parent
         return init_process.enter(first, order.rights.own_ipc, order.rights.guard_knobs)
@@ -340,18 +340,25 @@ def upload_plan(order: LaunchOrder) -> FetchPlan | None:
 
 
 def become_uploader(plan: FetchPlan, report: int, files: NetworkFiles) -> NoReturn:
-    """Upload changes of volumes to where they were fetched from: in the same view, as the same user."""
+    """Upload changes of volumes to where they were fetched from: in the same view, as the same user.
+
+    It reports in lines: how far it is, and last what failed.
+    """
+
+    def write(line: Message) -> None:
+        os.write(report, encode(line)[HEADER.size :] + b"\n")
+
     failure = ""
     try:
         fetching = Fetching(plan.fetches)
         _enter_as_fetcher(plan, files)
-        failure = fetching.upload_changes()
+        failure = fetching.upload_changes(lambda text: write({"progress": text}))
     except (StepFailed, MountFailed) as failed:
         failure = f"{failed.subject}: {failed.error.strerror}"
     except OSError as error:
         failure = f"{error.filename}: {error.strerror}"
     finally:
-        os.write(report, encode({"failure": failure})[HEADER.size :])
+        write({"failure": failure})
         os._exit(0)
 
 

@@ -27,6 +27,7 @@ class Peers:
         self._listener: socket.socket | None = None
         self.watchers: set[int] = set()
         self.followers: set[int] = set()
+        self._is_output_complete = False
 
     def listen(self, path: str, member: str) -> None:
         """Listen at a socket and, if other pods of the group know this one by a name, publish it."""
@@ -95,11 +96,29 @@ class Peers:
         for descriptor in list(self.followers):
             self.send(descriptor, {})
 
+    def follow(self, descriptor: int) -> None:
+        """A reader wants to know of new output, if there can be any."""
+        if self._is_output_complete:
+            self._drop(descriptor)
+            return
+        self.followers.add(descriptor)
+        # There may be output since the follower last read the files.
+        self.send(descriptor, {})
+
+    def end_following(self) -> None:
+        """There is no more output, although the pod has not ended yet."""
+        self._is_output_complete = True
+        for descriptor in list(self.followers):
+            self._drop(descriptor)
+
     def _drop(self, descriptor: int) -> None:
         link, _ = self._links.pop(descriptor, (None, None))
         self.watchers.discard(descriptor)
         self.followers.discard(descriptor)
         if link is not None:
             self._poll.unregister(descriptor)
+            with contextlib.suppress(OSError):
+                # A process that was forked meanwhile has a copy of it.
+                link.shutdown(socket.SHUT_RDWR)
             link.close()
             self._on_disconnect(descriptor)

@@ -11,13 +11,14 @@ import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 
 from fairlead.engines.local import journal, wire
 from fairlead.engines.local.launch_order import Files, LaunchOrder
 from fairlead.engines.local.linux import cgroups, procfs, reaping
 from fairlead.engines.local.logs.writer import Output
 from fairlead.engines.local.network.namespace import PodNetwork
-from fairlead.engines.local.network.pasta import UserNetwork
+from fairlead.engines.local.network.user_network import UserNetwork
 from fairlead.engines.local.supervisor import container as supervisor_container
 from fairlead.engines.local.supervisor import ending, init_process, launch, refresh
 from fairlead.engines.local.supervisor.commands import Commands
@@ -176,7 +177,7 @@ class Supervisor:
         if plan is None:
             return True
         try:
-            self._network = UserNetwork(plan) if plan.pasta else PodNetwork(plan)
+            self._network = UserNetwork(plan) if plan.helper else PodNetwork(plan)
             if self._order.container is not None:
                 namespace, container = self._network.namespace, self._order.container
                 argv = supervisor_container.join_network(command.argv, plan, namespace, container)
@@ -205,8 +206,8 @@ class Supervisor:
         self._find_command()
         return self._read_to_end(failure)
 
-    def _read_to_end(self, pipe: int) -> bytes:
-        """Everything that a child writes, while other events are processed."""
+    def _read_to_end(self, pipe: int, on_more: Callable[[bytes], None] = lambda _: None) -> bytes:
+        """Everything that a child writes, while other events are processed; `on_more` hears what there is so far."""
         os.set_blocking(pipe, False)
         self._poll.register(pipe, select.POLLIN)
         content = b""
@@ -219,6 +220,7 @@ class Supervisor:
             if not data:
                 break
             content += data
+            on_more(content)
         self._poll.unregister(pipe)
         os.close(pipe)
         return content
@@ -345,9 +347,7 @@ class Supervisor:
             self.peers.watchers.add(descriptor)
             self.peers.send(descriptor, {"state": self._state})
         elif verb == "follow":
-            self.peers.followers.add(descriptor)
-            # There may be output since the follower last read the files.
-            self.peers.send(descriptor, {})
+            self.peers.follow(descriptor)
         elif verb == "refresh":
             self._changed_files = request["files"]
             self._refresh_files()
@@ -448,8 +448,23 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             launch.become_uploader(plan, report, self._network_files())
         os.close(report)
-        said = self._read_to_end(answer)
+        self.peers.end_following()
+        ended = dict(self._state)
+        # Until everything is uploaded, the pod runs: whoever asks now must not take it for ended.
+        for member in ("exit_code", "signal", "ended_at"):
+            self._state.pop(member, None)
+        self._state.update(state="Running", reason="", message="")
+        said = self._read_to_end(answer, self._tell_progress)
+        self._state.clear()
+        self._state.update(ended)
         ending.describe_upload(self._state, said)
+
+    def _tell_progress(self, said: bytes) -> None:
+        """Watchers only: after a crash it does not matter how far the upload was."""
+        text = ending.read_progress(said).get("progress")
+        if text:
+            self._state.update(reason=ending.UPLOADING, message=text)
+            self.peers.notify_watchers({"state": self._state})
 
     def _record(self, durable: bool = False) -> None:
         """Write the state and notify watchers. The last one is synced: it is all that remains of the pod."""

@@ -12,7 +12,9 @@ from fairlead.engines.local.network.hosts import has_local_resolver, names_of, r
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.engines.local.network.router import render_rules
 from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
+from fairlead.engines.local.network.user_network import render_slirp4netns
 from fairlead.model.pods.podset import PodContainer
+from tests import builders
 from tests.builders import container_fields
 
 PLAN = RouterPlan("fl_1234abcd", "fv1234ab", "10.101.0.1", "10.101.0.0/16", "/usr/sbin/nft")
@@ -91,27 +93,72 @@ class TestTools:
                 device.touch()
                 device.chmod(mode)
             tools = find_tools_as_nobody(str(device))
-        assert bool(tools.pasta) is not bool(tools.lacks)
+        assert bool(tools.helper) is not bool(tools.lacks)
         lacks = {lack.tool: str(lack) for lack in tools.lacks}
         said = lacks.get("network device", "")
         assert bool(said) == bool(want)
         assert [words for words in want if words.format(device=device) not in said] == []
 
+    @pytest.mark.parametrize(
+        ("installed", "want"),
+        [
+            (("pasta", "slirp4netns"), "pasta"),
+            (("slirp4netns",), "slirp4netns"),
+            ((), "neither pasta nor slirp4netns is installed: install pasta (Debian: apt-get install passt)"),
+        ],
+        ids=["both", "slirp4netns", "neither"],
+    )
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+    def test_slirp4netns_is_for_machines_without_pasta(self, installed: tuple[str, ...], want: str) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            for name in (*installed, "tun"):
+                (Path(folder) / name).touch(0o777)
+                (Path(folder) / name).chmod(0o777)
+            tools = find_tools_as_nobody(f"{folder}/tun", folder)
+        assert os.path.basename(tools.helper) == (want if installed else "")
+        assert [want in str(lack) for lack in tools.lacks] == ([] if installed else [True])
 
-def find_tools_as_nobody(device: str) -> NetworkTools:
-    """By a process that changes its user and answers through a pipe."""
+
+@pytest.mark.parametrize(
+    ("is_shared", "want_machine", "want_option"),
+    [(True, False, True), (False, True, False)],
+    ids=["shared", "personal"],
+)
+def test_the_loopback_of_the_machine_by_slirp4netns(
+    tmp_path: Path, is_shared: bool, want_machine: bool, want_option: bool
+) -> None:
+    """A personal server's pods reach it by the machine's name; those of a shared one do not at all."""
+    tools = NetworkTools(False, "", "", slirp4netns="/usr/bin/slirp4netns")
+    networks = PodNetworks(str(tmp_path), tools=tools, is_shared=is_shared)
+    networks.prepare()
+    container = PodContainer(image="x", fields=container_fields({"ports": [{"container": 80}]}))
+    plan = networks.plan(builders.pod_spec(builders.workload(), builders.pod(), builders.podset(container=container)))
+    assert plan is not None
+    assert (plan.helper, plan.pasta) == ("/usr/bin/slirp4netns", "")
+    [hosts] = [Path(file).read_text() for shown, file in plan.files if shown == "/etc/hosts"]
+    assert ("10.0.2.2 host.fairlead.internal" in hosts) is want_machine
+    words = render_slirp4netns(plan, (7, 8, 9))
+    assert ("--disable-host-loopback" in words) is want_option
+    assert {"--disable-dns", "--userns-path=/proc/self/fd/7", "--ready-fd=9"} <= set(words)
+    assert words[-2:] == ["/proc/self/fd/8", "eth0"]
+
+
+def find_tools_as_nobody(device: str, path: str = "") -> NetworkTools:
+    """By a process that changes its user and answers through a pipe; with this search path for programs."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.setgroups([])
             os.setresuid(65534, 65534, 65534)
+            os.environ["PATH"] = path or os.environ["PATH"]
             tools = find_tools(device)
             os.write(writer, json.dumps(tools).encode())
         finally:
             os._exit(0)
     os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
-        is_admin, pasta, nft, lacks = json.load(pipe)
+        is_admin, pasta, nft, lacks, slirp4netns = json.load(pipe)
     os.waitpid(child, 0)
-    return NetworkTools(is_admin, pasta, nft, tuple(Lack(*lack) for lack in lacks))
+    return NetworkTools(is_admin, pasta, nft, tuple(Lack(*lack) for lack in lacks), slirp4netns)

@@ -1,8 +1,9 @@
-"""A pod's own network without root: a namespace of the server's own user, and pasta as its way out of the machine.
+"""A pod's own network without root: a namespace of the server's own user, and a helper as its way out of the machine.
 
-The supervisor makes it in place of `namespace.PodNetwork`, with the same methods. It is reached only through sockets
-that are opened inside, so pods that must find each other by address do not get one. It ends with its last process or
-open file, and pasta with its supervisor.
+The helper is pasta or, if that is not installed, slirp4netns. The supervisor makes the network in place of
+`namespace.PodNetwork`, with the same methods. It is reached only through sockets that are opened inside, so pods that
+must find each other by address do not get one. It ends with its last process or open file, the helper with its
+supervisor.
 """
 
 import contextlib
@@ -21,6 +22,8 @@ from fairlead.engines.local.linux.netlink import Links
 
 _LOOPBACK = 1
 _READY_SECONDS = 10.0
+#: What pods call the device that slirp4netns makes, as pasta's is called on most machines.
+_SLIRP_DEVICE = "eth0"
 _KINDS = syscalls.CLONE_NEWUSER | syscalls.CLONE_NEWNET
 
 
@@ -34,7 +37,7 @@ class UserNetwork:
         self.user, self.namespace = _make()
         #: The process that carries what leaves the machine; 0 for none.
         self.helper = 0
-        #: Pasta writes its number to this pipe as soon as it is ready.
+        #: The helper writes to this pipe as soon as it is ready.
         self.ready = -1
         self.join()
 
@@ -47,7 +50,7 @@ class UserNetwork:
         self.ready, announce = os.pipe2(os.O_CLOEXEC)
         self.helper = os.fork()
         if self.helper == 0:
-            _become_pasta(self._plan, [self.user, self.namespace, announce])
+            _become_helper(self._plan, [self.user, self.namespace, announce])
         os.close(announce)
 
     def open_socket(self) -> socket.socket:
@@ -124,33 +127,47 @@ def enter(user: int, namespace: int) -> None:
 
 
 def wait_until_ready(pipe: int) -> None:
-    """Wait until pasta carries what the pod sends. Raises OSError if it does not."""
+    """Wait until the helper carries what the pod sends. Raises OSError if it does not."""
     if not select.select([pipe], [], [], _READY_SECONDS)[0]:
-        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "pasta")
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "its way out of the machine")
     if not os.read(pipe, 1):
-        raise OSError(errno.ECHILD, os.strerror(errno.ECHILD), "pasta ended; see the fork server's log")
+        raise OSError(errno.ECHILD, os.strerror(errno.ECHILD), "its way out ended; see the fork server's log")
 
 
-def _become_pasta(plan: NetworkPlan, files: Sequence[int]) -> NoReturn:
+def _become_helper(plan: NetworkPlan, files: Sequence[int]) -> NoReturn:
     """Nothing is passed on to the pod from outside. `files`: the user namespace, the network, what it is ready by."""
     try:
         signal.set_wakeup_fd(-1)
-        # Also the one that Python ignores: pasta takes that for a failure.
+        # Also the one that Python ignores: the helper takes that for a failure.
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
-        options = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-U", "none"]
-        options += ["-T", plan.services, "--no-map-gw"] if plan.services else ["-T", "none"]
         for file in files:
             os.set_inheritable(file, True)
-        user, namespace, ready = (f"/proc/self/fd/{file}" for file in files)
-        places = ["--userns", user, "--netns", namespace, "--pid", ready]
-        os.execve(plan.pasta, ["pasta", *options, *places], {"PATH": os.defpath})
+        words = render_pasta(plan, files) if plan.pasta else render_slirp4netns(plan, files)
+        os.execve(plan.helper, words, {"PATH": os.defpath})
     except OSError:
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(127)
+
+
+def render_pasta(plan: NetworkPlan, files: Sequence[int]) -> list[str]:
+    options = ["--config-net", "--foreground", "--quiet", "-t", "none", "-u", "none", "-U", "none"]
+    options += ["-T", plan.services, "--no-map-gw"] if plan.services else ["-T", "none"]
+    user, namespace, ready = (f"/proc/self/fd/{file}" for file in files)
+    return ["pasta", *options, "--userns", user, "--netns", namespace, "--pid", ready]
+
+
+def render_slirp4netns(plan: NetworkPlan, files: Sequence[int]) -> list[str]:
+    """Without its own name server: that passes every port on to the machine's, which may be at its loopback."""
+    user, namespace, ready = files
+    options = ["--configure", "--mtu=65520", "--disable-dns", "--enable-seccomp", f"--ready-fd={ready}"]
+    if plan.services:
+        options.append("--disable-host-loopback")
+    places = [f"--userns-path=/proc/self/fd/{user}", "--netns-type=path", f"/proc/self/fd/{namespace}"]
+    return ["slirp4netns", *options, *places, _SLIRP_DEVICE]
 
 
 def _lives(pid: int) -> bool:
