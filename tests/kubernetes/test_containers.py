@@ -48,7 +48,7 @@ def test_who_it_is_and_where(harness: ClusterHarness) -> None:
 
 @pytest.mark.parametrize(
     ("script", "want"),
-    [("exit 3", "exit code 3"), ("sh -c 'kill -9 $$'; exit $?", "exit code 137")],
+    [("exit 3", "Exit code 3"), ("sh -c 'kill -9 $$'; exit $?", "Exit code 137")],
     ids=["code", "signal"],
 )
 def test_how_it_ended_is_told(harness: ClusterHarness, script: str, want: str) -> None:
