@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
@@ -109,6 +110,23 @@ def test_functions_are_not_too_long(module: Path) -> None:
 def test_module_says_what_it_is_for(module: Path) -> None:
     text = module.read_text()
     assert not text.strip() or ast.get_docstring(load_tree(module)), "a module opens with what it is for"
+
+
+def test_a_module_that_calls_itself_pure_is_under_the_contract(module: Path) -> None:
+    if not re.search(r"\bPure\b", ast.get_docstring(load_tree(module)) or ""):
+        return
+    name = ".".join(module.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+    covered = pure_modules()
+    assert any(name == each or name.startswith(f"{each}.") for each in covered), (
+        "add it to the contract `pure` in pyproject.toml, or drop the word"
+    )
+
+
+@cache
+def pure_modules() -> tuple[str, ...]:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (pure,) = (contract for contract in contracts if contract["id"] == "pure")
+    return tuple(pure["source_modules"])
 
 
 def test_no_folder_or_module_has_a_name_that_says_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Views of a workload's connections: exposed URLs, open ports and related pages. Pure."""
+"""Views of a workload's connections: exposed URLs, open ports and related pages."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

@@ -1,7 +1,7 @@
 """What `doctor` finds out about this machine: kernel, isolation, limits, GPUs, runtimes, disk, clock.
 
-`observe_machine_facts` asks, and the `judge_…` functions conclude; they are pure. Nothing is changed: namespaces are
-tried in a child process that ends at once.
+`observe_machine_facts` asks, and the `judge_…` functions conclude from its answers only. Nothing is changed:
+namespaces are tried in a child process that ends at once.
 """
 
 import os

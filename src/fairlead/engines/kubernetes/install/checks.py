@@ -1,4 +1,4 @@
-"""What the doctor concludes from what it found in a cluster. Pure.
+"""What the doctor concludes from what it found in a cluster. It asks nothing by itself.
 
 `doctor.py` and `doctor_kai.py` ask the cluster; `fairlead doctor` prints the findings.
 """

@@ -1,4 +1,4 @@
-"""Autoscalers of nodes: what they report about waiting pods. Pure, but for the events that `ScalingEvents` remembers.
+"""Autoscalers of nodes: what they report about waiting pods. Only `ScalingEvents` has state.
 
 The Cluster Autoscaler and Karpenter see pods that KAI marked as unschedulable, and report in events what they do about
 them. For a pod that requests a part of a GPU, KAI's node scale adjuster creates a pod that requests a whole one.
