@@ -38,11 +38,14 @@ class Cluster:
         self.may_list_definitions = True
         #: Answers to so many of the next changes of a spec are lost.
         self.lost = 0
+        #: So many of the next deletions are refused with a conflict, and have no effect.
+        self.conflicts = 0
         self.statuses: list[Body] = []
         self.events: list[Body] = []
         self.next_uid = "u-1"
         self.refuses = False
         self.written = asyncio.Event()
+        self.created, self.deleted, self.taken = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.lines: dict[str, asyncio.Queue[bytes]] = {}
         self._version = 0
 
@@ -122,18 +125,24 @@ class Cluster:
         elif self.refuses:
             raise ApiError(422, "Invalid", "spec.gpu.value: Invalid value")
         elif self.object is not None:
+            self.taken.set()
             raise ApiError(409, "AlreadyExists", path)
         else:
             body["metadata"] |= {"uid": self.next_uid, "generation": 1}
             self.object = body
             self._count()
+            self.created.set()
         return msgspec.json.encode(body)
 
     def _delete(self, body: Body) -> None:
         assert self.object is not None
         if body["preconditions"]["uid"] != self.object["metadata"]["uid"]:
             raise ApiError(409, "Conflict", "the UID in the precondition is another")
+        if self.conflicts:
+            self.conflicts -= 1
+            raise ApiError(409, "Conflict", "please apply your changes to the latest version and try again")
         self.object = None
+        self.deleted.set()
 
     def _change(self, body: Any, content: str, part: str) -> None:
         assert self.object is not None
@@ -197,7 +206,7 @@ class Harness:
         self.context = context
         self.cluster = cluster
         self.customs = WatchedResources(cast(Api, cluster), lambda: "c")
-        self.loop = CustomResourceSync(context, self.customs, settle_seconds=0)
+        self.loop = CustomResourceSync(context, self.customs, settle_seconds=0, recheck_seconds=0)
         self._news = asyncio.Event()
 
     async def start(self) -> None:
@@ -229,6 +238,16 @@ class Harness:
         self.loop._waiting.clear()
         for id in sorted(waiting):
             await self.loop._reconcile(id)
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[None]:
+        """Look by itself, as a server does."""
+        task = asyncio.create_task(self.loop.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     async def rest(self, verb: str, uid: str = "u-1") -> None:
         act: Callable[..., Awaitable[Workload]] = getattr(lifecycle, verb)

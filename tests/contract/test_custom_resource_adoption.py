@@ -13,6 +13,7 @@ from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update
 from fairlead.engines.kubernetes.client.resources import Resource
+from fairlead.formats.custom_resource import CREATED_FOR
 from fairlead.kinds import KINDS
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
@@ -280,6 +281,28 @@ def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: P
             await harness.look()
         assert cluster.object is None
         assert len(await load_all(harness)) == 1
+
+    run(tmp_path, cluster, act)
+
+
+def test_a_workload_gets_its_object_when_the_previous_one_of_its_name_is_gone(tmp_path: Path) -> None:
+    cluster = Cluster()
+
+    async def act(harness: Harness) -> None:
+        cluster.apply(uid="previous")
+        submission = Submission(
+            kind="training",
+            name="train",
+            spec=build(KINDS["training"].spec, SPEC),
+            project_id="1",
+            cluster_id=harness.context.directory.cluster.id,
+        )
+        async with harness.looking():
+            workload = await submit(harness.context, ADA, submission)
+            await cluster.taken.wait()
+            cluster.object = None
+            await cluster.created.wait()
+        assert accepted(cluster)["metadata"]["annotations"][CREATED_FOR] == workload.id
 
     run(tmp_path, cluster, act)
 

@@ -3,7 +3,6 @@
 What was asked for over REST or with kubectl stays, and nothing is ended that may still be there.
 """
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -232,8 +231,7 @@ def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> N
         workload = await harness.context.store.get(WORKLOADS, "u-1")
         assert workload is not None
         loop.board.put(workload, ())
-        looking = asyncio.create_task(harness.loop.run())
-        try:
+        async with harness.looking():
             for engine.words in ("KAI takes no notice of it", "its namespace is somebody else's"):
                 for _ in range(2):
                     await loop.cycle()
@@ -242,8 +240,20 @@ def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> N
                     engine.words,
                 ):
                     await harness.cluster.written.wait()
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
+
+    run(tmp_path, act)
+
+
+def test_a_deletion_that_had_no_effect_is_repeated(tmp_path: Path) -> None:
+    """Nothing happens to the object afterwards that would remind the server of it."""
+
+    async def act(harness: Harness) -> None:
+        await harness.bring()
+        await harness.look()
+        harness.cluster.conflicts = 3
+        async with harness.looking():
+            await lifecycle.delete(harness.context, CALLER, "training", "u-1")
+            await harness.cluster.deleted.wait()
+        assert harness.cluster.object is None
 
     run(tmp_path, act)

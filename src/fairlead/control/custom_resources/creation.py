@@ -25,10 +25,11 @@ class ResourceCreation:
         #: Workloads whose object the cluster does not accept.
         self._refused: set[str] = set()
 
-    async def create(self, workload: Workload) -> None:
+    async def create(self, workload: Workload) -> bool:
+        """Create its object, if it can have one; False if another object, such as one being deleted, has its name."""
         wanted = self._render_new(workload)
         if wanted is None or workload.id in self._created | self._refused:
-            return
+            return True
         self._created.add(workload.id)
         is_created = False
         try:
@@ -39,9 +40,11 @@ class ResourceCreation:
             # It runs without an object: a spec of an older dialect may break rules of the definition.
             self._refused.add(workload.id)
             log.warning("workload %s has no custom resource: %s", workload.id, error)
+            return True
         finally:
             if not is_created:
                 self._created.discard(workload.id)
+        return is_created
 
     def note_seen(self, workload: Workload) -> None:
         """The watch shows the object of this workload."""

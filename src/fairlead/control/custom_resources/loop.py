@@ -48,14 +48,23 @@ from fairlead.store.collections import TEMPLATES, WORKLOADS
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 2.0
+#: Seconds after which a deletion, or a creation that found another object of its name, is checked again.
+_RECHECK_SECONDS = 5.0
 #: The number of objects that are reconciled at the same time.
 _AT_ONCE = 32
 _TRIES = 20
 
 
 class CustomResourceSync:
-    def __init__(self, context: Context, objects: CustomResources, settle_seconds: float = SETTLE_SECONDS) -> None:
+    def __init__(
+        self,
+        context: Context,
+        objects: CustomResources,
+        settle_seconds: float = SETTLE_SECONDS,
+        recheck_seconds: float = _RECHECK_SECONDS,
+    ) -> None:
         self._context = context
+        self._recheck_seconds = recheck_seconds
         self._objects = objects
         self._statuses = StatusWriter(objects, self._mark_later, settle_seconds)
         self._creation = ResourceCreation(context, objects)
@@ -163,7 +172,7 @@ class CustomResourceSync:
         elif workload is None:
             await self._take_in(resource)
         elif workload.deleted_at is not None:
-            await self._objects.delete(resource)
+            await self._delete(resource)
         else:
             await self._sync(resource, workload)
 
@@ -181,11 +190,17 @@ class CustomResourceSync:
             return
         kind = KINDS[workload.kind].resource
         if not workload.applied and workload.dialect != DIALECT:
-            await self._creation.create(workload)
+            if not await self._creation.create(workload):
+                self._mark_later(workload.id, self._recheck_seconds)
         elif self._objects.has_synced(kind):
             await self._end(workload)
         else:
             self._unsynced[workload.id] = kind
+
+    async def _delete(self, resource: CustomResource) -> None:
+        """Ask for its deletion. No event tells if that had no effect, so it is checked later."""
+        self._mark_later(resource.id, self._recheck_seconds)
+        await self._objects.delete(resource)
 
     async def _end(self, workload: Workload | None) -> None:
         if workload is not None and workload.deleted_at is None:
@@ -202,7 +217,7 @@ class CustomResourceSync:
         if workload is not None and self._objects.get(workload.id) is None:
             await self._bind(resource, workload)
         elif not resource.is_bound and await self._is_left_over(resource):
-            await self._objects.delete(resource)
+            await self._delete(resource)
         elif resource.is_bound and not is_template(resource):
             await self._adopt(resource)
         else:
