@@ -43,6 +43,7 @@ from fairlead.control.context import Context, EngineView
 from fairlead.control.directory import Directory, Refresher
 from fairlead.control.ids import GrowingIds, new_suffix
 from fairlead.control.keys import agree_on_vault, load_vault, write_private
+from fairlead.control.loop.engine_host import AnyHost
 from fairlead.control.loop.fleet import Fleet
 from fairlead.control.machine_accounts import load_user_of
 from fairlead.control.notifications.dispatch import Notifier
@@ -60,7 +61,7 @@ from fairlead.control.people.tokens import Signer, Tokens, load_signer
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.serving.urls import UrlRegistry, UrlSettings
 from fairlead.control.workloads.sessions import Dialler, find_holder
-from fairlead.engine_hosts import Host, make_added_host, make_first_host
+from fairlead.engine_hosts import Listening, make_added_host, make_first_host
 from fairlead.engines.local.supervisor.forkserver_client import find_reserved_ports
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
@@ -188,7 +189,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
         context, await _prepare_records(settings, context), make_sign_on(context, settings.sign_on)
     )
     fleet = Fleet(context, partial(make_added_host, settings, now))
-    host = None if settings.api_only else make_first_host(settings, context, fleet, (url, sock, proxied), now)
+    host = None if settings.api_only else make_first_host(settings, context, fleet, Listening(url, sock, proxied), now)
     limits = RequestSettings(body_bytes=settings.body_limit, certificate=settings.tls_certificate)
     gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)))
@@ -316,7 +317,7 @@ async def _share_keys(settings: ServerSettings) -> None:
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
-async def _find_urls(context: Context, host: Host | None) -> str:
+async def _find_urls(context: Context, host: AnyHost | None) -> str:
     """Where the server that runs the machine serves workloads' URLs; empty if it is this one, to avoid a loop."""
     holder = await find_holder(context)
     own = host.lease.urls if host and host.lease else ""
@@ -329,7 +330,7 @@ def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporte
     return AuditExporter(store, now, make_sink(settings.audit_export), settings.data_dir / "audit-export.position")
 
 
-def _samples(host: Host | None, fleet: Fleet, backups: BackupSchedule) -> list[Sample | HistogramSample]:
+def _samples(host: AnyHost | None, fleet: Fleet, backups: BackupSchedule) -> list[Sample | HistogramSample]:
     """Metrics of the loops and of what they know, if they run here, and of backups."""
     found = [*_loop_samples(host)] if host else []
     for id, added in list(fleet.hosts.items()):
@@ -341,7 +342,7 @@ def _samples(host: Host | None, fleet: Fleet, backups: BackupSchedule) -> list[S
     return [*found, *backups.samples()]
 
 
-def _loop_samples(host: Host) -> list[Sample | HistogramSample]:
+def _loop_samples(host: AnyHost) -> list[Sample | HistogramSample]:
     loop = host.reconciler
     if loop is None:
         return []

@@ -7,8 +7,10 @@ import importlib
 import socket
 import sys
 import time
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,12 +21,11 @@ from fairlead.control.assets.pod_supplies import Supplier
 from fairlead.control.context import Context, EngineView
 from fairlead.control.keys import write_private
 from fairlead.control.loop.cluster_driver import ClusterDriver
-from fairlead.control.loop.engine_host import EngineHost
+from fairlead.control.loop.engine_host import AnyHost, EngineHost
 from fairlead.control.loop.fleet import ClusterSessions, Fleet
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.references.resolve import Resolver
-from fairlead.engines.base import PodOrder, WorkloadOrder
 from fairlead.engines.local.configuration import make_engine
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
 from fairlead.engines.local.usage import observe_usage
@@ -34,86 +35,106 @@ from fairlead.model.records.organization import Cluster
 from fairlead.settings import ENGINES, LOCAL, ServerSettings
 from fairlead.store.compaction import compact
 
-#: A cluster's engine and its loop, by the kind of engine.
-Host = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
+
+class Listening(NamedTuple):
+    """Where the server listens: its URL, its socket, and the socket of the proxy."""
+
+    url: str
+    socket: socket.socket
+    proxied: socket.socket | None
 
 
-#: The server's URL, its socket, and that of the proxy.
-Listening = tuple[str, socket.socket, socket.socket | None]
-
-
-def make_first_host(settings: ServerSettings, whole: Context, fleet: Fleet, listening: Listening, clock: Clock) -> Host:
+def make_first_host(
+    settings: ServerSettings, whole: Context, fleet: Fleet, listening: Listening, clock: Clock
+) -> AnyHost:
     """Create the engine of the first cluster and its host; the context gets sessions into the pods of all clusters."""
-    url, sock, proxied = listening
     context = whole.add_view(whole.directory.cluster.id)
-    where = settings.advertise or url
-    port = proxied.getsockname()[1] if proxied else 0
+    address = settings.advertise or listening.url
+    port = listening.proxied.getsockname()[1] if listening.proxied else 0
     lease = LeaseKeeper(
         context,
         settings.machine,
         process_identity(),
-        address=where,
-        urls=f"{urlsplit(where).hostname}:{port}",
+        address=address,
+        urls=f"{urlsplit(address).hostname}:{port}",
         is_dead=is_dead_process,
     )
-    host: Any
-    host, whole.engine = _make_host(settings, context, lease, clock)
-    if settings.engine == LOCAL and not settings.personal:
-        host.driver.engine.reserve([reserve(each) for each in (sock, proxied) if each is not None])
+    own_sockets = [each for each in (listening.socket, listening.proxied) if each is not None]
+    host, whole.engine = _make_host(settings, context, lease, clock, own_sockets)
     host.sessions = ClusterSessions(whole, host.sessions, fleet)
     own_usage = host.observe_usage
     host.observe_usage = lambda: [*own_usage(), *fleet.observe_usage()]
-    made: Host = host
-    return made
+    return host
 
 
 def make_added_host(
     settings: ServerSettings, clock: Clock, context: Context, cluster: Cluster
-) -> tuple[Host, EngineView]:
+) -> tuple[AnyHost, EngineView]:
     """The host of a cluster that was added to the server; raises Refused if it cannot run here."""
     connection = cluster.connection
     if connection is None:
         raise Refused(f"Cluster {cluster.name} has no connection")
-    if connection.engine == settings.engine == LOCAL or (connection.engine == LOCAL and sys.platform != "linux"):
-        raise Refused("This machine is the first cluster of the server already, or does not run Linux")
-    if connection.engine == LOCAL and connection.machine != settings.machine:
-        raise Refused(f"It is the machine {connection.machine}, and the server runs on {settings.machine} now")
-    changed: dict[str, Any] = {"engine": connection.engine, "data_dir": settings.data_dir / "clusters" / cluster.id}
+    folder = settings.data_dir / "clusters" / cluster.id
     if connection.engine != LOCAL:
         kubeconfig = context.vault.open(connection.sealed, cluster.id)["kubeconfig"]
-        path = changed["data_dir"] / "kubeconfig"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_private(path, kubeconfig.encode())
+        return _make_host(_added_settings(settings, connection.engine, folder, kubeconfig), context, None, clock)
+    if settings.engine == LOCAL or sys.platform != "linux":
+        raise Refused("This machine is the first cluster of the server already, or does not run Linux")
+    if connection.machine != settings.machine:
+        raise Refused(f"It is the machine {connection.machine}, and the server runs on {settings.machine} now")
+    return _make_host(msgspec.structs.replace(settings, engine=LOCAL, data_dir=folder), context, None, clock)
+
+
+def _added_settings(settings: ServerSettings, engine: str, folder: Path, kubeconfig: str) -> ServerSettings:
+    """The settings for the engine of an added Kubernetes cluster; writes its kubeconfig to the folder."""
+    path = folder / "kubeconfig"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_private(path, kubeconfig.encode())
+    own: ServerSettings = msgspec.structs.replace(
+        settings,
+        engine=engine,
+        data_dir=folder,
+        kubeconfig=str(path),
         # Ingress objects, Prometheus and Loki of the first cluster are not those of this one.
-        changed |= dict.fromkeys(("ingress_class", "ingress_server", "prometheus_url", "loki_url"), "")
-        changed["kubeconfig"] = str(path)
-    return _make_host(msgspec.structs.replace(settings, **changed), context, None, clock)
+        ingress_class="",
+        ingress_server="",
+        prometheus_url="",
+        loki_url="",
+    )
+    return own
 
 
 def _make_host(
-    settings: ServerSettings, context: Context, lease: LeaseKeeper | None, clock: Clock
-) -> tuple[Any, EngineView]:
-    """An engine with its host, and what use cases ask it. The engine loads what pods refer to."""
+    settings: ServerSettings,
+    context: Context,
+    lease: LeaseKeeper | None,
+    clock: Clock,
+    own_sockets: Sequence[socket.socket] = (),
+) -> tuple[AnyHost, EngineView]:
+    """An engine with its host, and what use cases ask it. The engine loads what pods refer to.
+
+    `own_sockets`: those of the server, whose ports the pods of a shared machine must not take.
+    """
     kept = settings.control
-    shared: dict[str, Any] = {
-        "context": context,
-        "lease": lease,
-        "compact": lambda at: compact(context.store, at, kept.keep_events, kept.keep_audit),
-        "measure": time.monotonic,
-    }
+    compact_store = partial(compact, context.store, keep_events=kept.keep_events, keep_audit=kept.keep_audit)
     if settings.engine == LOCAL:
         engine = make_engine(settings, clock, Resolver(context).load, Supplier(context).load)
-        host = EngineHost(
-            **shared,
+        if not settings.personal:
+            engine.reserve([reserve(each) for each in own_sockets])
+        pods = EngineHost(
+            context=context,
+            lease=lease,
+            compact=compact_store,
+            measure=time.monotonic,
             driver=PodDriver(context, engine),
             sessions=engine,
             logs=engine,
             observe_usage=partial(observe_usage, settings.data_dir),
             find_warnings=engine.find_warnings,
         )
-        return host, EngineView(review=engine.review)
+        return pods, EngineView(review=engine.review)
     module = importlib.import_module(ENGINES[settings.engine])
-    cluster = module.make_engine(settings, lambda: context.directory.own_id, ClusterSupplier(context).load)
+    cluster = module.make_engine(settings, lambda: context.directory.cluster_id, ClusterSupplier(context).load)
     view = EngineView(
         review=cluster.review,
         unreachable_reason=cluster.away,
@@ -122,12 +143,16 @@ def _make_host(
         measures_gpus=bool(settings.prometheus_url),
         is_cluster=True,
     )
-    return EngineHost(
-        **shared,
+    workloads = EngineHost(
+        context=context,
+        lease=lease,
+        compact=compact_store,
+        measure=time.monotonic,
         driver=ClusterDriver(context, cluster),
         sessions=cluster,
         logs=cluster,
         objects=cluster.custom_resources,
         observe_usage=cluster.observe_usage,
         can_stand_by=True,
-    ), view
+    )
+    return workloads, view

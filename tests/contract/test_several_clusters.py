@@ -187,7 +187,7 @@ def test_each_cluster_gets_its_own_workloads_and_nothing_else(tmp_path: Path) ->
             "node-of-lab": lab.id,
         }
         assert [one.cluster_id for one in workloads] == [context.directory.cluster.id, lab.id]
-        boards = [await load_board(context.at(id)) for id in (context.directory.cluster.id, lab.id)]
+        boards = [await load_board(context.for_cluster(id)) for id in (context.directory.cluster.id, lab.id)]
         assert [[entry.workload.name for entry in board.entries.values()] for board in boards] == [["here"], ["there"]]
 
     run(tmp_path, act)

@@ -68,13 +68,13 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     is_cluster: bool = False
 
 
-#: Why a cluster that was only created runs nothing.
-NOT_CONNECTED = "the server has no kubeconfig for it yet; `fairlead cluster connect` gives one"
+#: Why a cluster that was created without a connection runs nothing.
+NOT_CONNECTED = "the server has no kubeconfig for it yet; pass one with `fairlead cluster connect`"
 
 
 @dataclass
 class Context:
-    """One for the whole server, with all clusters; and one view of it for the loop of each cluster (`at`)."""
+    """One for the whole server, with all clusters; and a view of it for the loop of each cluster (`for_cluster`)."""
 
     store: Store
     clock: Clock
@@ -110,46 +110,47 @@ class Context:
     engine: EngineView = field(default_factory=EngineView)
     #: The newest revision of the store that the loop knows.
     revision: int = 0
-    #: By its id, what use cases ask the engine of a cluster that was added; `engine` is that of the first one.
+    #: What use cases ask the engines of added clusters, by the cluster's id; `engine` is that of the first cluster.
     engines: dict[str, EngineView] = field(default_factory=dict)
-    #: By its id, the context of a cluster's loop. `top` is the context that they were made from; None for that itself.
+    #: The contexts of the clusters' loops, by the cluster's id; and in such a context the one that it was made from.
     views: dict[str, "Context"] = field(default_factory=dict)
-    top: "Context | None" = None
+    made_from: "Context | None" = None
     #: Set when the server is about to stop: it is not ready, so that load balancers leave it, but it still serves.
     draining: bool = False
     #: Set when the server is stopping: new work is refused, running work continues.
     stopping: bool = False
 
     @property
-    def whole(self) -> "Context":
+    def all_clusters(self) -> "Context":
         """The context with all clusters."""
-        return self.top or self
+        return self.made_from or self
 
-    def at(self, cluster_id: str) -> "Context":
-        """The context in which only this cluster exists; the whole one if there is one cluster and no view of it."""
-        whole = self.whole
+    def for_cluster(self, cluster_id: str) -> "Context":
+        """A view in which only this cluster exists; the whole context if there is one cluster and no view of it."""
+        whole = self.all_clusters
         view = whole.views.get(cluster_id)
         if view is None and len(whole.directory.clusters) <= 1:
             return whole
         return view or whole.add_view(cluster_id)
 
     def add_view(self, cluster_id: str) -> "Context":
-        whole = self.whole
+        """A new view, without anything that an earlier loop of the cluster remembered."""
+        whole = self.all_clusters
         view = whole.views[cluster_id] = replace(
             whole,
-            directory=whole.directory.of(cluster_id),
+            directory=whole.directory.for_cluster(cluster_id),
             engine=whole.engine_of(cluster_id),
             has_local_loop=False,
             just_recorded={},
             pending_equivalents={},
             fair_shares=(),
             views={},
-            top=whole,
+            made_from=whole,
         )
         return view
 
     def engine_of(self, cluster_id: str) -> EngineView:
-        whole = self.whole
+        whole = self.all_clusters
         known = whole.engines.get(cluster_id)
         cluster = whole.directory.clusters.get(cluster_id)
         if known is not None or cluster is None or cluster_id == whole.directory.cluster.id:
@@ -159,18 +160,18 @@ class Context:
         return EngineView(is_cluster=cluster.connection.engine != "local")
 
     @property
-    def own_workloads(self) -> tuple[Where, ...]:
-        """The condition for workloads of the cluster of this view; nothing if there is one cluster."""
-        if self.top is None or len(self.directory.clusters) <= 1:
+    def own_workload_conditions(self) -> tuple[Where, ...]:
+        """What a query needs to find only workloads of this view's cluster; nothing if there is one cluster."""
+        if self.made_from is None or len(self.directory.clusters) <= 1:
             return ()
-        return (Where("cluster_id", Comparison.EQUAL, self.directory.own_id),)
+        return (Where("cluster_id", Comparison.EQUAL, self.directory.cluster_id),)
 
-    def has(self, workload: Workload) -> bool:
-        """Whether a workload belongs to the cluster of this view; in the context with all clusters it does."""
-        return not self.own_workloads or workload.cluster_id == self.directory.own_id
+    def covers(self, workload: Workload) -> bool:
+        """Whether a workload belongs to this view's cluster; the context with all clusters covers every workload."""
+        return not self.own_workload_conditions or workload.cluster_id == self.directory.cluster_id
 
     @property
-    def node_owner(self) -> str:
-        """The cluster that nodes are recorded for: the added one, or nothing for the first one."""
-        id = self.directory.own_id
-        return "" if id == self.whole.directory.cluster.id else id
+    def node_cluster_id(self) -> str:
+        """What records of nodes have as their cluster: its id if it was added, nothing for the first cluster."""
+        id = self.directory.cluster_id
+        return "" if id == self.all_clusters.directory.cluster.id else id

@@ -5,6 +5,7 @@ Filled at the start and refreshed when the store reports a change. Reads never t
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fairlead.control.role_table import ROLES, resolve_role
@@ -41,17 +42,36 @@ def _index_rules(rules: Iterable[AccessRule]) -> dict[tuple[str, str], list[Acce
     return index
 
 
+def _no_records() -> dict[str, dict[str, Any]]:
+    return {collection.name: {} for collection in _COLLECTIONS}
+
+
+@dataclass
+class _CachedRecords:
+    """What the directory of a server and those of its clusters share."""
+
+    by_collection: dict[str, dict[str, Any]] = field(default_factory=_no_records)
+    rules_by_subject: dict[tuple[str, str], list[AccessRule]] = field(default_factory=dict)
+    #: Incremented with every reload, so that users of derived data know when it is stale.
+    revision: int = 0
+    #: The same, for what follows from policies and from the scopes that they are for.
+    policy_revision: int = 0
+
+
 class Directory:
     """All records of the organization by id. One per server."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._records: dict[str, dict[str, Any]] = {collection.name: {} for collection in _COLLECTIONS}
-        self._rules_by_subject: dict[tuple[str, str], list[AccessRule]] = {}
-        #: Incremented with every reload, so that users of derived data know when it is stale.
-        self.revision = 0
-        #: The same, for what follows from policies and from the scopes that they are for.
-        self.policy_revision = 0
+        self._cached = _CachedRecords()
+
+    @property
+    def revision(self) -> int:
+        return self._cached.revision
+
+    @property
+    def policy_revision(self) -> int:
+        return self._cached.policy_revision
 
     async def load(self) -> None:
         for collection in _COLLECTIONS:
@@ -66,12 +86,13 @@ class Directory:
 
     async def _reload(self, collection: Collection[VersionedRecord]) -> None:
         records = await self._store.find(Query(collection=collection))
-        self._records[collection.name] = {record.id: record for record in records}
+        cached = self._cached
+        cached.by_collection[collection.name] = {record.id: record for record in records}
         if collection is ACCESS_RULES:
-            self._rules_by_subject = _index_rules(self.access_rules.values())
-        self.revision += 1
+            cached.rules_by_subject = _index_rules(self.access_rules.values())
+        cached.revision += 1
         if collection in _POLICY_COLLECTIONS:
-            self.policy_revision += 1
+            cached.policy_revision += 1
 
     @property
     def has_leaving(self) -> bool:
@@ -79,134 +100,104 @@ class Directory:
         owners = (*self.projects.values(), *self.departments.values())
         return any(owner.deleted_at is not None for owner in owners)
 
-    def of(self, cluster_id: str) -> "ClusterDirectory":
-        """What one cluster has of all this."""
-        return ClusterDirectory(self, cluster_id)
+    def for_cluster(self, cluster_id: str) -> "ClusterDirectory":
+        """The directory of one cluster."""
+        return ClusterDirectory(self._store, self._cached, cluster_id)
 
     def cluster_of(self, node: Node) -> str:
         """The id of the cluster that has the node."""
-        return node.cluster_id or self.cluster.id
-
-    @property
-    def own_id(self) -> str:
-        """The id of the cluster that this is the directory of: the first one, unless it is that of another cluster."""
-        return self.cluster.id
+        return node.cluster_id or self.first_cluster.id
 
     @property
     def cluster(self) -> Cluster:
-        """The first cluster, which came with the installation and also has what belongs to the whole of it."""
+        """The first cluster; in the directory of one cluster, that cluster."""
+        return self.first_cluster
+
+    @property
+    def cluster_id(self) -> str:
+        return self.cluster.id
+
+    @property
+    def first_cluster(self) -> Cluster:
+        """The cluster that came with the installation; its record also has what belongs to the whole of it."""
         clusters = self.clusters
         return next(iter(clusters.values())) if len(clusters) == 1 else min(clusters.values(), key=age_key)
 
     @property
     def clusters(self) -> dict[str, Cluster]:
-        return self._records[CLUSTERS.name]
+        return self._cached.by_collection[CLUSTERS.name]
 
     @property
     def departments(self) -> dict[str, Department]:
-        return self._records[DEPARTMENTS.name]
+        return self._cached.by_collection[DEPARTMENTS.name]
 
     @property
     def projects(self) -> dict[str, Project]:
-        return self._records[PROJECTS.name]
+        return self._cached.by_collection[PROJECTS.name]
 
     @property
     def node_pools(self) -> dict[str, NodePool]:
-        return self._records[NODE_POOLS.name]
+        return self._cached.by_collection[NODE_POOLS.name]
 
     @property
     def nodes(self) -> dict[str, Node]:
-        return self._records[NODES.name]
+        return self._cached.by_collection[NODES.name]
 
     @property
     def users(self) -> dict[str, User]:
         """Users, applications and access keys."""
-        return self._records[USERS.name]
+        return self._cached.by_collection[USERS.name]
 
     @property
     def access_rules(self) -> dict[str, AccessRule]:
-        return self._records[ACCESS_RULES.name]
+        return self._cached.by_collection[ACCESS_RULES.name]
 
     def rules_of(self, user: User) -> list[AccessRule]:
         """The access rules of an account: by its id, by its name, and by its groups."""
         subject = _SUBJECTS.get(user.type, "user")
         keys = {(subject, user.id), (subject, user.name), *(("group", group) for group in user.groups)}
-        return [rule for key in keys for rule in self._rules_by_subject.get(key, ())]
+        return [rule for key in keys for rule in self._cached.rules_by_subject.get(key, ())]
 
     @property
     def roles(self) -> dict[int, Role]:
         """All roles, predefined and custom."""
-        custom = [resolve_role(role) for role in self.cluster.roles] if self.cluster.roles else []
+        custom = [resolve_role(role) for role in self.first_cluster.roles]
         return {role.id: role for role in (*ROLES, *custom)}
 
     @property
     def policies(self) -> dict[str, PolicyRecord]:
-        return self._records[POLICIES.name]
+        return self._cached.by_collection[POLICIES.name]
 
 
 _Record = TypeVar("_Record", Department, Project, NodePool, Node)
 
 
 class ClusterDirectory(Directory):
-    """The directory as the loop of one cluster sees it: only its own departments, projects, node pools and nodes.
+    """The directory as the loop of one cluster sees it: only its own departments, projects, node pools and nodes."""
 
-    It shares the records of the whole directory, and reads nothing by itself.
-    """
-
-    def __init__(self, whole: Directory, cluster_id: str) -> None:
-        self._whole = whole
+    def __init__(self, store: Store, cached: _CachedRecords, cluster_id: str) -> None:
+        self._store = store
+        self._cached = cached
         self._cluster_id = cluster_id
         self._filtered: dict[str, tuple[int, dict[str, Any]]] = {}
 
-    async def load(self) -> None:
-        await self._whole.load()
-
-    async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
-        await self._whole.refresh(subjects)
-
-    def of(self, cluster_id: str) -> "ClusterDirectory":
-        return self._whole.of(cluster_id)
-
     @property
-    def _records(self) -> dict[str, dict[str, Any]]:  # type: ignore[override]  # those of the whole directory
-        return self._whole._records
-
-    @property
-    def _rules_by_subject(self) -> dict[tuple[str, str], list[AccessRule]]:  # type: ignore[override]  # likewise
-        return self._whole._rules_by_subject
-
-    @property
-    def revision(self) -> int:  # type: ignore[override]  # likewise
-        return self._whole.revision
-
-    @property
-    def policy_revision(self) -> int:  # type: ignore[override]  # likewise
-        return self._whole.policy_revision
-
-    @property
-    def own_id(self) -> str:
+    def cluster_id(self) -> str:
         return self._cluster_id
 
     @property
     def cluster(self) -> Cluster:
         """The cluster itself; the first one if it is being removed."""
-        return self.clusters.get(self._cluster_id) or self._whole.cluster
-
-    @property
-    def roles(self) -> dict[int, Role]:
-        return self._whole.roles
-
-    def cluster_of(self, node: Node) -> str:
-        return self._whole.cluster_of(node)
+        return self.clusters.get(self._cluster_id) or self.first_cluster
 
     def _own(self, collection: Collection[_Record]) -> dict[str, _Record]:
-        """Filtered once per revision of the whole; not at all as long as there is one cluster."""
-        records: dict[str, _Record] = self._records[collection.name]
+        """Filtered once per revision; not at all as long as there is one cluster."""
+        records: dict[str, _Record] = self._cached.by_collection[collection.name]
         if len(self.clusters) <= 1:
             return records
         known = self._filtered.get(collection.name)
         if known is None or known[0] != self.revision:
-            first = self._whole.cluster.id
+            first = self.first_cluster.id
             own = {id: one for id, one in records.items() if (one.cluster_id or first) == self._cluster_id}
             known = self._filtered[collection.name] = (self.revision, own)
         return known[1]

@@ -47,7 +47,7 @@ def _load(call: Call) -> Project:
 
 
 async def get_projects(call: Call) -> Response:
-    context = call.context.at(check_cluster(call))
+    context = call.context.for_cluster(check_cluster(call))
     usages = await inventory.load_usage(context)
     found = inventory.find_projects(context, call.caller, _ALL, usages).items
     cluster, unit = context.directory.cluster, _unit(call)
@@ -80,7 +80,7 @@ async def delete_project(call: Call) -> Response:
 
 
 async def get_departments(call: Call) -> Response:
-    context = call.context.at(check_cluster(call))
+    context = call.context.for_cluster(check_cluster(call))
     usages = await inventory.load_usage(context)
     cluster, unit = context.directory.cluster, _unit(call)
     by_department: dict[str, list[DeprecatedProject]] = {}
@@ -100,7 +100,9 @@ async def refuse_department_admins(call: Call) -> Response:
 
 
 def _show_pool(call: Call, pool: NodePool) -> DeprecatedNodePool:
-    nodes = sorted(node.name for node in inventory.nodes_by_pool(call.context.at(pool.cluster_id)).get(pool.name, []))
+    nodes = sorted(
+        node.name for node in inventory.nodes_by_pool(call.context.for_cluster(pool.cluster_id)).get(pool.name, [])
+    )
     label = (pool.label_key or POOL_LABEL, pool.label_value or pool.name)
     return bodies.render_node_pool(pool, label, nodes, pool.name == DEFAULT_NODE_POOL)
 

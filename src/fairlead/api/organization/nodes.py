@@ -101,7 +101,7 @@ class NodeList(Shape):
 
 def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
     cluster = call.context.directory.cluster
-    nodes = inventory.nodes_by_pool(call.context.at(pool.cluster_id)).get(pool.name, [])
+    nodes = inventory.nodes_by_pool(call.context.for_cluster(pool.cluster_id)).get(pool.name, [])
     placement = PlacementStrategy(cpu=pool.placement_cpu, gpu=pool.placement_gpu)  # type: ignore[arg-type]  # one of two
     seconds = pool.min_guaranteed_runtime_seconds
     runtime = render_duration(seconds) if seconds else None
@@ -185,7 +185,7 @@ def _cluster_context(call: Call) -> Context:
     """The context of the cluster in the path."""
     clusters = call.context.directory.clusters
     cluster = inventory.load_record(call.context, call.caller, clusters, call.path["clusterUuid"], "cluster")
-    return call.context.at(cluster.id)
+    return call.context.for_cluster(cluster.id)
 
 
 async def get_node(call: Call) -> Response:

@@ -134,7 +134,7 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
     for entry, labels in shown:
         gpus = sum(_gpus(pod) for pod in entry.pods)
         yield Sample("fairlead_workload_gpus_allocated", gpus, labels, f"GPUs that pods hold, {most}")
-    usage_samples, now = context.whole.usage_samples, context.clock()
+    usage_samples, now = context.all_clusters.usage_samples, context.clock()
     if usage_samples is None:
         return
     for entry, labels in shown:

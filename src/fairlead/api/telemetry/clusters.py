@@ -28,7 +28,7 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     cluster_id = call.path["clusterUuid"]
     if cluster_id.lower() not in call.context.directory.clusters:
         raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists all clusters")
-    context = call.context.at(cluster_id.lower())
+    context = call.context.for_cluster(cluster_id.lower())
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
         raise NotFound(f"There is no node pool {pool[:60]}; GET /api/v1/node-pools lists all node pools")
     types, span = read_names(call, "metricType", PLACE_METRICS, is_needed=True), read_span(call)

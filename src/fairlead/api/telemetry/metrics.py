@@ -227,7 +227,7 @@ async def get_nodes_telemetry(call: Call) -> Response:
     cluster = query_text(call, "clusterId").lower()
     if cluster and cluster not in call.context.directory.clusters:
         return render_telemetry(call, type, {})
-    context = call.context.at(cluster) if cluster else call.context
+    context = call.context.for_cluster(cluster) if cluster else call.context
     pool = query_text(call, "nodepoolName")
     return render_telemetry(call, type, await summaries.count_nodes(context, call.caller, type, groups, pool))
 

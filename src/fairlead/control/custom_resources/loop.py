@@ -136,7 +136,7 @@ class CustomResourceSync:
     async def _recheck_all(self) -> None:
         """Reconcile all workloads: objects may have been deleted, or not created, while no server ran."""
         is_alive = Where("deleted_at", Comparison.IS_NULL, True)
-        alive = Query(collection=WORKLOADS, where=(is_alive, *self._context.own_workloads))
+        alive = Query(collection=WORKLOADS, where=(is_alive, *self._context.own_workload_conditions))
         self._waiting |= dict.fromkeys(workload.id for workload in await self._context.store.find(alive))
 
     async def _reconcile_safely(self, id: str) -> None:
@@ -155,7 +155,7 @@ class CustomResourceSync:
     async def _reconcile(self, id: str) -> None:
         resource = self._objects.get(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
-        if workload is not None and not self._context.has(workload):
+        if workload is not None and not self._context.covers(workload):
             # Another cluster has its object.
             return
         if resource is None or resource.is_leaving:

@@ -25,7 +25,7 @@ from fairlead.store.collections import PODS, WORKLOADS
 async def load_board(context: Context) -> Board:
     """Every unfinished workload of the cluster and its pods."""
     active = (Where("is_active", Comparison.EQUAL, 1),)
-    own = (*active, *context.own_workloads)
+    own = (*active, *context.own_workload_conditions)
     workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=own))
     active_pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
     pods: dict[str, list[Pod]] = defaultdict(list)
@@ -34,7 +34,7 @@ async def load_board(context: Context) -> Board:
     known = {workload.id for workload in workloads}
     ended = tuple(id for id in pods if id not in known)
     if ended:
-        where = (Where("id", Comparison.ONE_OF, ended), *context.own_workloads)
+        where = (Where("id", Comparison.ONE_OF, ended), *context.own_workload_conditions)
         workloads += await context.store.find(Query(collection=WORKLOADS, where=where))
     board = Board({})
     for workload in workloads:
@@ -45,7 +45,7 @@ async def load_board(context: Context) -> Board:
 async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
     """The snapshot that a decision would be based on now."""
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
-    context = context.at(context.directory.own_id)
+    context = context.for_cluster(context.directory.cluster_id)
     return render_snapshot(context, await load_board(context), context.clock())
 
 

@@ -20,7 +20,7 @@ from fairlead.model.records.workload import Workload
 
 async def estimate_workload_start(context: Context, caller: Caller, workload: Workload) -> EstimateAnswer:
     """The median and the 90 % value of its start, with what they rest on."""
-    context = context.at(workload.cluster_id)
+    context = context.for_cluster(workload.cluster_id)
     access.check(caller, "workloads:read", workload.project_id)
     revision = await load_revision(context)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("estimate", workload.id))

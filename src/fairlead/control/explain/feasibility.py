@@ -38,7 +38,7 @@ async def submit_if_it_can_start(
 async def find_lasting_blocker(context: Context, workload: Workload) -> Reason | None:
     """Why no pod of it would start if all nodes were empty and ready; None if one would, if an autoscaler
     may add a node for it, or if it needs none."""
-    context = context.at(workload.cluster_id)
+    context = context.for_cluster(workload.cluster_id)
     board = Board({})
     board.put(msgspec.structs.replace(workload, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())

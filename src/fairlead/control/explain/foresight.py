@@ -50,7 +50,7 @@ def make_asker(caller: Caller, board: Board) -> Asker:
 
 async def explain_pending(context: Context, caller: Caller, workload: Workload) -> WhyAnswer:
     """Why the workload waits, with the smallest changes that would start it."""
-    context = context.at(workload.cluster_id)
+    context = context.for_cluster(workload.cluster_id)
     access.check(caller, "workloads:read", workload.project_id)
     revision = await load_revision(context)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("why", workload.id))
@@ -99,7 +99,7 @@ async def compare_changed(context: Context, caller: Caller, changes: Sequence[Ch
     """What these changes would do to everybody; raises Invalid if they make no sense here."""
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     revision = await load_revision(context)
-    context = context.at(context.directory.own_id)
+    context = context.for_cluster(context.directory.cluster_id)
     board = await load_board(context)
     snapshot = render_snapshot(context, board, context.clock())
     rights = (caller.name, access.visible_projects(caller))

@@ -19,7 +19,7 @@ AnswerT = TypeVar("AnswerT", WhyAnswer, PlanAnswer)
 
 
 def may_new_node_help(context: Context, reason: Reason) -> bool:
-    return reason.code in _OF_NODES and context.engine_of(context.directory.own_id).may_nodes_be_added()
+    return reason.code in _OF_NODES and context.engine_of(context.directory.cluster_id).may_nodes_be_added()
 
 
 def format_for_cluster(context: Context, reason: Reason) -> str:

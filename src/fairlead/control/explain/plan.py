@@ -42,7 +42,7 @@ async def plan_submission(
     remarks += tuple(f"{each.reason}: {each.message}" for each in preview.conditions)
     if preview.desired_phase is not DesiredPhase.RUNNING or preview.waits_for:
         return _without_pods(context, preview, revision, remarks)
-    context = context.at(preview.cluster_id)
+    context = context.for_cluster(preview.cluster_id)
     board = await load_board(context)
     board.put(msgspec.structs.replace(preview, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())

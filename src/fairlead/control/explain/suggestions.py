@@ -36,7 +36,7 @@ async def _ask_all(context: Context, caller: Caller, ids: Sequence[str], key: Qu
     for cluster_id in context.directory.clusters:
         several = len(context.directory.clusters) > 1
         own = key._replace(question=("suggestions", tuple(ids), cluster_id)) if several else key
-        suggested |= await _ask(context.at(cluster_id), caller, ids, own)
+        suggested |= await _ask(context.for_cluster(cluster_id), caller, ids, own)
     return suggested
 
 

@@ -103,7 +103,7 @@ class WaitingReport(msgspec.Struct, frozen=True, kw_only=True):
 
 async def explain_waiting(context: Context, caller: Caller, workload: Workload) -> WaitingReport | None:
     """None for a workload without missing pods, or whose next pod would be placed now."""
-    context = context.at(workload.cluster_id)
+    context = context.for_cluster(workload.cluster_id)
     access.check(caller, "workloads:read", workload.project_id)
     if not workload.is_active:
         return None

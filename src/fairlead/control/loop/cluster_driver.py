@@ -66,7 +66,7 @@ class ClusterDriver:
                 workload.id
                 for where in (kept, being_deleted)
                 for workload in await self._context.store.find(
-                    Query(collection=WORKLOADS, where=(where, *self._context.own_workloads))
+                    Query(collection=WORKLOADS, where=(where, *self._context.own_workload_conditions))
                 )
             ]
         )
@@ -97,7 +97,7 @@ class ClusterDriver:
         """Reports of workloads that are not on the board are dropped, unless they show a pod that no record has."""
         for id in self._find_unrecorded():
             workload = await self._context.store.get(WORKLOADS, id)
-            if workload is not None and not workload.gone and self._context.has(workload):
+            if workload is not None and not workload.gone and self._context.covers(workload):
                 self.board.put(workload, ())
         reported, self._reported = self._reported, set()
         for id in reported.difference(self.board.entries):

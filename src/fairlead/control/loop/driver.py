@@ -96,6 +96,10 @@ def has_node(context: Context, name: str) -> bool:
     return any(node.name == name and node.ready for node in context.directory.nodes.values())
 
 
+def _idle_time(context: Context, pod_ids: Sequence[str]) -> Millis:
+    return context.usage_samples.idle_time(pod_ids) if context.usage_samples else 0
+
+
 def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[str, PhaseInputs]:
     """What decisions need beyond the workload, by kind."""
     return {
@@ -105,7 +109,9 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
             has_node=lambda name: has_node(context, name),
             load=context.url_registry.traffic.load,
             expose=context.url_registry.claim,
-            idle_time=lambda pod_ids: samples.idle_time(pod_ids) if (samples := context.whole.usage_samples) else 0,
+            idle_time=lambda pod_ids: (
+                samples.idle_time(pod_ids) if (samples := context.all_clusters.usage_samples) else 0
+            ),
         )
         for key, kind in KINDS.items()
     }

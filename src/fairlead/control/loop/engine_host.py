@@ -19,7 +19,7 @@ from fairlead.control.loop.housekeeping import Housekeeper
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.control.usage_samples import UsageSampler
-from fairlead.engines.base import CustomResources, LogStore, Sessions
+from fairlead.engines.base import CustomResources, LogStore, PodOrder, Sessions, WorkloadOrder
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.model.resource_usage import MeasuredUsage
@@ -116,7 +116,7 @@ class EngineHost(Generic[OrderT]):
         self._loop = loop
         if self.lease is not None:
             # Not earlier: until the engine has been observed, it would say of every pod that it was deleted.
-            context.whole.sessions = self.sessions
+            context.all_clusters.sessions = self.sessions
         loop.add_done_callback(partial(_on_loop_done, lost))
         if self.objects:
             self._begin("custom resources", CustomResourceSync(context, self.objects).run)
@@ -124,7 +124,7 @@ class EngineHost(Generic[OrderT]):
 
     def _keep_lease(self, lost: Callable[[], None]) -> None:
         """The lease and the usage of all clusters are those of the server, and begin with its first cluster."""
-        whole = self.context.whole
+        whole = self.context.all_clusters
         if self.lease is None:
             return
         whole.usage_samples = UsageSampler(whole.store, whole.clock, whole.url_registry.traffic, self.observe_usage)
@@ -167,6 +167,10 @@ async def keep_going(name: str, work: Callable[[], Awaitable[None]], pause: floa
         except Exception:
             log.exception("%s failed, starting it again", name)
             await asyncio.sleep(pause)
+
+
+#: A host of either kind of engine.
+AnyHost = EngineHost[PodOrder] | EngineHost[WorkloadOrder]
 
 
 def _on_loop_done(lost: Callable[[], None], loop: asyncio.Task[None]) -> None:

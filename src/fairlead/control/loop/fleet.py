@@ -8,13 +8,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from fairlead.control.context import Context, EngineView
-from fairlead.control.loop.engine_host import EngineHost
+from fairlead.control.loop.engine_host import AnyHost
 from fairlead.engines.base import ExecRequest, LogRequest, Session, Sessions
 from fairlead.model.errors import FairleadError, Unavailable
-from fairlead.model.records.organization import Cluster
+from fairlead.model.records.organization import Cluster, ClusterConnection
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.model.resource_usage import MeasuredUsage
 from fairlead.store.collections import CLUSTERS, PODS, WORKLOADS
@@ -32,10 +31,10 @@ class Fleet:
     #: The context with all clusters.
     context: Context
     #: Makes the host of a cluster in its own context, and says what use cases ask its engine; raises FairleadError.
-    make_host: Callable[[Context, Cluster], tuple[EngineHost[Any], EngineView]]
-    hosts: dict[str, EngineHost[Any]] = field(default_factory=dict)
-    #: By cluster, what its connection was when its task began.
-    _running: dict[str, tuple[object, asyncio.Task[None]]] = field(default_factory=dict)
+    make_host: Callable[[Context, Cluster], tuple[AnyHost, EngineView]]
+    hosts: dict[str, AnyHost] = field(default_factory=dict)
+    #: By cluster, the task that runs it, and the connection that the task began with.
+    _running: dict[str, tuple[ClusterConnection | None, asyncio.Task[None]]] = field(default_factory=dict)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _task: asyncio.Task[None] | None = None
 
@@ -81,7 +80,7 @@ class Fleet:
         """Run the cluster; whatever fails is tried again."""
         while True:
             failed = asyncio.Event()
-            host: EngineHost[Any] | None = None
+            host: AnyHost | None = None
             try:
                 host, view = self.make_host(self.context.add_view(cluster.id), cluster)
                 self.hosts[cluster.id], self.context.engines[cluster.id] = host, view
@@ -110,7 +109,7 @@ class Fleet:
 
 
 def broken_engine(reason: str) -> EngineView:
-    """What is known of a cluster whose engine could not be made: that it cannot be reached, and why."""
+    """The view of a cluster whose engine could not be made: it cannot be reached, and why."""
     return EngineView(unreachable_reason=lambda: reason, is_cluster=True)
 
 

@@ -72,7 +72,7 @@ class Housekeeper:
             due: list[Workload] = await self.context.store.find(
                 Query(
                     collection=WORKLOADS,
-                    where=(Where("delete_at", Comparison.IS_NULL, False), *self.context.own_workloads),
+                    where=(Where("delete_at", Comparison.IS_NULL, False), *self.context.own_workload_conditions),
                     order=(("delete_at", False),),
                     limit=_BATCH,
                 )
@@ -89,7 +89,7 @@ class Housekeeper:
     async def purge(self, now: Millis) -> None:
         """Remove the records, pods and logs of workloads that were deleted long ago."""
         before = Where("deleted_at", Comparison.AT_MOST, now - self.context.settings.keep_deleted)
-        where = (before, *self.context.own_workloads)
+        where = (before, *self.context.own_workload_conditions)
         while gone := await self.context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH)):
             ids = tuple(workload.id for workload in gone)
             pods = await self.context.store.find(

@@ -210,7 +210,7 @@ class Reconciler(Generic[OrderT]):
             batch = tuple(wanted[start : start + _BATCH])
             where = (Where("id", Comparison.ONE_OF, batch),)
             for workload in await self.context.store.find(Query(collection=WORKLOADS, where=where)):
-                if not self.context.has(workload):
+                if not self.context.covers(workload):
                     continue
                 entry = self.board.entries.get(workload.id)
                 if entry is None and not workload.is_active:
@@ -338,7 +338,7 @@ class Reconciler(Generic[OrderT]):
     async def _recover(self) -> None:
         """Recover the state after a start: the records, then what the engine still runs of them."""
         is_active = Where("is_active", Comparison.EQUAL, 1)
-        active = Query(collection=WORKLOADS, where=(is_active, *self.context.own_workloads))
+        active = Query(collection=WORKLOADS, where=(is_active, *self.context.own_workload_conditions))
         workloads = {workload.id: workload for workload in await self.context.store.find(active)}
         unended = Where("phase", Comparison.ONE_OF, (PodPhase.STARTING, PodPhase.RUNNING, PodPhase.STOPPING))
         pods: dict[str, list[Pod]] = defaultdict(list)
@@ -346,7 +346,7 @@ class Reconciler(Generic[OrderT]):
             pods[pod.workload_id].append(pod)
         for id in pods.keys() - workloads.keys():
             workload = await self.context.store.get(WORKLOADS, id)
-            if workload is not None and self.context.has(workload):
+            if workload is not None and self.context.covers(workload):
                 workloads[id] = workload
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
@@ -371,7 +371,7 @@ class Reconciler(Generic[OrderT]):
         """
         known, pools = self.context.directory.nodes, self.context.directory.node_pools.values()
         now = self.context.clock()
-        owner = self.context.node_owner
+        owner = self.context.node_cluster_id
         capacity = await self.driver.engine.capacity()
         nodes = {node.id: msgspec.structs.replace(node, cluster_id=owner) if owner else node for node in capacity}
         used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}

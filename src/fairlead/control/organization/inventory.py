@@ -261,7 +261,7 @@ def find_projects(context: Context, caller: Caller, request: ListRequest, usage:
 
 def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
     access.check(caller, "node-pools:read")
-    fields = node_pool_fields(lambda pool: bool(nodes_by_pool(context.at(pool.cluster_id)).get(pool.name)))
+    fields = node_pool_fields(lambda pool: bool(nodes_by_pool(context.for_cluster(pool.cluster_id)).get(pool.name)))
     return page_of(context.directory.node_pools.values(), request, fields, lambda pool: pool.name)
 
 
@@ -287,7 +287,7 @@ def node_uuid(cluster_id: str, node: Node) -> str:
 
 def pool_name(context: Context, node: Node) -> str:
     """The name of the node pool that a node belongs to."""
-    return pool_of(node, context.at(context.directory.cluster_of(node)).directory.node_pools.values())
+    return pool_of(node, context.for_cluster(context.directory.cluster_of(node)).directory.node_pools.values())
 
 
 def nodes_by_pool(context: Context) -> dict[str, list[Node]]:

@@ -47,7 +47,7 @@ async def resolve_names(context: Context, project_id: str, creator: str, spec: S
 def _is_in_cluster(context: Context, project_id: str) -> bool:
     """Whether the cluster that runs it checks names by itself."""
     project = context.directory.projects.get(project_id)
-    return context.engine_of(project.cluster_id if project else context.directory.own_id).is_cluster
+    return context.engine_of(project.cluster_id if project else context.directory.cluster_id).is_cluster
 
 
 def waiting_condition(names: tuple[str, ...], now: Millis) -> Condition:

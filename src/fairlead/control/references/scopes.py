@@ -30,7 +30,7 @@ def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
     return (
         project_scope_key(project_id),
         *department,
-        f"cluster/{project.cluster_id if project else context.directory.own_id}",
+        f"cluster/{project.cluster_id if project else context.directory.cluster_id}",
         INSTALLATION_SCOPE_KEY,
     )
 
@@ -44,7 +44,7 @@ def cluster_of_scope(context: Context, scope: Scope) -> str:
         "department": context.directory.departments,
     }
     owner = owners.get(scope.type, {}).get(scope.id)
-    return owner.cluster_id if owner else context.directory.own_id
+    return owner.cluster_id if owner else context.directory.cluster_id
 
 
 def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:

@@ -50,9 +50,11 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
     newest = (("created_at", True),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=(before,), order=newest, limit=_MAX_PODS))
     pods = [pod for pod in pods if pod.completed_at is None or pod.completed_at >= span.start]
-    query = Query(collection=WORKLOADS, where=(before, *context.own_workloads), order=newest, limit=_MAX_WORKLOADS)
+    query = Query(
+        collection=WORKLOADS, where=(before, *context.own_workload_conditions), order=newest, limit=_MAX_WORKLOADS
+    )
     workloads: list[Workload] = await context.store.find(query)
-    if context.own_workloads:
+    if context.own_workload_conditions:
         own = {workload.id for workload in workloads}
         pods = [pod for pod in pods if pod.workload_id in own]
     workloads = [each for each in workloads if each.deleted_at is None or each.deleted_at >= span.start]

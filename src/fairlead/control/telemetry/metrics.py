@@ -66,7 +66,7 @@ def check_span(span: Span) -> Span:
 
 async def take_usage_samples(context: Context) -> UsageSampler:
     """The usage history, with a sample of now; raises Elsewhere on a server that runs no machine."""
-    usage_samples = context.whole.usage_samples
+    usage_samples = context.all_clusters.usage_samples
     if usage_samples is None:
         raise await holder_error(context)
     await usage_samples.sample()

@@ -62,7 +62,7 @@ async def submit(
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
     conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     environment = await caller_environments.claim(context, caller, submission.caller_environment, project.cluster_id)
-    known = context.at(project.cluster_id).pending_equivalents
+    known = context.for_cluster(project.cluster_id).pending_equivalents
     for _ in range(_SUFFIX_TRIES):
         workload = admitted.record(new_record(context, caller, kind, project, submission))
         if conditions:
@@ -87,7 +87,7 @@ async def submit(
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
     """Commit it, and hand the record to the loop of this server, which would otherwise read it at once."""
-    context = context.at(workload.cluster_id)
+    context = context.for_cluster(workload.cluster_id)
     if not context.has_local_loop:
         await context.store.commit(change)
         return

@@ -34,12 +34,12 @@ class Records:
 class Server:
     """A server with one cluster."""
 
-    own_workloads = ()
+    own_workload_conditions = ()
 
     def __init__(self) -> None:
         self.store = Records()
 
-    def has(self, workload: Workload) -> bool:
+    def covers(self, workload: Workload) -> bool:
         return True
 
 
@@ -161,7 +161,7 @@ class Edited:
     def clock(self) -> int:
         return 1000 * self.written
 
-    def has(self, workload: Workload) -> bool:
+    def covers(self, workload: Workload) -> bool:
         return True
 
     def subscribe(self, hear: Any) -> Callable[[], None]:
