@@ -161,7 +161,7 @@ def _only_server_of(folder: Path) -> Any:
 
 async def serve(settings: ServerSettings) -> int:
     check_certificate(settings.tls_certificate, settings.tls_key)
-    check_sign_on(settings.sign_on)
+    check_sign_on(settings.sign_on, binds_equal_names=settings.control.binds_equal_names)
     check_notifications(settings.notifications)
     is_secured = bool(settings.tls_certificate) or settings.insecure
     reserved = find_reserved_ports(str(settings.data_dir))

@@ -42,7 +42,7 @@ def check_settings(settings: ServerSettings, clock: Clock) -> None:
     """Raises a FairleadError that says what is wrong."""
     check_mode(settings, ())
     check_certificate(settings.tls_certificate, settings.tls_key)
-    check_sign_on(settings.sign_on)
+    check_sign_on(settings.sign_on, binds_equal_names=settings.control.binds_equal_names)
     check_notifications(settings.notifications)
     _check_listening(settings)
     if not settings.api_only:

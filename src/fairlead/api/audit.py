@@ -153,7 +153,7 @@ def _as_csv(entries: list[AuditEntry]) -> bytes:
 def _cell(value: object) -> str:
     """Text that a spreadsheet does not take for a formula."""
     text = str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 _PERIOD = (

@@ -93,6 +93,8 @@ _UNTOLD = frozenset(
         "sealed",
         "connection",
         "secret_hash",
+        "reset_hash",
+        "login_sessions",
         "generation",
         "data",
         "spec",

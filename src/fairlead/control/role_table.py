@@ -77,12 +77,15 @@ EVERYBODY = frozenset(
     }
 )
 
-#: Permissions that only those can give who have them: to change organization, nodes, people and rights.
+#: Permissions that only those can give who have them: to change organization, nodes, people and rights, and to read
+#: about people and about the whole cluster.
 GIVEN_BY_HOLDERS = frozenset(
     f"{type.name}:{action}"
     for type in RESOURCE_TYPES
     for action in ACTIONS.values()
-    if type.group in ("organization", "physical-resource", "iam") and action != "read"
+    if type.group == "iam"
+    or type.name == "cluster-config"
+    or (type.group in ("organization", "physical-resource") and action != "read")
 ).difference(EVERYBODY)
 
 _EVERY_TYPE = tuple(type.name for type in RESOURCE_TYPES)

@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MailHandler
 
 from fairlead.control.notifications.dispatch import FIRST_RETRY, MOST_ATTEMPTS, Notifier
+from fairlead.control.notifications.rules import MOST_RULES
 from fairlead.control.notifications.settings import NotificationSettings, is_allowed_address
 from fairlead.model.records.event import Event
 from fairlead.model.records.phase import Phase
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import NOTIFICATION_RULES
 from tests.builders import workload
 from tests.contract.api.api_server import Answer, ApiServer
 
@@ -403,6 +407,12 @@ def test_private_addresses_are_refused_unless_the_operator_allows_them(make_api:
         ("::ffff:10.0.0.1", (), False),
         ("2002:7f00:1::", (), False),
         ("64:ff9b::7f00:1", (), False),
+        ("64:ff9b:1::7f00:1", (), False),
+        ("::7f00:1", (), False),
+        ("::ffff:0:7f00:1", (), False),
+        ("fec0::1", (), False),
+        ("2001:4860:4860::8888", (), True),
+        ("::ffff:8.8.8.8", (), True),
         ("10.0.0.1", ("10.0.0.0/8",), True),
         ("10.0.0.1", ("host.example",), True),
         ("10.0.0.1", ("other.example", "192.168.0.0/16"), False),
@@ -410,3 +420,32 @@ def test_private_addresses_are_refused_unless_the_operator_allows_them(make_api:
 )
 def test_which_addresses_a_webhook_may_reach(address: str, allowed: tuple[str, ...], want: bool) -> None:
     assert is_allowed_address(NotificationSettings(allowed=allowed), "host.example", address) is want
+
+
+def test_an_address_that_the_mail_library_cannot_read_holds_up_nobody(make_api: Any, hook: Hook) -> None:
+    desk = Desk(make_api(), smtp_url="smtp://127.0.0.1:9", smtp_from="fairlead@example.com")
+    assert desk.add("a@[", channel="email").status == 400
+    bad = desk.add("a@example.com", channel="email").json["id"]
+    rule = desk.api.do(desk.api.context.store.get(NOTIFICATION_RULES, bad))
+    assert rule is not None
+    stored = msgspec.structs.replace(rule, version=2, target="a@[")
+    desk.api.do(desk.api.context.store.commit(Change(writes=(Put(NOTIFICATION_RULES, stored),))))
+    desk.add(hook.url)
+    desk.tell("one", Phase.RUNNING)
+    desk.turn()
+    assert len(hook.received) == 1
+    assert [one["error"] for one in desk.errors()] == ["It cannot be sent: AttributeError"]
+
+
+def test_a_rule_is_not_tested_again_and_again(desk: Desk, hook: Hook) -> None:
+    id = desk.add(hook.url).json["id"]
+    assert [desk.api.call("POST", f"{RULES}/{id}/test").status for _ in range(3)] == [202, 429, 429]
+    desk.turn(later=11_000)
+    assert desk.api.call("POST", f"{RULES}/{id}/test").status == 202
+
+
+def test_rules_of_others_do_not_use_up_those_of_an_administrator(desk: Desk, hook: Hook) -> None:
+    token = user_of(desk.api, "ann@example.com")
+    assert {desk.add(hook.url, token).status for _ in range(MOST_RULES)} == {201}
+    assert desk.add(hook.url, token).status == 400
+    assert desk.add(hook.url).status == 201

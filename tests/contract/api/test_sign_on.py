@@ -305,6 +305,32 @@ def test_an_older_token_does_not_bring_groups_back(api: ApiServer, provider: Ide
     assert projects_of(api, token=answer.json["accessToken"]) == []
 
 
+def test_an_unseen_older_token_does_not_bring_groups_back(api: ApiServer, provider: IdentityProvider) -> None:
+    """Also if the groups of the account are the same before and after it."""
+    grant(api, "lab", "group")
+    person = provider.add("ann@example.com")
+    now = int(time.time())
+    assert exchange(api, provider.sign(provider.claims_of(person, iat=now - 60))).status == 200
+    person.groups = ("lab",)
+    kept = provider.sign(provider.claims_of(person, iat=now - 30))
+    person.groups = ()
+    assert exchange(api, provider.sign(provider.claims_of(person))).status == 200
+    assert projects_of(api, token=exchange(api, kept).json["accessToken"]) == []
+
+
+def test_a_session_that_is_only_refreshed_ends_with_the_provider(api: ApiServer, provider: IdentityProvider) -> None:
+    person = provider.add("ann@example.com")
+    started = api.call("POST", "/api/v1/sign-on/device", {}, token="").json
+    provider.approve_devices(person)
+    tokens = api.call("POST", "/api/v1/sign-on/device/token", {"handle": started["handle"]}, token="").json
+    body = {"grantType": "refresh_token", "refreshToken": tokens["refreshToken"]}
+    assert api.call("POST", "/api/v1/token", body, token="").status == 200
+    person.is_enabled = False
+    api.clock.now += CONFIRMATION_LIFETIME
+    assert api.call("POST", "/api/v1/token", body, token="").status == 400
+    assert find_user(api, "ann@example.com")["enabled"] is True
+
+
 def test_without_refresh_tokens_a_session_is_short(tmp_path: Path) -> None:
     with (
         IdentityProvider(gives_refresh_tokens=False) as provider,

@@ -1,8 +1,11 @@
 """Attacks on the sign-on: forged and borrowed tokens, replays, answers of other providers, and redirects elsewhere."""
 
 import base64
+import contextlib
 import hmac
 import json
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +13,15 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import jwt
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from fairlead.control.people.sign_on.pkce import challenge_of
 from fairlead.control.people.sign_on.provider import KEYS_LIFETIME, UNKNOWN_KEY_PAUSE
 from fairlead.control.people.sign_on.provider_sessions import CONFIRMATION_LIFETIME
+from fairlead.control.people.sign_on.settings import SignOnSettings, check_sign_on
+from fairlead.model.errors import Refused
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.browser import SignOnBrowser, path_of
 from tests.contract.api.test_sign_on import exchange, find_user, settings_for
@@ -311,3 +317,49 @@ def test_a_description_that_does_not_fit_is_not_used(tmp_path: Path, description
         provider.description = description
         with ApiServer(tmp_path, sign_on=settings_for(provider, tmp_path)) as api:
             assert api.call("GET", "/sign-on/start", token="").status == 503
+
+
+def test_a_chosen_name_does_not_give_another_account(tmp_path: Path) -> None:
+    """Where people choose their name at the provider, they could choose an id or a name that access rules know."""
+    with (
+        IdentityProvider() as provider,
+        ApiServer(tmp_path, sign_on=settings_for(provider, tmp_path, username_claim="nick")) as api,
+    ):
+        admin = find_user(api, "admin@fairlead.local")["id"]
+        for nick in (admin, admin.upper(), "fairlead", "sign-on", "bootstrap"):
+            person = provider.add("eve@example.com", nick=nick)
+            answer = exchange(api, provider.sign(provider.claims_of(person)))
+            assert (answer.status, b"another account" in answer.body) == (400, True), nick
+        person = provider.add("ann@example.com", nick="ann")
+        assert exchange(api, provider.sign(provider.claims_of(person))).status == 200
+        assert api.call("POST", "/api/v1/service-accounts", {"name": "ann"}).status == 409
+
+
+def test_a_provider_that_talks_nonsense_is_unavailable_and_asked_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        asked = []
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connection, _ = server.accept()
+                    asked.append(connection.recv(4096))
+                    connection.sendall(b"nonsense\r\n\r\n")
+                    connection.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        settings = SignOnSettings(issuer=f"http://127.0.0.1:{server.getsockname()[1]}", client_id="fairlead")
+        with ApiServer(tmp_path, sign_on=settings) as api:
+            assert [api.call("GET", "/sign-on/start", token="").status for _ in range(3)] == [503] * 3
+            assert api.call("GET", "/api/v1/sign-on", token="").json["hasDeviceFlow"] is False
+            assert len(asked) == 1
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("domains", [(), ("a.example", "b.example")])
+def test_accounts_of_the_machine_are_bound_by_name_only_within_one_domain(domains: tuple[str, ...]) -> None:
+    settings = SignOnSettings(issuer="https://login.example.com", client_id="fairlead", domains=domains)
+    with pytest.raises(Refused, match="equal-names"):
+        check_sign_on(settings, binds_equal_names=True)
+    check_sign_on(settings)
+    check_sign_on(msgspec.structs.replace(settings, domains=("a.example",)), binds_equal_names=True)

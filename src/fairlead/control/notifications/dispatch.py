@@ -135,6 +135,10 @@ class Notifier:
             await asyncio.get_running_loop().run_in_executor(self._threads, send, self._settings, message)
         except (OSError, ValueError, Refused) as error:
             return str(error) or type(error).__name__
+        except Exception as error:
+            # For example the mail library stumbles over an address; messages of others must still be sent.
+            log.exception("Notification %s cannot be sent", delivery.id)
+            return f"It cannot be sent: {type(error).__name__}"
         return ""
 
     async def _remove_old(self, now: Millis) -> None:

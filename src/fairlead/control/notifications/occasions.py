@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.notifications.messages import notified_by, render_quota, render_workload
-from fairlead.control.people.callers import build_caller
+from fairlead.control.people.ranks import find_caller
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import Conflict
 from fairlead.model.records.event import Event
@@ -97,7 +97,7 @@ class Occasions:
         owner = directory.users.get(rule.owner_id)
         if owner is None or not owner.enabled:
             return None
-        caller = build_caller(owner, directory.rules_of(owner), directory.roles, directory.projects)
+        caller = find_caller(directory, owner)
         may_have = not rule.project_id or access.can_read(caller, "projects:update", rule.project_id)
         return caller if may_have else None
 

@@ -15,8 +15,8 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.notifications.messages import NOTIFIED, check_template
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps
-from fairlead.model.clock import DAY, SECOND
-from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
+from fairlead.model.clock import DAY, SECOND, Millis
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, TooMuch, refuse_malformed
 from fairlead.model.records.notifications import Delivery, NotificationRule
 from fairlead.model.records.people import Caller
 from fairlead.store.base import Change, Comparison, Put, Query, Where
@@ -25,7 +25,9 @@ from fairlead.store.collections import DELIVERIES, NOTIFICATION_RULES
 CHANNELS = ("webhook", "slack", "email")
 MOST_RULES = 50
 _LONGEST = 2000
-_MAIL = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\Z")
+_MAIL = re.compile(r"[^@\s,;:<>()\[\]\\\"]+@[\w.-]+\Z")
+#: Between two tests of one rule.
+TEST_PAUSE: Millis = 10 * SECOND
 
 
 class NotificationRuleInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,8 @@ async def create_rule(
         access.check(caller, "projects:update", input.project_id)
     refuse_malformed(_find_issues(caller, input))
     check_template(input.template)
-    if len(await find_rules(context, caller)) >= MOST_RULES:
+    own = Query(collection=NOTIFICATION_RULES, where=(Where("owner_id", Comparison.EQUAL, caller.id),))
+    if await context.store.count(own) >= MOST_RULES:
         raise Invalid(f"You have {MOST_RULES} notification rules, the maximum; delete one first")
     id, now = context.new_id(), context.clock()
     key = secrets.token_urlsafe(32) if input.channel == "webhook" else ""
@@ -135,6 +138,7 @@ async def try_rule(context: Context, caller: Caller, id: str) -> Delivery:
     """Make a delivery that says that it is a test."""
     rule = await load_rule(context, caller, id)
     now = context.clock()
+    await _check_pause(context, rule, now)
     members = {"event": "test", "workload": "test", "text": f"This is a test of a notification of {rule.owner_name}"}
     delivery = Delivery(
         id=f"{rule.id}.test.{context.new_id()}",
@@ -151,6 +155,18 @@ async def try_rule(context: Context, caller: Caller, id: str) -> Delivery:
     )
     await context.store.commit(Change(writes=(Put(DELIVERIES, delivery),)))
     return delivery
+
+
+async def _check_pause(context: Context, rule: NotificationRule, now: Millis) -> None:
+    """Raise TooMuch after a test that was just made, so that nobody floods a receiver."""
+    where = (
+        Where("owner_id", Comparison.EQUAL, rule.owner_id),
+        Where("created_at", Comparison.ABOVE, now - TEST_PAUSE),
+    )
+    recent: list[Delivery] = await context.store.find(Query(collection=DELIVERIES, where=where))
+    if any(one.rule_id == rule.id and one.event == "test" for one in recent):
+        seconds = TEST_PAUSE // SECOND
+        raise TooMuch(f"This rule was tested less than {seconds} s ago; try again in a moment", seconds)
 
 
 async def find_errors(context: Context, caller: Caller) -> list[Delivery]:

@@ -9,6 +9,9 @@ import msgspec
 from fairlead.model.errors import Refused
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+#: The only part of IPv6 with public addresses. Others that lead to private hosts, such as fec0::/10, count as global
+#: in the library.
+_UNICAST = ipaddress.IPv6Network("2000::/3")
 
 
 class NotificationSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,4 +59,6 @@ def is_allowed_address(settings: NotificationSettings, host: str, address: str) 
                 return True
         except ValueError:
             continue
-    return inner.is_global and not inner.is_multicast and found.is_global
+    if isinstance(inner, ipaddress.IPv6Address) and inner not in _UNICAST:
+        return False
+    return inner.is_global and not inner.is_multicast

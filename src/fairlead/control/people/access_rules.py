@@ -9,6 +9,7 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.people.accounts import refuse_without_administrator
 from fairlead.control.people.callers import is_subject, rights_key
+from fairlead.control.people.ranks import find_lacking
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.role_table import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS
@@ -148,16 +149,14 @@ def _check_grant(context: Context, caller: Caller, role_id: int, scope: Scope) -
     """
     key = rights_key(scope)
     access.check_at(caller, "access-rules:create", key)
-    role = context.directory.roles[role_id]
-    lacking = [
-        permission
-        for permission in sorted(role.permissions & GIVEN_BY_HOLDERS)
-        if not access.is_allowed(caller, permission, key)
-    ]
-    if lacking:
-        raise Forbidden(
-            f"{caller.name} cannot give the role {role.name}: it allows {lacking[0]}, which they lack there"
-        )
+    _check_holding(context, caller, role_id, key, "give")
+
+
+def _check_holding(context: Context, caller: Caller, role_id: int, key: str, verb: str) -> None:
+    role = context.directory.roles.get(role_id)
+    lacking = find_lacking(caller, role.permissions & GIVEN_BY_HOLDERS, key) if role is not None else ""
+    if role is not None and lacking:
+        raise Forbidden(f"{caller.name} cannot {verb} the role {role.name}: it allows {lacking}, which they lack there")
 
 
 def _resolve_scope(context: Context, input: RuleInput) -> Scope:
@@ -189,6 +188,7 @@ def _resolve_scope(context: Context, input: RuleInput) -> Scope:
 def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
     """The rule, if it can be deleted now; raises what deleting it would raise."""
     rule = load_rule(context, caller, id, "delete")
+    _check_holding(context, caller, rule.role_id, rights_key(rule.scope), "remove")
     left = [other for other in context.directory.access_rules.values() if other.id != id]
     refuse_without_administrator(context, context.directory.users.values(), left)
     return rule

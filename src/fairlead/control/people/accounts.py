@@ -19,6 +19,7 @@ from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
 from fairlead.control.people.callers import has_administrator, is_subject, rights_key
 from fairlead.control.people.passwords import find_weakness
+from fairlead.control.people.ranks import check_rank
 from fairlead.control.people.secret_hashes import DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.clock import DAY, Millis
@@ -77,6 +78,8 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
         raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and not _is_within(context, caller, operation, user):
         raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
+    if not is_own and verb != "read":
+        check_rank(context, caller, user)
     return user
 
 
@@ -130,6 +133,9 @@ async def create_service_account(
 ) -> CreatedAccount:
     access.check_anywhere(caller, "service-accounts:create")
     _check_machine(context, input)
+    if any(user.name == input.name and user.type == "user" for user in _accounts(context)):
+        # What belongs to an account, such as its workloads and credentials, is found by its name.
+        raise Conflict(f"A user named {input.name} already exists", ("name",))
     members = {"type": "app", "name": input.name, "expires_at": input.expires_at}
     return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
 
@@ -303,6 +309,7 @@ async def update_account(
     if input.sign_on:
         members |= {"secret_hash": "", "subject": "", "reset_hash": "", "reset_expires_at": 0}
     after = msgspec.structs.replace(before, **members)
+    check_rank(context, caller, after)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
     request = AuditedRequest(caller, "update", request_id)
     return await _change(

@@ -17,8 +17,8 @@ import msgspec
 from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.keys import write_private
-from fairlead.control.people.callers import build_caller
 from fairlead.control.people.login_sessions import new_session, record_sign_in
+from fairlead.control.people.ranks import find_caller
 from fairlead.control.people.secret_hashes import cost_for, hash_of_nobody, hash_secret, is_secret
 from fairlead.control.people.sign_on.sign_on import SignedOnUser, SignOn
 from fairlead.control.people.throttle import SignInThrottle
@@ -131,9 +131,7 @@ class Authenticator:
         is_settled = not token.session_id or any(one.id == token.session_id for one in user.login_sessions)
         if not is_settled and self._clock() - token.issued > NEW_SESSION:
             raise Unauthenticated("This session was ended; log in again")
-        directory = self._directory
-        departments = directory.departments if len(directory.clusters) > 1 else None
-        caller = build_caller(user, directory.rules_of(user), directory.roles, directory.projects, departments)
+        caller = find_caller(self._directory, user)
         return msgspec.structs.replace(caller, session_id=token.session_id), is_settled
 
     async def issue(self, grant: Grant, address: str = "") -> Tokens:
@@ -260,9 +258,17 @@ class Authenticator:
         if user is None or not is_good or (content.session_id and session is None):
             raise BadCredentials("The account of this refresh token was deleted, disabled or changed; log in again")
         if session is not None:
+            await self._confirm_refresh(user, session)
             expires_at = self._clock() + REFRESH_SECONDS * SECOND
             session = msgspec.structs.replace(session, expires_at=expires_at)
         return user, key, session
+
+    async def _confirm_refresh(self, user: User, session: LoginSession) -> None:
+        """A session that is only ever refreshed must end too when the identity provider ends it."""
+        try:
+            await self.confirm_session(Caller(user.name, user.id, session_id=session.id))
+        except Unauthenticated as error:
+            raise BadCredentials(str(error)) from error
 
     async def _log_in(self, type: str, name: str, secret: str, address: str) -> User:
         user = await load_user(self._store, type, name)

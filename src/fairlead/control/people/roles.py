@@ -4,8 +4,9 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.people.ranks import check_role_content
 from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
-from fairlead.control.role_table import FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
+from fairlead.control.role_table import ACTIONS, FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.access import CustomRole, Role
 from fairlead.model.records.organization import Cluster
@@ -52,6 +53,7 @@ async def create_role(context: Context, caller: Caller, input: RoleInput, reques
     async def attempt() -> Role:
         cluster = await load_cluster(context)
         _check(context, input, None)
+        check_role_content(caller, _permissions(input))
         number = max(cluster.numbers.get("roles", 0) + 1, FIRST_CUSTOM)
         now = context.clock()
         made = CustomRole(
@@ -80,6 +82,8 @@ async def update_role(context: Context, caller: Caller, id: str, input: RoleInpu
         cluster = await load_cluster(context)
         before = _find(context, caller, cluster, id)
         _check(context, input, before.id)
+        # What the role had may be another one's only way to do their work.
+        check_role_content(caller, resolve_role(before).permissions | _permissions(input))
         after: CustomRole = msgspec.structs.replace(before, updated_at=context.clock(), **msgspec.structs.asdict(input))
         roles = tuple(after if role.id == before.id else role for role in cluster.roles)
         message = f"Role {before.name} was changed by {caller.name}"
@@ -104,6 +108,12 @@ async def delete_role(context: Context, caller: Caller, id: str, request_id: str
         await change_cluster(context, AuditedRequest(caller, "delete", request_id), cluster, message, roles=left)
 
     await retry_on_conflict(attempt)
+
+
+def _permissions(input: RoleInput) -> frozenset[str]:
+    """What the role would allow; a disabled one could be enabled later by somebody who has less."""
+    sets = (PERMISSION_SETS[id] for id in input.permission_sets)
+    return frozenset(f"{one.type.name}:{ACTIONS[letter]}" for one in sets for letter in one.allowed)
 
 
 def _find(context: Context, caller: Caller, cluster: Cluster, id: str) -> CustomRole:

@@ -14,6 +14,8 @@ from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import USERS
 
 CREATED_BY = "sign-on"
+#: Names that records have as creator although no account has them.
+_RESERVED = (CREATED_BY, "bootstrap")
 
 
 async def ensure_user(context: Context, issuer: str, identity: ProvidedIdentity) -> User:
@@ -57,6 +59,7 @@ async def _find(context: Context, subject: str, name: str) -> User | None:
 
 
 async def _create(context: Context, issuer: str, identity: ProvidedIdentity) -> User:
+    _check_new_name(context, identity.username)
     now = context.clock()
     user = User(
         id=context.new_id(),
@@ -74,6 +77,18 @@ async def _create(context: Context, issuer: str, identity: ProvidedIdentity) -> 
     message = f"User {user.name} was created at the first sign-on"
     await _record(context, user, "create", "Created", message)
     return user
+
+
+def _check_new_name(context: Context, name: str) -> None:
+    """Raise BadProviderToken for a name that would give the rights or the records of another account.
+
+    Access rules can name an account by its id, and records name their creator. Some providers let people choose
+    their name.
+    """
+    accounts = context.directory.users
+    is_machine = any(one.name == name for one in accounts.values() if one.type != "user")
+    if name in accounts or is_machine or name in _RESERVED:
+        raise BadProviderToken(f"{name} is the name or id of another account; ask an administrator")
 
 
 async def _update(context: Context, user: User, issuer: str, identity: ProvidedIdentity) -> User:

@@ -6,6 +6,7 @@ provider is unavailable. Redirects are not followed: secrets go only to the addr
 
 import asyncio
 import base64
+import http.client
 import json
 import logging
 import ssl
@@ -30,6 +31,9 @@ _MAX_ANSWER_BYTES = 1 << 20
 METADATA_LIFETIME: Millis = 3600 * SECOND
 KEYS_LIFETIME: Millis = 600 * SECOND
 UNKNOWN_KEY_PAUSE: Millis = 10 * SECOND
+#: How long a provider whose metadata could not be read is not asked again: requests of people who are not signed in
+#: must not wait one after another.
+FAILURE_PAUSE: Millis = 5 * SECOND
 
 
 class ProviderUnavailable(Unavailable):
@@ -87,6 +91,8 @@ class Provider:
         self._settings = settings
         self._opener: urllib.request.OpenerDirector | None = None
         self._metadata: tuple[Metadata, Millis] | None = None
+        #: Why the first metadata could not be read, and when.
+        self._failure: tuple[ProviderUnavailable, Millis] | None = None
         self._keys: tuple[list[dict[str, Any]], Millis] | None = None
         self._lock = asyncio.Lock()
 
@@ -95,10 +101,14 @@ class Provider:
         async with self._lock:
             known = self._metadata
             if known is None or self._clock() - known[1] > METADATA_LIFETIME:
+                if self._failure is not None and self._clock() - self._failure[1] < FAILURE_PAUSE:
+                    raise ProviderUnavailable(str(self._failure[0]))
                 try:
                     known = (await asyncio.to_thread(self._load_metadata), self._clock())
+                    self._failure = None
                 except ProviderUnavailable as error:
                     if known is None:
+                        self._failure = (error, self._clock())
                         raise
                     log.warning("The metadata of the identity provider cannot be updated: %s", error)
                     known = (known[0], self._clock())
@@ -213,7 +223,7 @@ class Provider:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read(_MAX_ANSWER_BYTES)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
             raise ProviderUnavailable(f"The provider at {self._settings.issuer} cannot be reached: {error}") from error
 
     def _open(self) -> urllib.request.OpenerDirector:

@@ -36,7 +36,7 @@ class SignOnSettings(msgspec.Struct, frozen=True, kw_only=True):
     public_url: str = ""
 
 
-def check_sign_on(settings: SignOnSettings) -> None:
+def check_sign_on(settings: SignOnSettings, *, binds_equal_names: bool = False) -> None:
     """Raise Refused if the settings contradict each other or name files that cannot be read."""
     if settings.public_url:
         _check_url("--public-url", settings.public_url)
@@ -51,6 +51,11 @@ def check_sign_on(settings: SignOnSettings) -> None:
         )
     if "openid" not in settings.scopes:
         raise Refused("--oidc-scopes must include openid")
+    if binds_equal_names and len(settings.domains) != 1:
+        raise Refused(
+            "--bind-users equal-names needs exactly one --oidc-domain: otherwise ann@elsewhere.example could sign on "
+            "and run pods as the account ann of this machine"
+        )
     load_client_secret(settings)
     if settings.ca_file and not Path(settings.ca_file).is_file():
         raise Refused(f"The file of --oidc-ca-file, {settings.ca_file}, does not exist")

@@ -31,6 +31,7 @@ STATE_LIFETIME: Millis = 600 * SECOND
 CODE_LIFETIME: Millis = 60 * SECOND
 #: The longest session if the provider gives no refresh token, so that the session cannot be confirmed.
 UNCONFIRMED: Millis = 3600 * SECOND
+_MAX_REMEMBERED = 20_000
 _STATE, _CODE, _DEVICE, _APPROVAL = "sign-on state", "sign-on code", "sign-on device", "sign-on approval"
 
 
@@ -89,6 +90,9 @@ class SignOn:
         self._provider = Provider(settings, context.clock)
         self._sealed = SealedValues(context.vault, context.clock)
         self.sessions = ProviderSessions(context, self._confirm)
+        #: By the provider's id of a person, when the newest token that this server has seen was issued. An account
+        #: records that only with a change of its groups.
+        self._newest: dict[str, Millis] = {}
 
     # Browsers
 
@@ -240,6 +244,13 @@ class SignOn:
         return read_identity(claims, settings)
 
     async def _ensure_user(self, identity: ProvidedIdentity) -> User:
+        """The account of a person. Groups of a token that is older than another one seen here are not taken over."""
+        if identity.issued_at < self._newest.get(identity.subject, 0):
+            identity = msgspec.structs.replace(identity, groups=None)
+        else:
+            if len(self._newest) >= _MAX_REMEMBERED:
+                self._newest.clear()
+            self._newest[identity.subject] = identity.issued_at
         return await ensure_user(self._context, self.settings.issuer, identity)
 
     async def _load(self, user_id: str) -> User:

@@ -1,0 +1,53 @@
+"""Keeps people from getting rights that they cannot give: by the account of somebody else, or by a changed role.
+
+The checks are called by the use cases on accounts, access rules and roles: whoever sets the password of an account can
+use its rights, and whoever changes a role changes the rights of all who have it. `find_caller` tells what an account
+may do now.
+"""
+
+from collections.abc import Iterable
+
+from fairlead.control import access
+from fairlead.control.context import Context
+from fairlead.control.directory import Directory
+from fairlead.control.people.callers import build_caller
+from fairlead.control.role_table import EVERYBODY, GIVEN_BY_HOLDERS
+from fairlead.model.errors import Forbidden
+from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
+from fairlead.model.records.people import Caller, User
+
+
+def find_caller(directory: Directory, user: User) -> Caller:
+    """The account as a caller, with the rights that it has now."""
+    departments = directory.departments if len(directory.clusters) > 1 else None
+    return build_caller(user, directory.rules_of(user), directory.roles, directory.projects, departments)
+
+
+def check_rank(context: Context, caller: Caller, user: User) -> None:
+    """Raise Forbidden if the account has rights, anywhere, that the caller cannot give there."""
+    if caller.is_administrator:
+        return
+    owner = context.directory.users.get(user.owner_id, user)
+    other = find_caller(context.directory, owner)
+    if other.is_administrator:
+        raise Forbidden(f"{owner.name} is, or would become, an administrator; only administrators can do that")
+    for scope_key, rights in other.rights.items():
+        lacking = find_lacking(caller, rights & GIVEN_BY_HOLDERS, scope_key)
+        if lacking:
+            raise Forbidden(
+                f"{caller.name} cannot change the account {owner.name}: it has, or would get, the right {lacking}, "
+                "which they lack"
+            )
+
+
+def check_role_content(caller: Caller, permissions: Iterable[str]) -> None:
+    """Raise Forbidden if a role has a right that the caller does not have in the whole installation."""
+    lacking = find_lacking(caller, set(permissions) - EVERYBODY, INSTALLATION_SCOPE_KEY)
+    if lacking:
+        raise Forbidden(f"{caller.name} cannot make or change a role with the right {lacking}, which they lack")
+
+
+def find_lacking(caller: Caller, permissions: Iterable[str], scope_key: str) -> str:
+    """The first of these permissions that the caller does not have in the scope; empty if none."""
+    lacking = (one for one in sorted(permissions) if not access.is_allowed(caller, one, scope_key))
+    return next(lacking, "")
