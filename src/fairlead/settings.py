@@ -79,7 +79,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     node_autoscaler: str = "auto"
     #: Where Prometheus answers, which knows how much pods use there; empty for nowhere.
     prometheus_url: str = ""
-    #: Where Loki answers, to which an agent there sends the output of pods, and for which of its tenants.
+    #: The URL of the Loki that agents on the nodes send output to, and the tenant there.
     loki_url: str = ""
     loki_tenant: str = ""
     #: Bytes of output that is kept of pods that the cluster has deleted; 0 for none.
@@ -376,7 +376,7 @@ def _add_account_flags(add: Callable[..., argparse.Action]) -> None:
 def _add_sign_on_flags(add: Callable[..., argparse.Action]) -> None:
     add("--oidc-issuer", default="", metavar="URL", help="issuer URL of the identity provider (OpenID Connect)")
     add("--oidc-client-id", default="", metavar="ID", help="the client id of this server at the provider")
-    add("--oidc-client-secret-file", metavar="FILE", help="file with that client's secret; none for a public client")
+    add("--oidc-client-secret-file", metavar="FILE", help="file with the client's secret; omit it for a public client")
     add(
         "--oidc-scopes",
         default=" ".join(DEFAULT_SCOPES),
@@ -407,13 +407,19 @@ def _add_notification_flags(add: Callable[..., argparse.Action]) -> None:
 
 def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
     add("--keep-logs", type=_duration, default="14d", metavar="TIME", help="how long output of ended pods is kept")
-    add("--keep-cycles", type=_duration, default="14d", metavar="TIME", help="how long scheduling cycles are on record")
+    add(
+        "--keep-cycles",
+        type=_duration,
+        default="14d",
+        metavar="TIME",
+        help="how long scheduling cycles are kept",
+    )
     add(
         "--keep-cycles-size",
         type=_size,
         default="1G",
         metavar="SIZE",
-        help="how much of them is kept, such as 200M or 5G; 0 records none",
+        help="how much space they may take, such as 200M or 5G; 0 records none",
     )
     add("--backup-every", type=_duration, default=0, metavar="TIME", help="back up regularly, such as every 6h or 1d")
     add("--keep", type=_positive, default=14, metavar="N", help="how many of these backups are kept; default 14")
@@ -479,6 +485,6 @@ def _add_cluster_flags(add: Callable[..., argparse.Action]) -> None:
         help="how much output is kept of pods that the cluster deleted, such as 10G or 500M; 0 for none",
     )
     add("--prometheus-url", default="", metavar="URL", help="Prometheus that measures pods and GPUs of that cluster")
-    add("--loki-url", default="", metavar="URL", help="Loki that has the output of pods which that cluster deleted")
-    add("--loki-tenant", default="", metavar="NAME", help="the tenant of that Loki, if it has several")
+    add("--loki-url", default="", metavar="URL", help="Loki with the output of deleted pods of that cluster")
+    add("--loki-tenant", default="", metavar="NAME", help="the tenant in Loki, if it has several")
     add("--api-only", action="store_true", help="serve the API and leave pods to the server that runs the machine")

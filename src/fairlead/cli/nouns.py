@@ -67,7 +67,7 @@ NOUNS: dict[str, Noun] = {
     "policy": Noun("files.policy", "Manage policies: defaults and rules for workloads", _ORGANIZATION),
     "report": Noun("scheduling.report", "Report who used, borrowed, lent and waited for what", _ORGANIZATION),
     "audit": Noun("organization.audit", "Show who did what, from where, with which result", _ORGANIZATION),
-    "notification": Noun("organization.notification", "Be told what happens to workloads", _ORGANIZATION),
+    "notification": Noun("organization.notification", "Get notified about workloads", _ORGANIZATION),
     "user": Noun("organization.user", "Manage users and their roles", _ORGANIZATION),
     "service-account": Noun("organization.user", "Manage service accounts and their roles", _ORGANIZATION),
     "group": Noun("organization.user", "Grant roles to groups of users", _ORGANIZATION),

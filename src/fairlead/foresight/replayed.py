@@ -53,11 +53,11 @@ class RecordedOutcome(Plain, frozen=True, kw_only=True):
 
 
 def list_differences(snapshot: Snapshot, before: RecordedOutcome, now: Decisions) -> tuple[tuple[str, ...], int]:
-    """A line for each pod with another fate, and how many lines are left out."""
+    """A line for each pod that is decided differently, and how many lines are left out."""
     names = SnapshotWorkloads(snapshot).task_names
     then, today = (
-        _fates(before.binds, before.evictions, before.pipelined),
-        _fates(now.starts, now.evictions, now.pipelined),
+        _outcomes(before.binds, before.evictions, before.pipelined),
+        _outcomes(now.starts, now.evictions, now.pipelined),
     )
     lines = [
         f"{names.get(task, ('', task))[1]}: {then.get(task, 'waits')}, now {today.get(task, 'waits')}"
@@ -67,10 +67,10 @@ def list_differences(snapshot: Snapshot, before: RecordedOutcome, now: Decisions
     return tuple(lines[:_SHOWN]), max(0, len(lines) - _SHOWN)
 
 
-def _fates(binds: Iterable[Bind], evictions: Iterable[Eviction], pipelined: Sequence[Pipelined]) -> dict[str, str]:
-    fates = {each.task: f"a place is kept on {each.node}" for each in pipelined}
-    fates |= {each.task: f"{each.rule} from {each.node} for {each.by_job or 'nobody'}" for each in evictions}
+def _outcomes(binds: Iterable[Bind], evictions: Iterable[Eviction], pipelined: Sequence[Pipelined]) -> dict[str, str]:
+    outcomes = {each.task: f"a place is kept on {each.node}" for each in pipelined}
+    outcomes |= {each.task: f"{each.rule} from {each.node} for {each.by_job or 'nobody'}" for each in evictions}
     for bind in binds:
         devices = f" (GPU {', '.join(map(str, bind.devices))})" if bind.devices else ""
-        fates[bind.task] = f"starts on {bind.node}{devices}"
-    return fates
+        outcomes[bind.task] = f"starts on {bind.node}{devices}"
+    return outcomes

@@ -1,6 +1,6 @@
 """A workload's past as spans of time: since when it waited for what, when it ran, why it was evicted. Pure.
 
-    answer = make_timeline(workload, events, now)
+    spans = find_spans(events, created_at, now)
 
 The spans follow from the workload's events. An eviction is told by the recorded decision of its scheduling cycle, so
 that the figures are those of that moment; what the asker may not see is not named.
@@ -9,7 +9,7 @@ that the figures are those of that moment; what the asker may not see is not nam
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from fairlead.foresight.why import ANYBODY, Asker
 from fairlead.foresight.workloads import SnapshotWorkloads, WorkloadRef
@@ -52,7 +52,8 @@ BLOCKERS = {
     "NotReady": "its pods to be created",
 }
 _FIRST_DECISION = "the first scheduling decision"
-_SEVERAL_MESSAGES = 1_000
+#: A decision within this time after the submission is taken as the reason from the beginning.
+_FIRST_DECISION_TIME: Millis = 1_000
 
 
 class TimelineSpan(Plain, frozen=True, kw_only=True, omit_defaults=False):
@@ -108,45 +109,60 @@ class TimelineAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     revision: int | None = None
 
 
+class _Move(NamedTuple):
+    """The beginning of a span."""
+
+    at: Millis
+    state: State
+    #: The code of the reason to wait; empty while it does not wait, or before the first decision.
+    code: str = ""
+    message: str = ""
+
+
 def find_spans(events: Iterable[Event], created_at: Millis, now: Millis) -> tuple[TimelineSpan, ...]:
     """The spans from its creation to now; an ended workload's last one has no length."""
-    moves: list[tuple[Millis, State, str, str]] = [(created_at, "waiting", "", "")]
+    moves = [_Move(created_at, "waiting")]
     for event in events:
-        at, state, code, message = moves[-1]
-        if event.phase:
-            entered = _STATES.get(Phase(event.phase), state)
-            # A phase that says nothing new about a wait does not end it.
-            is_known_wait = entered == "waiting" and state == "waiting" and not event.blocker
-            move = (event.at, entered, code if is_known_wait else event.blocker, message if is_known_wait else "")
-        elif event.blocker:
-            move = (event.at, state, event.blocker if state == "waiting" else "", "")
-        else:
+        last = moves[-1]
+        move = _next_move(last, event)
+        if move is None or (move.state, move.code) == (last.state, last.code):
             continue
-        if move[2] and not move[3]:
-            move = (*move[:3], event.message)
-        if move[1:3] == (state, code):
-            continue
-        if move[0] == at or (not code and state == "waiting" == move[1] and move[0] - at < _SEVERAL_MESSAGES):
-            # The first decision comes a moment after the submission.
-            moves[-1] = (at, *move[1:])
+        if move.at == last.at or _is_first_decision(last, move):
+            moves[-1] = move._replace(at=last.at)
         else:
             moves.append(move)
-    ends = [*(at for at, *_ in moves[1:]), None]
+    ends = [*(move.at for move in moves[1:]), None]
     return tuple(_span(move, end, now) for move, end in zip(moves, ends, strict=True))
 
 
-def _span(move: tuple[Millis, State, str, str], end: Millis | None, now: Millis) -> TimelineSpan:
-    at, state, code, message = move
-    last = at if state == "ended" else now
-    blocker = BLOCKERS.get(code, code) or _FIRST_DECISION if state == "waiting" else ""
+def _next_move(last: _Move, event: Event) -> _Move | None:
+    """What an event says about the workload from then on; None for nothing."""
+    if not event.phase and not event.blocker:
+        return None
+    state = _STATES.get(Phase(event.phase), last.state) if event.phase else last.state
+    if event.phase and state == last.state == "waiting" and not event.blocker:
+        # A phase that says nothing new about a wait does not end it.
+        return last._replace(at=event.at)
+    code = event.blocker if event.phase or state == "waiting" else ""
+    return _Move(event.at, state, code, event.message if code else "")
+
+
+def _is_first_decision(last: _Move, move: _Move) -> bool:
+    """The first decision comes a moment after the submission."""
+    is_new = last.state == "waiting" and not last.code
+    return is_new and move.state == "waiting" and move.at - last.at < _FIRST_DECISION_TIME
+
+
+def _span(move: _Move, end: Millis | None, now: Millis) -> TimelineSpan:
+    until = end if end is not None else move.at if move.state == "ended" else now
     return TimelineSpan(
-        state=state,
-        since=at / 1000,
+        state=move.state,
+        since=move.at / 1000,
         until=None if end is None else end / 1000,
-        seconds=max(0, (last if end is None else end) - at) / 1000,
-        code=code,
-        blocker=blocker,
-        message=message,
+        seconds=max(0, until - move.at) / 1000,
+        code=move.code,
+        blocker=BLOCKERS.get(move.code, move.code) or _FIRST_DECISION if move.state == "waiting" else "",
+        message=move.message,
     )
 
 

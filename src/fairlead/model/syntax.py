@@ -15,7 +15,7 @@ _OWN = re.compile(r"(https?://)?(?P<host>[a-z0-9.-]*)(:[0-9]{1,5})?(?P<path>/[^\
 _SCP = re.compile(r"([^\s@:/]+@)?[^\s@:/]+:\S+\Z")
 #: A file or folder of this machine, which only the local engine can read.
 _LOCAL_IMAGE = re.compile(r"(docker-archive|oci-archive|oci|dir):/[^\s]*\Z")
-#: Perhaps the transport that podman knows; a registry with a port, a path in small letters, a tag and a digest.
+#: An optional transport as podman knows it, registry, lowercase path, tag and digest.
 _IMAGE = re.compile(
     r"(docker://)?((?:[A-Za-z0-9](?:[-.A-Za-z0-9]*[A-Za-z0-9])?|\[[0-9a-f:]+\])(?::[0-9]+)?/)?"
     r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
@@ -120,17 +120,17 @@ def _repository(text: str) -> str:
 
 
 def _image(text: str) -> str:
-    """The reference of an image, without which no runtime could pull it."""
+    """What is wrong with the reference of an image, so that no runtime could pull it."""
     if not text or _IMAGE.match(text) or _LOCAL_IMAGE.match(text):
         return ""
     if _IMAGE.match(text.lower()):
-        return f"is '{text[:80]}'; the path of an image has only small letters, such as {text.lower()[:80]}"
-    return f"is '{text[:80]}', which is not the reference of an image, such as python:3.12 or example.com/team/train:1"
+        return f"is '{text[:80]}'; image names are lowercase, such as {text.lower()[:80]}"
+    return f"is '{text[:80]}', which is not a valid image reference, such as python:3.12 or example.com/team/train:1"
 
 
 def _resource_name(text: str) -> str:
     if _label_key(text):
-        return f"is '{text[:80]}', which is not the name of a resource, such as vendor.example/link"
+        return f"is '{text[:80]}', which is not a valid resource name, such as vendor.example/link"
     return ""
 
 

@@ -28,14 +28,14 @@ def test_an_image_that_a_runtime_can_read(image: str) -> None:
 @pytest.mark.parametrize(
     ("image", "want"),
     [
-        ("python 3", "is not the reference of an image"),
+        ("python 3", "is not a valid image reference"),
         ("Python:3", "such as python:3"),
-        ("python:", "is not the reference of an image"),
-        ("https://example.com/x", "is not the reference of an image"),
-        ("x@sha256:12", "is not the reference of an image"),
-        ("x\n", "is not the reference of an image"),
-        ("-x", "is not the reference of an image"),
-        ("a//b", "is not the reference of an image"),
+        ("python:", "is not a valid image reference"),
+        ("https://example.com/x", "is not a valid image reference"),
+        ("x@sha256:12", "is not a valid image reference"),
+        ("x\n", "is not a valid image reference"),
+        ("-x", "is not a valid image reference"),
+        ("a//b", "is not a valid image reference"),
     ],
 )
 def test_an_image_that_no_runtime_can_read(image: str, want: str) -> None:

@@ -22,8 +22,8 @@ TYPES = {type.key: type for type in POLICY_TYPES.values()}
 BASE = "/api/v2/policy"
 SCOPES = ("tenant", "cluster", "department", "project")
 _MEMBERS = ("type", "name", "scope", "project", "department", "cluster", "defaults", "rules", "imposedAssets")
-#: Takes what the older form of a policy loses, line by line.
-Tell = Callable[[str], object]
+#: Called with each line about what a policy in the older form loses.
+OnLoss = Callable[[str], object]
 _CONTENT = ("defaults", "rules", "imposedAssets")
 
 
@@ -42,7 +42,7 @@ def scope_query(session: ServerSession, scope: str, names: Json) -> Json:
         }
     if scope == "department":
         if not names.get("department"):
-            raise UsageError("Name the department of the policy.")
+            raise UsageError("The policy has the scope department; name the department.")
         return {
             "scope": scope,
             "departmentId": find_named(session.client.departments(), names["department"], "department")["id"],
@@ -50,13 +50,13 @@ def scope_query(session: ServerSession, scope: str, names: Json) -> Json:
     return {"scope": scope}
 
 
-def read_policies(text: str, path: str, tell: Tell = lambda loss: None) -> list[Json]:
-    """The policies in the text of a file, each checked for its members; tells what an older form loses."""
+def read_policies(text: str, path: str, on_loss: OnLoss = lambda line: None) -> list[Json]:
+    """The policies in the text of a file, each checked for its members."""
     documents = []
     for number, document in enumerate(read_documents(text, path), 1):
         where = f"{path}, document {number}"
         if is_legacy(document):
-            documents.append(_converted(document, where, tell))
+            documents.append(_convert_legacy(document, where, on_loss))
             continue
         if not isinstance(document, dict):
             raise UsageError(f"{where} is not a policy: it must be an object.")
@@ -72,20 +72,22 @@ def read_policies(text: str, path: str, tell: Tell = lambda loss: None) -> list[
     return documents
 
 
-def read_legacy_policies(text: str, path: str, tell: Tell) -> list[Json]:
-    """Only the policies in the older form, which stand between workloads."""
+def read_legacy_policies(text: str, path: str, on_loss: OnLoss) -> list[Json]:
+    """The policies in the older form that are in a file with workloads."""
     documents = enumerate(read_documents(text, path), 1)
-    return [_converted(each, f"{path}, document {number}", tell) for number, each in documents if is_legacy(each)]
+    return [
+        _convert_legacy(each, f"{path}, document {number}", on_loss) for number, each in documents if is_legacy(each)
+    ]
 
 
-def _converted(document: Json, where: str, tell: Tell) -> Json:
+def _convert_legacy(document: Json, where: str, on_loss: OnLoss) -> Json:
     try:
         policy = read_legacy_policy(document)
     except Invalid as error:
         lines = [f"{issue.field}: {issue.details}" for issue in error.issues]
         raise UsageError(f"{where}: {document['kind']} cannot be read:\n  " + "\n  ".join(lines)) from None
     for loss in policy.losses:
-        tell(f"{policy.name}: {loss}")
+        on_loss(f"{policy.name}: {loss}")
     place = {"scope": "project", "project": policy.project} if policy.project else {"scope": "tenant"}
     content = {"defaults": policy.defaults, "rules": policy.rules}
     return {"type": policy.type.key, "name": policy.name, **place, **content}
@@ -120,7 +122,7 @@ def delete_policy(session: ServerSession, document: Json) -> None:
 
 
 def diff_policy(session: ServerSession, document: Json) -> bool:
-    """Print how the server differs from the document; whether it does."""
+    """Print how the policy on the server differs from the document; returns whether it does."""
     scope = scope_query(session, document["scope"], document)
     entries = session.client.request("GET", BASE)["policies"]
     has_one = any(

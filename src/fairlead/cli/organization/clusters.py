@@ -20,7 +20,7 @@ _BASE = "/api/v1/clusters"
 def commands(noun: str) -> tuple[Command, ...]:
     kubeconfig = Flag("kubeconfig", "Kubeconfig of the cluster; - is standard input", placeholder="FILE")
     context = Flag("context", "Context of the kubeconfig (default: its current one)", placeholder="NAME")
-    local = Flag("local", "Add the machine of the server, beside its cluster", "boolean")
+    local = Flag("local", "Add the server's own machine as a cluster", "boolean")
     named: dict[str, Any] = {"usage": "NAME", "min_names": 1, "max_names": 1}
     return (
         *lists.commands(noun),
@@ -35,7 +35,7 @@ def commands(noun: str) -> tuple[Command, ...]:
 def _add(invocation: Invocation) -> int:
     is_local = bool(invocation.get("local"))
     if is_local is bool(invocation.get("kubeconfig")):
-        raise UsageError("Name the cluster's --kubeconfig, or add the server's machine with --local.")
+        raise UsageError("Pass the cluster's kubeconfig with --kubeconfig FILE, or --local for the server's machine.")
     body: Json = {"name": invocation.names[0], "engine": "local" if is_local else "kubernetes"}
     if not is_local:
         body["kubeconfig"] = _read(invocation)
@@ -72,22 +72,22 @@ def _read(invocation: Invocation) -> str:
     """The part of the kubeconfig that the context needs, with the content of the files that it names."""
     path = invocation.get("kubeconfig")
     if not path:
-        raise UsageError("Name the kubeconfig with --kubeconfig FILE.")
+        raise UsageError("Pass the kubeconfig with --kubeconfig FILE.")
     try:
         cluster, user = find_parts(read_text(invocation, path), invocation.get("context") or "")
     except Invalid as error:
         raise UsageError(f"{path}: the kubeconfig {error.issues[0].details}.") from None
     if "exec" in user or "auth-provider" in user:
         raise UsageError(
-            f"{path}: its user runs a command, which the server does not. Create a service account with a token for "
-            "the server (docs/several-clusters.md)."
+            f"{path}: its user runs a command (exec), which the server cannot run. Create a service account with a "
+            "token for the server (docs/several-clusters.md)."
         )
     folder = Path(path).absolute().parent
     return render_kubeconfig(_inline(cluster, folder), _inline(user, folder))
 
 
 def _inline(part: Json, folder: Path) -> Json:
-    """With the content of files instead of their names."""
+    """The part with the content of files instead of their names."""
     inlined = dict(part)
     for name, instead in FILES.items():
         if part.get(name):

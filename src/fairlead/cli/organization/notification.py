@@ -1,4 +1,4 @@
-"""The noun `notification`: who is told what about workloads, and what could not be delivered."""
+"""The noun `notification`: rules for notifications about workloads, and messages that could not be delivered."""
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
@@ -14,9 +14,9 @@ _ADD = (
     Flag("webhook", "Send signed JSON to this URL", placeholder="URL"),
     Flag("slack", "Send to this webhook of Slack, or of a service compatible with it", placeholder="URL"),
     Flag("email", "Send mail to this address", placeholder="MAIL"),
-    Flag("on", "Comma-separated: started, completed, failed, evicted, idle, waiting, quota", default="failed"),
-    Flag("project", "Tell it of all workloads of this project, not only of yours", short="p", placeholder="NAME"),
-    Flag("waiting", "How long a workload waits before `waiting` is told", "duration", default="1h"),
+    Flag("on", "Comma-separated events: started, completed, failed, evicted, idle, waiting, quota", default="failed"),
+    Flag("project", "Notify about all workloads of this project, not only yours", short="p", placeholder="NAME"),
+    Flag("waiting", "Send `waiting` when a workload has been pending for this long", "duration", default="1h"),
     Flag("template", "The text, with $workload, $project, $event, $phase, $user, $time, $url", placeholder="TEXT"),
 )
 
@@ -24,7 +24,7 @@ _ADD = (
 def commands(_noun: str) -> tuple[Command, ...]:
     return (
         Command("list", "List notification rules", _list, OUTPUT, aliases=("ls",)),
-        Command("add", "Be told about workloads; the key that signs webhooks is shown once", _add, (*_ADD, *OUTPUT)),
+        Command("add", "Add a notification rule; the key that signs webhooks is shown once", _add, (*_ADD, *OUTPUT)),
         Command("remove", "Delete a notification rule", _remove, (), "ID", 1, 1, aliases=("rm",)),
         Command("test", "Send a test message", _test, (), "ID", 1, 1),
         Command("errors", "List messages that could not be delivered", _errors, OUTPUT),
@@ -51,7 +51,7 @@ def _list(invocation: Invocation) -> int:
 def _add(invocation: Invocation) -> int:
     given = {name: invocation.get(name) for name in ("webhook", "slack", "email") if invocation.get(name)}
     if len(given) != 1:
-        raise UsageError("Say where to: exactly one of --webhook, --slack and --email.")
+        raise UsageError("Pass exactly one of --webhook, --slack and --email.")
     ((channel, target),) = given.items()
     session = ServerSession(invocation)
     project = invocation.get("project")
@@ -63,13 +63,11 @@ def _add(invocation: Invocation) -> int:
         "template": invocation.get("template") or "",
         "waitingSeconds": int(invocation.get("waiting") or 3600),
     }
-    made = session.client.request("POST", _PATH, body)
-    if not session.show(made, str(made["id"])):
-        session.console.data(made["id"])
-        if made.get("signingKey"):
-            session.console.say(
-                f"Its messages are signed with this key, which is not shown again: {made['signingKey']}"
-            )
+    created = session.client.request("POST", _PATH, body)
+    if not session.show(created, str(created["id"])):
+        session.console.data(created["id"])
+        if created.get("signingKey"):
+            session.console.say(f"Messages are signed with this key, which is not shown again: {created['signingKey']}")
     session.close()
     return OK
 
@@ -85,7 +83,7 @@ def _remove(invocation: Invocation) -> int:
 def _test(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     session.client.request("POST", f"{_PATH}/{quote(invocation.names[0])}/test")
-    session.console.say("A test message is on its way; `fairlead notification errors` shows if it does not arrive.")
+    session.console.say("Sending a test message. If it does not arrive, see `fairlead notification errors`.")
     session.close()
     return OK
 

@@ -23,7 +23,7 @@ _SESSIONS = "/api/v1/me/sessions"
 _USER_FLAGS = (
     Flag("user", "User name", short="u", aliases=("username",), placeholder="NAME"),
     Flag("password", "Password; you are asked if it is not given", short="p"),
-    Flag("password-stdin", "Read the password from standard input, so that no list of processes shows it", "boolean"),
+    Flag("password-stdin", "Read the password from standard input, so that process lists do not show it", "boolean"),
     Flag("sso", "Sign on with the identity provider", "boolean"),
     Flag("browser", "With --sso: use a browser on this machine instead of a code", "boolean"),
 )
@@ -77,7 +77,7 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 def _ask(invocation: Invocation, prompt: str) -> str:
     environment = invocation.environment
     if not environment.stdin.isatty():
-        raise UsageError("There is no terminal to ask for the name. Pass it as a flag.")
+        raise UsageError("There is no terminal to ask for the name; pass it as a flag.")
     environment.stderr.write(prompt)
     environment.stderr.flush()
     return environment.stdin.readline().strip()
@@ -98,7 +98,7 @@ def _piped(invocation: Invocation) -> str:
         return ""
     secret = invocation.environment.stdin.readline().rstrip("\r\n")
     if not secret:
-        raise UsageError("No password came from standard input, which --password-stdin reads.")
+        raise UsageError("--password-stdin was given, but standard input is empty.")
     return secret
 
 

@@ -20,7 +20,8 @@ from fairlead.client.connection import Connection
 _PATIENCE = 60.0
 _PAUSE = 0.01
 _LAST_LINES = 20
-_LAST_WORD = "fairlead serve: "
+#: How the server begins the reason why it cannot start, in plain text.
+_REASON_PREFIX = "fairlead serve: "
 
 
 def is_healthy(url: str, timeout: float = 10.0, certificate: str | None = None) -> bool:
@@ -144,6 +145,6 @@ def _tail(path: str, begin: int) -> str:
     with open(path, "rb") as file:
         file.seek(begin)
         lines = file.read().decode("utf-8", "replace").splitlines()
-    # The server's own last word is in plain text; the line of JSON before it says the same.
-    lines = [line for line in lines if line.startswith(_LAST_WORD)] or lines
+    # The line of JSON before the reason says the same.
+    lines = [line for line in lines if line.startswith(_REASON_PREFIX)] or lines
     return "\n".join(f"  {line}" for line in lines[-_LAST_LINES:]) or "  (empty)"

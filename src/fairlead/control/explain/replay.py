@@ -8,6 +8,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.cycles.load import load_cycles
 from fairlead.control.cycles.segments import RecordedCycle, digest_decisions
+from fairlead.foresight.messages import plural
 from fairlead.foresight.replayed import CycleDifference, RecordedOutcome, ReplayAnswer, list_differences
 from fairlead.model.clock import Millis
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
@@ -22,7 +23,7 @@ _REASONS_ONLY = "The same pods start and stop; only reasons or figures differ."
 
 
 async def replay_cycles(context: Context, caller: Caller, since: Millis, until: Millis) -> ReplayAnswer:
-    """The same decisions to the byte, or the differences."""
+    """Decide the cycles of a period again; the answer counts those with the same decisions and lists the others."""
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     chosen: list[RecordedCycle] = []
     jobs, next_since = 0, None
@@ -58,11 +59,12 @@ def _decide_again(cycle: RecordedCycle) -> CycleDifference | None:
     entry = cycle.entry
     before = RecordedOutcome(binds=entry.binds, evictions=entry.evictions, pipelined=entry.pipelined)
     lines, more = list_differences(cycle.snapshot, before, decisions)
+    differing = plural(len(lines) + more, "pod")
     return CycleDifference(
         at=cycle.snapshot.now,
         revision=entry.revision,
         scheduler=cycle.scheduler,
         lines=lines,
         more=more,
-        message=f"{len(lines) + more} pods have another fate." if lines else _REASONS_ONLY,
+        message=f"{differing} would be placed or evicted differently." if lines else _REASONS_ONLY,
     )
