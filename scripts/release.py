@@ -18,6 +18,7 @@ from pathlib import Path
 
 from deploy.image import make_image
 from fairlead import __version__
+from fairlead.client.access.machine import VARIABLE
 from scripts.generate_chart import CHART_VERSION
 
 ROOT = Path(__file__).parents[1]
@@ -175,9 +176,9 @@ def run(*command: Path | str, cwd: Path | None = None, **variables: Path | str) 
 
 
 def clean_environment(more: Mapping[str, Path | str]) -> dict[str, str]:
-    """Nothing of the checkout, but the caches, the index and the certificates of this machine."""
+    """Nothing of the checkout or of a shared server here, but this machine's caches, index and certificates."""
     kept = {key: value for key, value in os.environ.items() if key not in ACTIVATED}
-    kept |= {"UV_PYTHON": interpreter(), "UV_PYTHON_DOWNLOADS": "never"}
+    kept |= {"UV_PYTHON": interpreter(), "UV_PYTHON_DOWNLOADS": "never", VARIABLE: os.devnull}
     kept.setdefault("UV_CACHE_DIR", str(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uv"))
     if "PIP_CERT" in kept:
         kept.setdefault("SSL_CERT_FILE", kept["PIP_CERT"])

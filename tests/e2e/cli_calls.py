@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from fairlead.client.access.machine import VARIABLE
+
 COMMAND = (sys.executable, "-m", "fairlead")
 
 
@@ -16,11 +18,14 @@ class Called(NamedTuple):
 
 
 def surroundings(data_dir: Path, **more: str) -> dict[str, str]:
-    """The environment of a user who has nothing but that data folder, a home beside it and a path."""
+    """The environment of a user who has nothing but that data folder, a home beside it and a path.
+
+    The machine may have a shared server of its own, which such a user does not know.
+    """
     home = data_dir.parent / "home"
     home.mkdir(exist_ok=True)
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONDONTWRITEBYTECODE") if name in os.environ}
-    return {**kept, "HOME": str(home), "FAIRLEAD_DATA_DIR": str(data_dir), **more}
+    return {**kept, VARIABLE: os.devnull, "HOME": str(home), "FAIRLEAD_DATA_DIR": str(data_dir), **more}
 
 
 class Caller:

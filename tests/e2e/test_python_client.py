@@ -60,7 +60,7 @@ def test_the_page(server: Server, tmp_path: Path) -> None:
 
 def test_no_server_says_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match="fairlead server start"):
-        find_server(Surroundings({"HOME": str(tmp_path)}, str(tmp_path)))
+        find_server(Surroundings(surroundings(tmp_path / "none"), str(tmp_path)))
 
 
 def test_it_finds_what_the_command_line_finds(server: Server) -> None:
