@@ -332,14 +332,14 @@ def _make_audit_exporter(settings: ServerSettings, store: Store) -> AuditExporte
 
 def _samples(host: AnyHost | None, fleet: Fleet, backups: BackupSchedule) -> list[Sample | HistogramSample]:
     """Metrics of the loops and of what they know, if they run here, and of backups."""
-    found = [*_loop_samples(host)] if host else []
+    samples = _loop_samples(host) if host else []
     for id, added in list(fleet.hosts.items()):
         cluster = fleet.context.directory.clusters.get(id)
         labels = {"cluster": cluster.name if cluster else id}
-        found += [
+        samples += [
             msgspec.structs.replace(sample, labels={**sample.labels, **labels}) for sample in _loop_samples(added)
         ]
-    return [*found, *backups.samples()]
+    return [*samples, *backups.samples()]
 
 
 def _loop_samples(host: AnyHost) -> list[Sample | HistogramSample]:

@@ -97,8 +97,8 @@ def _delivery(delivery: Delivery) -> DeliveryView:
 
 
 async def get_rules(call: Call) -> Response:
-    found = await rules.find_rules(call.context, call.caller)
-    return as_json(NotificationRuleList(rules=[_view(rule) for rule in found]))
+    own_rules = await rules.find_rules(call.context, call.caller)
+    return as_json(NotificationRuleList(rules=[_view(rule) for rule in own_rules]))
 
 
 async def create_rule(call: Call) -> Response:
@@ -111,8 +111,8 @@ async def create_rule(call: Call) -> Response:
         template=body.template,
         waiting_seconds=body.waiting_seconds,
     )
-    made = await rules.create_rule(call.context, call.caller, given, call.request_id)
-    return as_json(_view(made.rule, made.key), 201, NO_CACHE)
+    created = await rules.create_rule(call.context, call.caller, given, call.request_id)
+    return as_json(_view(created.rule, created.key), 201, NO_CACHE)
 
 
 async def delete_rule(call: Call) -> Response:
@@ -125,8 +125,8 @@ async def test_rule(call: Call) -> Response:
 
 
 async def get_errors(call: Call) -> Response:
-    found = await rules.find_errors(call.context, call.caller)
-    return as_json(DeliveryList(deliveries=[_delivery(one) for one in found]))
+    failed = await rules.find_errors(call.context, call.caller)
+    return as_json(DeliveryList(deliveries=[_delivery(one) for one in failed]))
 
 
 def _operation(method: str, suffix: str, id: str, summary: str, run: Handler, answers: dict[int, Schema]) -> Operation:

@@ -17,8 +17,8 @@ from fairlead.model.spec.fields import Field, fields_of
 Table = dict[str, Any]
 #: Longer texts get a line of their own.
 _LONG = 5000
-#: Words that are written otherwise than in the middle of a sentence.
-_WORDS = {
+#: Parts of names that a label writes differently.
+_LABEL_WORDS = {
     **{word: word.upper() for word in ("cpu", "gpu", "pvc", "nfs", "s3", "url", "uid", "gid", "id", "ssh", "ipc")},
     "urls": "URLs",
     "dir": "directory",
@@ -90,6 +90,6 @@ def _choices_of(field: Field) -> list[str]:
 
 def label_of(name: str) -> str:
     """`GPU devices request` for `gpuDevicesRequest`."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d?", name)
-    text = " ".join(_WORDS.get(word.lower(), word.lower()) for word in words)
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+\d?", name)
+    text = " ".join(_LABEL_WORDS.get(word.lower(), word.lower()) for word in parts)
     return text[:1].upper() + text[1:]

@@ -160,8 +160,8 @@ class ServerSession:
         """The deleted workloads with that name in the project, the newest first."""
         filters = [f"name=={name}", f"projectId=={self.project()['id']}"]
         page = self.client.workloads(filterBy=filters, deleted=True, sortBy="createdAt", sortOrder="desc")
-        found: list[Json] = page["workloads"]
-        return found
+        deleted: list[Json] = page["workloads"]
+        return deleted
 
 
 def _series(version: str) -> Iterable[str]:

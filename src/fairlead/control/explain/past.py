@@ -134,11 +134,11 @@ async def _load_eviction(context: Context, caller: Caller, event: Event) -> Past
         cycle = await load_cycle(context, event.at)
     except (Dropped, NotFound):
         cycle = None
-    found = [each for each in cycle.entry.evictions if each.task == event.pod_id] if cycle is not None else []
-    if cycle is None or cycle.at != event.at or not found:
+    evictions = [each for each in cycle.entry.evictions if each.task == event.pod_id] if cycle is not None else []
+    if cycle is None or cycle.at != event.at or not evictions:
         message = event.message_for(access.visible_projects(caller))
         return PastEviction(at=event.at / 1000, pod=event.pod_name, node="", rule="", message=message)
-    return describe_eviction(cycle.snapshot, found[0], event.pod_name, _asker(caller))
+    return describe_eviction(cycle.snapshot, evictions[0], event.pod_name, _asker(caller))
 
 
 async def explain_who_went_first(

@@ -101,7 +101,7 @@ def resolve(settings: NotificationSettings, url: str) -> tuple[str, str, int]:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = parts.port or _PORTS[parts.scheme]
-    addresses = [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    addresses = [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     refused = [one for one in addresses if not is_allowed_address(settings, host, one.partition("%")[0])]
     if refused or not addresses:
         raise OSError(f"{host} is in a private network; the operator can allow it with --notify-allow {host}")

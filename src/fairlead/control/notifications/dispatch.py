@@ -96,9 +96,9 @@ class Notifier:
             order=(("next_at", False),),
             limit=_MOST_DELIVERIES,
         )
-        found: list[Delivery] = await self._store.find(waiting)
-        await asyncio.gather(*(self._send(one) for one in found if one.next_at is not None and one.next_at <= now))
-        return bool(found)
+        unsent: list[Delivery] = await self._store.find(waiting)
+        await asyncio.gather(*(self._send(one) for one in unsent if one.next_at is not None and one.next_at <= now))
+        return bool(unsent)
 
     async def _send(self, delivery: Delivery) -> None:
         async with self._free:

@@ -49,8 +49,8 @@ def _embedded(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddre
 
 def is_allowed_address(settings: NotificationSettings, host: str, address: str) -> bool:
     """Whether a webhook may connect to this address of a host: it is public, or the operator allows it."""
-    found = ipaddress.ip_address(address)
-    inner = _embedded(found) if isinstance(found, ipaddress.IPv6Address) else found
+    outer = ipaddress.ip_address(address)
+    inner = _embedded(outer) if isinstance(outer, ipaddress.IPv6Address) else outer
     for entry in settings.allowed:
         if entry.lower() == host.lower():
             return True

@@ -91,19 +91,19 @@ class Loki:
     async def _last(self, origin: PodOrigin, span: tuple[int, int], count: int) -> list[Entry]:
         """The last lines, page by page from the end."""
         start, end = span
-        found: list[Entry] = []
-        while len(found) < count:
-            # The time of the first line that was found may have further lines.
-            first = [entry for entry in found if entry[0] == found[0][0]]
-            wanted = min(self._page, count - len(found) + len(first))
+        lines: list[Entry] = []
+        while len(lines) < count:
+            # The time of the first line may have further lines.
+            first = [entry for entry in lines if entry[0] == lines[0][0]]
+            wanted = min(self._page, count - len(lines) + len(first))
             page = await self._query(origin, (start, end), wanted, "backward")
             earlier = page[: len(page) - len(first)]
-            found = [*earlier, *found]
+            lines = [*earlier, *lines]
             if len(page) < wanted or not earlier:
                 break
             # The end of a span is not part of it.
-            end = found[0][0] + 1
-        return found[-count:] if count else []
+            end = lines[0][0] + 1
+        return lines[-count:] if count else []
 
     async def _query(self, origin: PodOrigin, span: tuple[int, int], limit: int, direction: str) -> list[Entry]:
         """Sorted by time."""

@@ -15,15 +15,15 @@ _PREEMPTED = re.compile(r"Pod ([^/\s]*)/(\S+) was preempted by (?:\w+ priority )
 
 def find_named(message: str) -> NamedMessage | None:
     """The message as one that names a workload of another project; None if it names none."""
-    found = _PREEMPTED.search(message)
-    return NamedMessage(message) if found is not None and found[1] != found[3] else None
+    preempted = _PREEMPTED.search(message)
+    return NamedMessage(message) if preempted is not None and preempted[1] != preempted[3] else None
 
 
 def hide_names(seen: ClusterPod) -> ClusterPod:
     """The pod with a message that all readers of its workload may see."""
-    found = _PREEMPTED.search(seen.eviction)
-    if found is None or find_named(seen.eviction) is None:
+    preempted = _PREEMPTED.search(seen.eviction)
+    if preempted is None or find_named(seen.eviction) is None:
         return seen
-    general = f"Pod {found[1]}/{found[2]} was preempted by {OTHER_WORKLOAD}."
+    general = f"Pod {preempted[1]}/{preempted[2]} was preempted by {OTHER_WORKLOAD}."
     hidden: ClusterPod = msgspec.structs.replace(seen, eviction=general, message=general)
     return hidden

@@ -141,10 +141,10 @@ class _KubeconfigCredentials:
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:
-            found = self._path.stat()
+            stat = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
 def _read_entries(path: Path, context: str = "") -> _Entries:

@@ -40,8 +40,8 @@ def read_proxy(url: str, where: str) -> HttpProxy:
         )
     login = ""
     if address.username is not None:
-        words = f"{unquote(address.username)}:{unquote(address.password or '')}"
-        login = "Basic " + base64.b64encode(words.encode()).decode()
+        credentials = f"{unquote(address.username)}:{unquote(address.password or '')}"
+        login = "Basic " + base64.b64encode(credentials.encode()).decode()
     return HttpProxy(address.hostname, port, address.scheme == "https", login)
 
 

@@ -49,8 +49,8 @@ async def _read(kubeconfig: str) -> KaiObjects:
         lists = await asyncio.gather(*(_list(api, resource) for resource in _LISTS.values()))
     finally:
         api.close()
-    found = dict(zip(_LISTS, lists, strict=True))
-    return msgspec.json.decode(msgspec.json.encode(found), type=KaiObjects)
+    objects = dict(zip(_LISTS, lists, strict=True))
+    return msgspec.json.decode(msgspec.json.encode(objects), type=KaiObjects)
 
 
 async def _list(api: Api, resource: Resource) -> list[msgspec.Raw]:

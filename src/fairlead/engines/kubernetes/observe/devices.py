@@ -16,14 +16,14 @@ _PART = "mig"
 
 def find_gpus(slices: Iterable[objects.ResourceSlice]) -> dict[str, list[GpuDevice]]:
     """Whole GPUs by node."""
-    found: dict[str, list[GpuDevice]] = {}
+    by_node: dict[str, list[GpuDevice]] = {}
     for slice in _newest(slices):
         for device in slice.spec.devices if "gpu" in slice.spec.driver.lower() else ():
-            gpus = found.setdefault(slice.spec.node_name, [])
+            gpus = by_node.setdefault(slice.spec.node_name, [])
             if _attribute(device, "type") != _PART:
                 model, memory = _attribute(device, "productName"), device.capacity.get("memory", {}).get("value", "0")
                 gpus.append(GpuDevice(index=len(gpus), model=model, memory_mib=whole(memory) // _MEBIBYTE))
-    return {node: gpus for node, gpus in found.items() if node and gpus}
+    return {node: gpus for node, gpus in by_node.items() if node and gpus}
 
 
 def _newest(slices: Iterable[objects.ResourceSlice]) -> list[objects.ResourceSlice]:

@@ -145,8 +145,8 @@ def _become_helper(plan: NetworkPlan, files: Sequence[int]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDWR), 0)
         for file in files:
             os.set_inheritable(file, True)
-        words = render_pasta(plan, files) if plan.pasta else render_slirp4netns(plan, files)
-        os.execve(plan.helper, words, {"PATH": os.defpath})
+        arguments = render_pasta(plan, files) if plan.pasta else render_slirp4netns(plan, files)
+        os.execve(plan.helper, arguments, {"PATH": os.defpath})
     except OSError:
         sys.excepthook(*sys.exc_info())
     finally:
