@@ -46,15 +46,15 @@ def documentation_operations(folder: Path = SITE) -> tuple[Operation, ...]:
     async def get_page(call: Call) -> Response:
         path = call.path["path"]
         is_folder = path == "" or path.endswith("/")
-        found = await files.load(f"{path}index.html" if is_folder else path, call)
-        if found is None and not is_folder and await files.load(f"{path}/index.html", call):
-            found = RedirectResponse(f"/docs/{path}/")
-        if found is None and path == "":
-            found = Response(_NOT_BUILT, 200, None, "text/html")
-        if found is None:
+        response = await files.load(f"{path}index.html" if is_folder else path, call)
+        if response is None and not is_folder and await files.load(f"{path}/index.html", call):
+            response = RedirectResponse(f"/docs/{path}/")
+        if response is None and path == "":
+            response = Response(_NOT_BUILT, 200, None, "text/html")
+        if response is None:
             raise HttpError(404, f"There is no page /docs/{path[:200]}; /docs/ leads to all pages")
-        found.headers.update(_HEADERS)
-        return found
+        response.headers.update(_HEADERS)
+        return response
 
     summary = "A page of the documentation"
     return (

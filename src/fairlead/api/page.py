@@ -47,9 +47,9 @@ def page_operations(folder: Path = FOLDER) -> tuple[Operation, ...]:
         accepted = call.request.headers.get("accept-encoding", "")
         taken = {part.partition(";")[0].strip() for part in accepted.split(",")}
         for name, suffix in _ENCODINGS.items():
-            if name in taken and (found := await files.load(path + suffix, call)):
-                found.headers["content-encoding"] = name
-                return found
+            if name in taken and (response := await files.load(path + suffix, call)):
+                response.headers["content-encoding"] = name
+                return response
         return await files.load(path, call)
 
     async def get_front(call: Call) -> Response:
@@ -58,14 +58,14 @@ def page_operations(folder: Path = FOLDER) -> tuple[Operation, ...]:
     async def get_page(call: Call) -> Response:
         path = call.path["path"]
         is_asset = path.startswith("assets/")
-        found = await load_smallest(path if is_asset else "index.html", call)
-        if found is None and is_asset:
+        response = await load_smallest(path if is_asset else "index.html", call)
+        if response is None and is_asset:
             raise HttpError(404, f"The page has no file {path[:200]}; load it again to get the current version")
-        if found is None:
-            found = Response(_NOT_BUILT, 200, None, "text/html")
-        found.headers.update(_HEADERS)
-        found.headers["cache-control"] = _FOREVER if is_asset else _ASK
-        return found
+        if response is None:
+            response = Response(_NOT_BUILT, 200, None, "text/html")
+        response.headers.update(_HEADERS)
+        response.headers["cache-control"] = _FOREVER if is_asset else _ASK
+        return response
 
     return (
         page_operation("/", "get_root", "The web page", get_front),

@@ -60,7 +60,7 @@ def estimate_timing(
     targets = {key: workloads.waiting_jobs(key), **others, **evicted}
     after = _play(snapshot, targets, runtimes, samples)
     before = _play(without, others, runtimes, samples) if others else []
-    found = _find_delays(before, after, {**others, **dict.fromkeys(evicted)}, snapshot.now)
+    all_delays = _find_delays(before, after, {**others, **dict.fromkeys(evicted)}, snapshot.now)
     delays = tuple(
         Delay(
             workload=workloads.name(each),
@@ -68,11 +68,11 @@ def estimate_timing(
             seconds=seconds,
             is_evicted=each in evicted,
         )
-        for each, seconds in found
+        for each, seconds in all_delays
         if workloads.is_visible(each)
     )
     timing: PlanTiming = replace(
-        _own(workloads, runtimes, key, after), delays=delays, hidden_delays=len(found) - len(delays)
+        _own(workloads, runtimes, key, after), delays=delays, hidden_delays=len(all_delays) - len(delays)
     )
     return timing
 
@@ -123,7 +123,7 @@ def _find_delays(
     before: list[PlayedSample], after: list[PlayedSample], others: Mapping[str, frozenset[str] | None], now: float
 ) -> list[tuple[str, float | None]]:
     """Keys and seconds, the longest first. What has no jobs in `others` runs now: its delay counts from now on."""
-    found = []
+    delays = []
     for key, jobs in others.items():
         was = [now if jobs is None else each.starts.get(key) for each in (before or after)]
         waits = [
@@ -131,6 +131,6 @@ def _find_delays(
         ]
         # Fewer pairs would say more about the samples than about the workload.
         if 2 * len(waits) > len(after) and (median := quantile(waits, 0.5)) > _NOTICED:
-            found.append((key, median))
-    found.sort(key=lambda pair: (-pair[1], pair[0]))
-    return [(key, None if seconds == INFINITE else seconds) for key, seconds in found]
+            delays.append((key, median))
+    delays.sort(key=lambda pair: (-pair[1], pair[0]))
+    return [(key, None if seconds == INFINITE else seconds) for key, seconds in delays]

@@ -18,12 +18,12 @@ class Dependency(NamedTuple):
 
 def read_after(text: str) -> tuple[Dependency, ...]:
     """The dependencies of an annotation; raises ValueError if it is not a list of names."""
-    found: dict[Dependency, None] = {}
+    dependencies: dict[Dependency, None] = {}
     for part in text.split(","):
         name = part.strip().removeprefix(_ANY)
         if not _NAME.fullmatch(name):
             raise ValueError(f"'{part.strip()}' must be the name of a workload, or {_ANY} and a name")
-        found[Dependency(name, part.strip().startswith(_ANY))] = None
-    if len(found) > _MOST:
+        dependencies[Dependency(name, part.strip().startswith(_ANY))] = None
+    if len(dependencies) > _MOST:
         raise ValueError(f"a workload waits for at most {_MOST} others")
-    return tuple(found)
+    return tuple(dependencies)

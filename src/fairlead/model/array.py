@@ -16,10 +16,10 @@ def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
     parts, percent, limit = text.strip().partition("%")
     indices: dict[int, None] = {}
     for part in parts.split(","):
-        found = _PART.fullmatch(part.strip())
-        if found is None:
+        match = _PART.fullmatch(part.strip())
+        if match is None:
             raise ValueError(f"'{part}' is not an index or a range such as 0-99")
-        first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+        first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
         if last < first or step < 1 or (last - first) // step >= _MOST:
             raise ValueError(f"'{part}' is not a range from a smaller to a larger index of at most {_MOST:,} tasks")
         indices |= dict.fromkeys(range(first, last + 1, step))

@@ -11,10 +11,10 @@ _CLOCK = re.compile(r"(?:(\d{1,6}):)?(\d{1,7}):(\d{1,7})|(\d{1,7})")
 def read_slurm_time(text: str) -> int | None:
     """The seconds of `minutes`, `minutes:seconds`, `hours:minutes:seconds`, `days-hours` and so on; None for no limit
     and for anything else."""
-    if found := _DAYS.fullmatch(text):
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    if match := _DAYS.fullmatch(text):
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) or None
-    if found := _CLOCK.fullmatch(text):
-        hours, minutes, seconds, alone = (int(part or 0) for part in found.groups())
+    if match := _CLOCK.fullmatch(text):
+        hours, minutes, seconds, alone = (int(part or 0) for part in match.groups())
         return ((hours * 60 + minutes + alone) * 60 + seconds) or None
     return None

@@ -68,29 +68,29 @@ _CASE_KEYS = frozenset({"name", "now", "nodes", "queues", "jobs", "topologies", 
 def find_unknown_keys(case: Entry) -> list[str]:
     """The keys of a case that mean nothing, each as a sentence with what may be meant."""
     node_keys = {"cpu", "memory", *SnapshotNode.__struct_encode_fields__}
-    found = [
+    problems = [
         *_unknown("the case", case, _CASE_KEYS),
         *_unknown("expect", case.get("expect"), _EXPECT_KEYS),
         *_unknown("settings", case.get("settings"), Settings.__struct_encode_fields__),
     ]
     for name, node in _entries(case, "nodes"):
-        found += _unknown(f"node {name}", node, node_keys)
+        problems += _unknown(f"node {name}", node, node_keys)
     for name, queue in _entries(case, "queues"):
-        found += _unknown(f"queue {name}", queue, _QUEUE_KEYS)
+        problems += _unknown(f"queue {name}", queue, _QUEUE_KEYS)
         for resource in ("gpu", "cpu", "memory"):
             share = queue.get(resource) if isinstance(queue, Mapping) else None
-            found += _unknown(f"queue {name}, {resource}", share, _SHARE_KEYS)
+            problems += _unknown(f"queue {name}, {resource}", share, _SHARE_KEYS)
     for name, job in _entries(case, "jobs"):
-        found += _unknown_in_job(f"job {name}", job)
-    return found
+        problems += _unknown_in_job(f"job {name}", job)
+    return problems
 
 
 def _unknown_in_job(where: str, job: object) -> list[str]:
-    found = _unknown(where, job, _JOB_KEYS)
+    problems = _unknown(where, job, _JOB_KEYS)
     for part in ("podSets", "groups"):
         for name, own in _entries(job, part):
-            found += _unknown_in_job(f"{where}, {name}", own)
-    return found
+            problems += _unknown_in_job(f"{where}, {name}", own)
+    return problems
 
 
 def _entries(entry: object, member: str) -> list[tuple[str, object]]:
@@ -101,12 +101,12 @@ def _entries(entry: object, member: str) -> list[tuple[str, object]]:
 def _unknown(where: str, entry: object, known: Iterable[str]) -> list[str]:
     if not isinstance(entry, Mapping):
         return []
-    found = []
+    problems = []
     for key in entry:
         if key not in known:
             near = difflib.get_close_matches(str(key), list(known), n=1)
-            found.append(f"{where} has no key '{key}'.{f' Did you mean {near[0]}?' if near else ''}")
-    return found
+            problems.append(f"{where} has no key '{key}'.{f' Did you mean {near[0]}?' if near else ''}")
+    return problems
 
 
 def build(case: Entry) -> Snapshot:

@@ -78,8 +78,8 @@ def _unpack(source: Path, folder: Path, member: str) -> list[str]:
         with tarfile.open(source, "r:gz") as archive:
             members = {one.name: one for one in archive.getmembers() if one.isfile() and _is_ours(one.name)}
             _check_members(source, members.keys(), member)
-            for name, found in members.items():
-                content = archive.extractfile(found)
+            for name, entry in members.items():
+                content = archive.extractfile(entry)
                 if content is not None:
                     (folder / name).parent.mkdir(mode=0o700, exist_ok=True)
                     with whole_file(folder / name) as partial:

@@ -91,8 +91,8 @@ def _load_batch(
 ) -> list[tuple[str | int, bytes]]:
     key = collection.key
     text = f"SELECT {key}, data FROM {collection.name} WHERE {key} > {dialect.mark} ORDER BY {key} LIMIT {_BATCH}"
-    found: list[tuple[str | int, bytes]] = connection.execute(text, (last,)).fetchall()
-    return found
+    rows: list[tuple[str | int, bytes]] = connection.execute(text, (last,)).fetchall()
+    return rows
 
 
 def _update(

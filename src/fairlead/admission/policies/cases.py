@@ -51,9 +51,11 @@ def judge_case(file: CaseFile, case: PolicyCase) -> list[str]:
     policy = merge_policies(type, [Policy(defaults=each.defaults, rules=each.rules) for each in file.policies])
     spec, issues = apply_policy(type, case.spec, policy)
     wanted = {(each.field, each.rule) for each in case.expect.violations}
-    found = {(issue.field, issue.rule or ""): issue for issue in issues}
-    differences = [f"{field}: expected a violation of {rule}, but there is none" for field, rule in wanted - set(found)]
-    differences += [_unexpected(found[key]) for key in sorted(set(found) - wanted)]
+    violated = {(issue.field, issue.rule or ""): issue for issue in issues}
+    differences = [
+        f"{field}: expected a violation of {rule}, but there is none" for field, rule in wanted - set(violated)
+    ]
+    differences += [_unexpected(violated[key]) for key in sorted(set(violated) - wanted)]
     return differences + _differences(spec, case.expect.spec, "")
 
 

@@ -63,7 +63,7 @@ def with_source(type: PolicyType, policy: Policy, source: RuleSource) -> Policy:
     stamp: dict[str, object] = msgspec.to_builtins(source)
 
     def mark(struct: Struct, trees: Sequence[Tree]) -> dict[str, object]:
-        return _merge_rules(struct, trees, lambda found: {**_tree(found[0]), SOURCE: stamp}, is_farthest=False)
+        return _merge_rules(struct, trees, lambda rules: {**_tree(rules[0]), SOURCE: stamp}, is_farthest=False)
 
     return msgspec.structs.replace(policy, rules=_by_section(type, [policy.rules], mark))
 

@@ -188,15 +188,15 @@ async def get_project_metrics(call: Call) -> Response:
 async def get_departments_metrics(call: Call) -> Response:
     check_cluster(call)
     figures = await _load_figures(call)
-    found = inventory.find_departments(call.context, call.caller, _ALL, figures.usages).items
-    return as_json(CurrentMetricsList(data=[_of_department(call, one, figures) for one in found]))
+    departments = inventory.find_departments(call.context, call.caller, _ALL, figures.usages).items
+    return as_json(CurrentMetricsList(data=[_of_department(call, one, figures) for one in departments]))
 
 
 async def get_department_metrics(call: Call) -> Response:
     check_cluster(call)
     departments = call.context.directory.departments
-    found = inventory.load_record(call.context, call.caller, departments, call.path["departmentId"], "department")
-    return as_json(_of_department(call, found, await _load_figures(call)))
+    department = inventory.load_record(call.context, call.caller, departments, call.path["departmentId"], "department")
+    return as_json(_of_department(call, department, await _load_figures(call)))
 
 
 _CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})

@@ -49,9 +49,9 @@ def _load(call: Call) -> Project:
 async def get_projects(call: Call) -> Response:
     context = call.context.for_cluster(check_cluster(call))
     usages = await inventory.load_usage(context)
-    found = inventory.find_projects(context, call.caller, _ALL, usages).items
+    projects = inventory.find_projects(context, call.caller, _ALL, usages).items
     cluster, unit = context.directory.cluster, _unit(call)
-    return as_json([bodies.render_project(each, cluster, usages, unit) for each in found])
+    return as_json([bodies.render_project(each, cluster, usages, unit) for each in projects])
 
 
 async def get_project(call: Call) -> Response:
@@ -87,8 +87,10 @@ async def get_departments(call: Call) -> Response:
     for project in inventory.find_projects(context, call.caller, _ALL, usages).items:
         view = bodies.render_project(project, cluster, usages, unit)
         by_department.setdefault(project.department_id, []).append(view)
-    found = inventory.find_departments(context, call.caller, _ALL, usages).items
-    return as_json([bodies.render_department(each, cluster, by_department.get(each.id, []), unit) for each in found])
+    departments = inventory.find_departments(context, call.caller, _ALL, usages).items
+    return as_json(
+        [bodies.render_department(each, cluster, by_department.get(each.id, []), unit) for each in departments]
+    )
 
 
 async def refuse_department_admins(call: Call) -> Response:
@@ -109,8 +111,8 @@ def _show_pool(call: Call, pool: NodePool) -> DeprecatedNodePool:
 
 async def get_node_pools(call: Call) -> Response:
     check_cluster(call)
-    found = inventory.find_node_pools(call.context, call.caller, _ALL).items
-    return as_json([_show_pool(call, pool) for pool in found])
+    pools = inventory.find_node_pools(call.context, call.caller, _ALL).items
+    return as_json([_show_pool(call, pool) for pool in pools])
 
 
 async def create_node_pool(call: Call) -> Response:

@@ -11,8 +11,8 @@ from fairlead.model.clock import iso
 
 
 async def get_sessions(call: Call) -> Response:
-    found = login_sessions.load_own_sessions(call.context, call.caller)
-    return as_json(OwnSessions(sessions=[render_session(call, one) for one in found]))
+    sessions = login_sessions.load_own_sessions(call.context, call.caller)
+    return as_json(OwnSessions(sessions=[render_session(call, one) for one in sessions]))
 
 
 async def end_session(call: Call) -> Response:

@@ -132,8 +132,8 @@ def _with_metadata(spec: Plain, metadata: ManifestMetadata | ManifestMetadataUpd
     return {**spec, **{name: value for name, value in members.items() if isinstance(value, str)}}
 
 
-def _defaults_of_type(call: Call, found: ReadManifest) -> Plain:
-    type = find_type(call.context, found.gvk.group, found.gvk.kind)
+def _defaults_of_type(call: Call, workload: ReadManifest) -> Plain:
+    type = find_type(call.context, workload.gvk.group, workload.gvk.kind)
     return {} if type is None else {"priorityClass": type.priority, "category": type.category}
 
 
@@ -142,28 +142,28 @@ async def create(call: Call) -> Response:
     manifest = _manifest(body)
     if manifest is None:
         raise Invalid(issues=(ComplianceIssue("manifest", "must be given, here or as manifestBase64Encoded"),))
-    found = read_manifest(manifest)
+    wanted = read_manifest(manifest)
     metadata = body.metadata
     project_id = metadata.project_id or ""
     request = {
-        "name": metadata.name or found.name,
+        "name": metadata.name or wanted.name,
         "useGivenNameAsPrefix": metadata.use_given_name_as_prefix is True,
         "projectId": project_id,
         "clusterId": metadata.cluster_id or cluster_of_scope(call.context, Scope("project", project_id)),
-        "spec": _with_metadata({**_defaults_of_type(call, found), **found.spec}, metadata),
+        "spec": _with_metadata({**_defaults_of_type(call, wanted), **wanted.spec}, metadata),
     }
-    _check_namespace(call, project_id, found)
-    submission = read_submission(found.kind, msgspec.json.encode(request))
+    _check_namespace(call, project_id, wanted)
+    submission = read_submission(wanted.kind, msgspec.json.encode(request))
     kept = msgspec.json.encode(manifest).decode()
     submission = msgspec.structs.replace(submission, dialect=DIALECT, manifest=kept)
     workload = await submit(call.context, call.caller, submission, call.request_id)
     return as_json(_render(call, workload), 202)
 
 
-def _check_namespace(call: Call, project_id: str, found: ReadManifest) -> None:
+def _check_namespace(call: Call, project_id: str, wanted: ReadManifest) -> None:
     project = call.context.directory.projects.get(project_id)
-    if project is not None and found.namespace not in ("", project.namespace):
-        detail = f"is {found.namespace[:60]}; workloads of project {project.name} are in {project.namespace}"
+    if project is not None and wanted.namespace not in ("", project.namespace):
+        detail = f"is {wanted.namespace[:60]}; workloads of project {project.name} are in {project.namespace}"
         raise Invalid(issues=(ComplianceIssue("manifest.metadata.namespace", detail),))
 
 
@@ -184,12 +184,12 @@ async def update(call: Call) -> Response:
     workload = await _load(call)
     body = await receive_json(call, ManifestUpdate)
     manifest = _manifest(body) or msgspec.json.decode(workload.manifest)
-    found = read_manifest(manifest)
-    _check_namespace(call, workload.project_id, found)
+    wanted = read_manifest(manifest)
+    _check_namespace(call, workload.project_id, wanted)
     metadata = body.metadata if body.metadata is not UNSET else ManifestMetadataUpdate()
-    if found.kind.key != workload.kind:
-        raise Invalid(issues=(ComplianceIssue("manifest.kind", f"is {found.gvk.kind}; it cannot change"),))
-    spec, kept = _with_metadata(found.spec, metadata), msgspec.json.encode(manifest).decode()
+    if wanted.kind.key != workload.kind:
+        raise Invalid(issues=(ComplianceIssue("manifest.kind", f"is {wanted.gvk.kind}; it cannot change"),))
+    spec, kept = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()
     changed = await update_from_manifest(call.context, call.caller, workload, kept, spec, call.request_id)
     return as_json(_render(call, changed), 202)
 

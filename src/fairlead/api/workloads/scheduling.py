@@ -235,9 +235,9 @@ async def list_suggestions(call: Call) -> Response:
     ids = [id for id in query_text(call, "workloadIds").split(",") if id]
     if len(ids) > _MOST_SUGGESTIONS:
         raise wrong_parameter("workloadIds", f"must have at most {_MOST_SUGGESTIONS} ids")
-    found = await suggest_to_caller(call.context, call.caller, tuple(dict.fromkeys(ids)))
+    suggestions = await suggest_to_caller(call.context, call.caller, tuple(dict.fromkeys(ids)))
     return as_json(
-        SuggestionList(suggestions=tuple(Suggestion(workload_id=id, message=text) for id, text in found.items()))
+        SuggestionList(suggestions=tuple(Suggestion(workload_id=id, message=text) for id, text in suggestions.items()))
     )
 
 

@@ -33,10 +33,10 @@ class AgentTools:
         it. Every change was tried on the scheduler; `changes` are sorted, the best first. Use it when a workload is
         Pending or does not do what is expected."""
         with self._turn:
-            found = self._client.find_workload(workload, project=project)
-            explanation = self._client.explanation(found["id"])
+            row = self._client.find_workload(workload, project=project)
+            explanation = self._client.explanation(row["id"])
             if explanation.get("waiting"):
-                explanation["why"] = self._client.why(found["id"])
+                explanation["why"] = self._client.why(row["id"])
         return {name: value for name, value in explanation.items() if name != "values"}
 
     def plan(self, kind: str, name: str, spec: dict[str, Any], project: str | None = None) -> Json:
@@ -94,11 +94,11 @@ class AgentTools:
         """Explain why a workload lost its place: the last eviction with its rule, the workload that it made room for
         and the figures of both queues, and the events that tell of evictions."""
         with self._turn:
-            found = self._client.find_workload(workload, project=project)
-            explanation = self._client.explanation(found["id"], waiting=False)
-            events = self._client.events(found["id"])
+            row = self._client.find_workload(workload, project=project)
+            explanation = self._client.explanation(row["id"], waiting=False)
+            events = self._client.events(row["id"])
         return {
-            "workload": found["name"],
+            "workload": row["name"],
             "phase": explanation["phase"],
             "message": explanation.get("message"),
             "lastEviction": explanation.get("lastEviction"),
@@ -123,9 +123,9 @@ class AgentTools:
     def suspend(self, workload: str, project: str | None = None) -> Json:
         """Suspend a workload: its pods stop, and it can be resumed later."""
         with self._turn:
-            found = self._client.find_workload(workload, project=project)
+            row = self._client.find_workload(workload, project=project)
             by_type = {kind.title: key for key, kind in load_kinds().items()}
-            answer: Json = self._client.kind(by_type[found["type"]]).suspend(found["id"])
+            answer: Json = self._client.kind(by_type[row["type"]]).suspend(row["id"])
         return answer
 
     def _request(self, name: str, spec: dict[str, Any], project: str | None) -> Json:

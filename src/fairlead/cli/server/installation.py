@@ -95,17 +95,17 @@ def version_of_wheel(wheel: Path) -> str:
 
 def keep_present_version(folder: Path) -> Path:
     """Pack the version that runs into a wheel in the folder, so that it can come back without a network."""
-    found = _installed()
-    info = f"{_PREFIX}-{found.version}.dist-info"
-    target = folder / f"{_PREFIX}-{found.version}-py3-none-any.whl"
+    package = _installed()
+    info = f"{_PREFIX}-{package.version}.dist-info"
+    target = folder / f"{_PREFIX}-{package.version}-py3-none-any.whl"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     files = {}
-    for path in found.files or ():
+    for path in package.files or ():
         name = path.as_posix()
         if name.endswith(".pyc") or "/bin/" in name or name in {f"{info}/{mark}" for mark in _MARKS}:
             continue
         if name.startswith("../"):
-            name = f"{_PREFIX}-{found.version}.data/data/{name.lstrip('./')}"
+            name = f"{_PREFIX}-{package.version}.data/data/{name.lstrip('./')}"
         files[name] = path.read_binary()
     write_wheel(target, files, info)
     return target

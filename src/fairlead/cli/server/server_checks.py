@@ -33,8 +33,11 @@ def check_server(invocation: Invocation) -> list[Finding]:
         return [_check_configured(url), Finding("Version", "ok", __version__)]
     if server is None:
         start = next_command(invocation, "server start")
-        found = [Finding("Server", "note", "does not run", f"Start it: {start}"), Finding("Version", "ok", __version__)]
-        return [*found, _check_ports(load_flags(folder)), _check_backup(invocation, folder)]
+        findings = [
+            Finding("Server", "note", "does not run", f"Start it: {start}"),
+            Finding("Version", "ok", __version__),
+        ]
+        return [*findings, _check_ports(load_flags(folder)), _check_backup(invocation, folder)]
     version = judge_version(server.version, __version__, restart)
     return [_check_answer(server), version, _check_backup(invocation, folder)]
 
@@ -52,15 +55,15 @@ def judge_backup(age: float | None, every: float, advice: str) -> Finding:
     The advice is for a server without a recent or scheduled backup.
     """
     what = "Backup"
-    found = "there is none" if age is None else f"the newest one is {span(age)} old and verified by a test restore"
+    state = "there is none" if age is None else f"the newest one is {span(age)} old and verified by a test restore"
     if every:
         if age is not None and age < 2 * every:
-            return Finding(what, "ok", f"{found}; scheduled every {span(every)}")
+            return Finding(what, "ok", f"{state}; scheduled every {span(every)}")
         late = "Check that the server runs, and read its log about scheduled backups"
-        return Finding(what, "missing", f"{found}, but one is due every {span(every)}", late)
+        return Finding(what, "missing", f"{state}, but one is due every {span(every)}", late)
     if age is not None and age < _OLD_BACKUP:
-        return Finding(what, "ok", found)
-    return Finding(what, "note", found, advice)
+        return Finding(what, "ok", state)
+    return Finding(what, "note", state, advice)
 
 
 def _check_backup(invocation: Invocation, folder: str) -> Finding:

@@ -157,12 +157,12 @@ def _load_rows(session: ServerSession, narrowed: dict[str, Any]) -> list[Json]:
 def describe_workload(invocation: Invocation, title: str | None = None) -> int:
     session = ServerSession(invocation)
     form = chosen_format(invocation, session.settings)
-    found = [session.client.workload(session.workload(name, title)["id"]) for name in invocation.names]
+    workloads = [session.client.workload(session.workload(name, title)["id"]) for name in invocation.names]
     if form == "json":
-        whole = [_whole(session, workload) for workload in found]
+        whole = [_whole(session, workload) for workload in workloads]
         session.console.data(render(session.console, form, whole if len(whole) > 1 else whole[0]))
     else:
-        for number, workload in enumerate(found):
+        for number, workload in enumerate(workloads):
             _describe_one(session, workload, form, number)
     session.close()
     return OK

@@ -55,10 +55,10 @@ class AssetWriter:
         self._write_policies()
 
     def _scope(self, meta: Json, scope: str, source_id: Any = None) -> tuple[str, str]:
-        found = self._writer.scopes.translate(scope, source_id or meta.get(_SCOPE_ID.get(scope, "")))
-        if found is None:
+        translated = self._writer.scopes.translate(scope, source_id or meta.get(_SCOPE_ID.get(scope, "")))
+        if translated is None:
             raise MissingOnTarget(f"its {scope} is not on the target")
-        return found
+        return translated
 
     def _write_asset(self, kind: str, path: str, asset: Json, there: list[Json]) -> None:
         meta, name = asset["meta"], str(asset["meta"]["name"])

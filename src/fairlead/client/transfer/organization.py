@@ -54,14 +54,14 @@ def _write_owner(writer: Writer, kind: str, owner: Json, more: Json) -> None:
 def _quota(writer: Writer, kind: str, name: str, row: Json) -> Json | None:
     """The quota in one node pool, with the target's id of the pool."""
     pool = str((row.get("nodePool") or {}).get("name") or "default")
-    found = writer.scopes.id_of("node pool", pool)
-    if found is None:
+    pool_id = writer.scopes.id_of("node pool", pool)
+    if pool_id is None:
         writer.report.lose(f"quota of {kind}", name, f"the target has no node pool {pool}")
         return None
     members = {member: row[member] for member in ("gpu", "cpu", "memory", "priority") if row.get(member) is not None}
     if members.get("gpu", {}).get("deserved") is None:
         members.pop("gpu", None)
-    return {**members, "nodePool": {"id": found, "name": pool}}
+    return {**members, "nodePool": {"id": pool_id, "name": pool}}
 
 
 def _write(writer: Writer, kind: str, name: str, path: str, body: Json) -> None:

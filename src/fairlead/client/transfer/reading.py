@@ -56,7 +56,7 @@ class Reader:
 
     def read_organization(self, workloads: str = "waiting") -> Bundle:
         """Node pools, departments, projects, policies and workloads that the caller can see, and nothing else."""
-        found: dict[str, list[Json]] = {
+        lists: dict[str, list[Json]] = {
             "node_pools": self._rows("node pools", "/api/v1/node-pools", "nodepools"),
             "departments": self._rows("departments", "/api/v1/org-unit/departments", "departments", is_paged=True),
             "projects": self._rows("projects", "/api/v1/org-unit/projects", "projects", is_paged=True),
@@ -65,7 +65,7 @@ class Reader:
         }
         nothing: dict[str, list[Json]] = {name: [] for name in Bundle._fields if name not in ("source", "unread")}
         source = {"url": self._client.url, "version": self._client.server_version}
-        return Bundle(source=source, unread=self._unread, **{**nothing, **found})
+        return Bundle(source=source, unread=self._unread, **{**nothing, **lists})
 
     def _rows(self, what: str, path: str, member: str, *, is_paged: bool = False) -> list[Json]:
         """The rows of a list; `member` has them, or the answer itself is the list."""
@@ -89,12 +89,12 @@ class Reader:
     def _service_accounts(self) -> list[Json]:
         """Service accounts; versions before 2.23 call them applications."""
         try:
-            found: list[Json] = self._client.request("GET", "/api/v1/service-accounts")
+            accounts: list[Json] = self._client.request("GET", "/api/v1/service-accounts")
         except ServerError as error:
             if error.status != 404:
                 raise
             return self._rows("service accounts", "/api/v1/apps", "")
-        return found
+        return accounts
 
     def _own(self, noun: str) -> list[Json]:
         """Objects that only Fairlead's interface has; of config maps also their values."""
@@ -116,9 +116,9 @@ class Reader:
                 continue
             names = ("scope", "projectId", "departmentId", "clusterId")
             place: dict[str, QueryValue] = {name: meta[name] for name in names if meta.get(name) is not None}
-            found = self._client.request("GET", f"/api/v2/policy/{rest}", **place)
-            if found.get("policy"):
-                yield {"rest": rest, "meta": meta, "policy": found["policy"]}
+            answer = self._client.request("GET", f"/api/v2/policy/{rest}", **place)
+            if answer.get("policy"):
+                yield {"rest": rest, "meta": meta, "policy": answer["policy"]}
 
     def _workloads(self, phases: tuple[str, ...]) -> Iterable[Json]:
         kinds = {entry.title: entry for entry in load_kinds().values()}
@@ -132,8 +132,8 @@ class Reader:
                 self._unread.append([LOST, "workload", str(row["name"]), f"has the unknown type {row['type']}"])
                 continue
             self._on_step(f"Reading workload {row['name']}")
-            found = self._client.request("GET", f"/api/v1/workloads/{kind.rest}/{quote(str(row['id']))}")
-            members = {name: found[name] for name in ("spec", *kind.outside_spec) if found.get(name) is not None}
+            content = self._client.request("GET", f"/api/v1/workloads/{kind.rest}/{quote(str(row['id']))}")
+            members = {name: content[name] for name in ("spec", *kind.outside_spec) if content.get(name) is not None}
             place = {"projectName": row["projectName"], "rest": kind.rest, "id": row["id"], "phase": row["phase"]}
             taken = self._client.caller_environment(str(row["id"]))
             yield {"name": row["name"], **place, "request": members, "hasCallerEnvironment": taken is not None}

@@ -48,5 +48,5 @@ class Scopes:
             return "tenant", str(self.cluster["tenantId"])
         if scope == "cluster":
             return "cluster", self.cluster_id
-        found = self.id_of(scope, self.name_of(scope, source_id))
-        return None if found is None else (scope, found)
+        own_id = self.id_of(scope, self.name_of(scope, source_id))
+        return None if own_id is None else (scope, own_id)

@@ -149,8 +149,8 @@ def _collect_names(records: PeriodRecords) -> _Names:
         names.projects[interval.project_id] = interval.project_name
         names.departments[interval.department_id] = interval.department_name
         names.department_of.setdefault(interval.project_id, interval.department_id)
-    for owners, found in ((records.projects, names.projects), (records.departments, names.departments)):
-        found.update({id: spans[-1].supply.name for id, spans in owners.items() if spans})
+    for owners, collected in ((records.projects, names.projects), (records.departments, names.departments)):
+        collected.update({id: spans[-1].supply.name for id, spans in owners.items() if spans})
     return names
 
 

@@ -89,11 +89,11 @@ def add_up(records: PeriodRecords, grouping: Grouping) -> PeriodTotals:
 
 
 def _by_pool_and_owner(uses: Iterable[Use], grouping: Grouping) -> dict[str, dict[str, list[Use]]]:
-    found: dict[str, dict[str, list[Use]]] = {}
+    by_pool: dict[str, dict[str, list[Use]]] = {}
     for use in uses:
         owner = use.recorded.department_id if grouping.of_departments else use.recorded.project_id
-        found.setdefault(use.pool, {}).setdefault(owner, []).append(use)
-    return found
+        by_pool.setdefault(use.pool, {}).setdefault(owner, []).append(use)
+    return by_pool
 
 
 class _Quotas(NamedTuple):
@@ -114,10 +114,10 @@ def _sums(groups: dict[GroupKey, Sums], key: tuple[str, ...] | None, day: Period
     """The sums of a group; those of no group are forgotten."""
     if key is None:
         return Sums()
-    found = groups.get((key, day.since))
-    if found is None:
-        found = groups[key, day.since] = Sums()
-    return found
+    sums = groups.get((key, day.since))
+    if sums is None:
+        sums = groups[key, day.since] = Sums()
+    return sums
 
 
 def _parts(days: Sequence[Period], since: Millis, until: Millis) -> Iterator[tuple[Period, Millis]]:

@@ -20,11 +20,11 @@ async def find_unmet(context: Context, project: Project, dependencies: Sequence[
         return ()
     names = tuple(each.name for each in dependencies)
     where = (Where("project_id", Comparison.EQUAL, project.id), Where("live_name", Comparison.ONE_OF, names))
-    found = {other.name: other for other in await context.store.find(Query(collection=WORKLOADS, where=where))}
-    unknown = [name for name in names if name not in found]
+    by_name = {other.name: other for other in await context.store.find(Query(collection=WORKLOADS, where=where))}
+    unknown = [name for name in names if name not in by_name]
     if unknown:
         raise invalid_annotation(f"{ANNOTATION}: project {project.name} has no workload {', '.join(unknown)}")
-    unmet = [text for each in dependencies for text in describe_unmet(each, found[each.name])]
+    unmet = [text for each in dependencies for text in describe_unmet(each, by_name[each.name])]
     return tuple(dict.fromkeys(unmet))
 
 

@@ -94,12 +94,12 @@ def _timelines(
     closed: Iterable[SupplyInterval], type: str, present: Mapping[str, SupplyInterval]
 ) -> dict[str, list[SupplySpan]]:
     """The intervals of each subject in order; each begins when the previous one ends."""
-    found: dict[str, list[SupplySpan]] = {}
+    timelines: dict[str, list[SupplySpan]] = {}
     last = (msgspec.structs.replace(supply, until=_NEVER) for supply in present.values())
     for supply in (*(one for one in closed if one.type == type), *last):
-        spans = found.setdefault(supply.subject, [])
+        spans = timelines.setdefault(supply.subject, [])
         spans.append(SupplySpan(spans[-1].until if spans else 0, supply.until, supply))
-    return found
+    return timelines
 
 
 def _clip(spans: Iterable[SupplySpan], period: Period) -> list[SupplySpan]:

@@ -56,8 +56,8 @@ def _copy_one(bucket: Bucket, stored: BucketObject, folder: int) -> tuple[int, i
         try:
             for piece in bucket.read(stored.key):
                 os.write(file, piece)
-            found = os.fstat(file)
-            return found.st_size, found.st_mtime_ns
+            copied = os.fstat(file)
+            return copied.st_size, copied.st_mtime_ns
         finally:
             os.close(file)
     finally:
@@ -169,15 +169,15 @@ def _open(folder: int, key: str) -> int:
 
 def _walk(folder: int, prefix: str) -> list[tuple[str, tuple[int, int]]]:
     """Every regular file below a folder as (key, (size, time)); links and the like are left out."""
-    found = []
+    files = []
     for name in os.listdir(folder):
         state = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(state.st_mode):
             below = os.open(name, _FOLDER, dir_fd=folder)
             try:
-                found += _walk(below, f"{prefix}{name}/")
+                files += _walk(below, f"{prefix}{name}/")
             finally:
                 os.close(below)
         elif stat.S_ISREG(state.st_mode):
-            found.append((f"{prefix}{name}", (state.st_size, state.st_mtime_ns)))
-    return found
+            files.append((f"{prefix}{name}", (state.st_size, state.st_mtime_ns)))
+    return files

@@ -23,9 +23,9 @@ def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:
         name = _name(owner)
         advice = f"Run this command as the server's user: sudo -u {name} fairlead doctor"
         return [Finding("Server's user", "note", f"{data_dir} belongs to {name}", advice)]
-    found = check_machine(data_dir, is_personal=is_personal)
+    findings = check_machine(data_dir, is_personal=is_personal)
     tools = find_tools()
-    return [*found, *describe_networks(tools, is_shared=not is_personal), *describe_egress(find_obstacles(tools))]
+    return [*findings, *describe_networks(tools, is_shared=not is_personal), *describe_egress(find_obstacles(tools))]
 
 
 def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:

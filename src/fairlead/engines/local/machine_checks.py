@@ -182,7 +182,7 @@ def _observe_controllers() -> tuple[int, tuple[str, ...]]:
 
 
 def _observe_runtimes() -> dict[str, str]:
-    found = {}
+    runtimes = {}
     for name, runtime in RUNTIMES.items():
         program = shutil.which(runtime.program, path=PATH)
         if program:
@@ -190,8 +190,8 @@ def _observe_runtimes() -> dict[str, str]:
                 done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_SECONDS)
             except (OSError, subprocess.TimeoutExpired):
                 continue
-            found[name] = done.stdout.strip().partition("\n")[0]
-    return found
+            runtimes[name] = done.stdout.strip().partition("\n")[0]
+    return runtimes
 
 
 def _count_nvidia_devices() -> int:

@@ -198,12 +198,12 @@ class ProcessSession:
             await self._queue.put((OUTPUT, piece))
         await self._queue.put((EXIT, await code))
 
-    async def _find_exit_code(self, found: "asyncio.Future[bytes]") -> None:
+    async def _find_exit_code(self, result: "asyncio.Future[bytes]") -> None:
         """The code of the last state that the supervisor reports before it exits; nothing if it was lost."""
         state: wire.Message = {}
         while (message := await self._line.receive()) is not None:
             state = message.get("state", state)
-        found.set_result(b"%d" % state["exit_code"] if "exit_code" in state else b"")
+        result.set_result(b"%d" % state["exit_code"] if "exit_code" in state else b"")
 
     async def read(self) -> tuple[str, bytes]:
         return await self._queue.get()

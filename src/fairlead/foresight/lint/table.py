@@ -53,6 +53,8 @@ RULES: tuple[LintRule, ...] = (
 
 def lint(material: LintMaterial) -> tuple[LintFinding, ...]:
     """Every finding, in the order of the files and of the table."""
-    found = [finding for rule in RULES for find in rule.find for finding in find(material)]
+    findings = [finding for rule in RULES for find in rule.find for finding in find(material)]
     order = {rule.id: number for number, rule in enumerate(RULES)}
-    return tuple(sorted(found, key=lambda each: (each.file, order[each.rule], each.subject, each.path, each.message)))
+    return tuple(
+        sorted(findings, key=lambda each: (each.file, order[each.rule], each.subject, each.path, each.message))
+    )

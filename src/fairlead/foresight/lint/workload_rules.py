@@ -103,12 +103,12 @@ def _needs_others(leader: PodSet) -> str:
     pods = _PODS.search(text)
     if pods is not None and int(pods[1]) > 1:
         return f"with '{pods[0]}'"
-    split = [found for pattern in _SPLITS if (found := pattern.search(text)) is not None]
+    split = [match for pattern in _SPLITS if (match := pattern.search(text)) is not None]
     needed = 1
-    for found in split:
-        needed *= int(found[1])
+    for match in split:
+        needed *= int(match[1])
     own = leader.request.gpu_devices or 1
-    return f"with '{' '.join(found[0] for found in split)}' on {own} of {needed} GPUs" if needed > own else ""
+    return f"with '{' '.join(match[0] for match in split)}' on {own} of {needed} GPUs" if needed > own else ""
 
 
 def _finding(

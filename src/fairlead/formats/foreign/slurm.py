@@ -167,13 +167,13 @@ def _apply(name: str, value: str, spec: Plain) -> str:
 
 def _wait(value: str, spec: Plain) -> str:
     """`afterok:NAME` and `afterany:NAME`. Slurm itself takes numbers of jobs, which mean nothing here."""
-    found: list[str] = []
+    dependencies: list[str] = []
     for part in value.split(","):
         word, *names = part.split(":")
         if word not in _AFTER or not names or not all(_JOB_NAME.fullmatch(each) for each in names):
             return "only afterok and afterany with names of workloads are converted; see --after"
-        found += [f"{_AFTER[word]}{each}" for each in names]
-    annotate(spec, after.ANNOTATION, ",".join(found))
+        dependencies += [f"{_AFTER[word]}{each}" for each in names]
+    annotate(spec, after.ANNOTATION, ",".join(dependencies))
     return ""
 
 

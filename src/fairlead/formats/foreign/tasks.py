@@ -55,9 +55,9 @@ def variables(given: Any) -> list[Plain]:
 def take_variables(spec: Plain, source: Source, path: str) -> None:
     """Environment variables of a mapping or of a list; those without a value are the caller's own, and lost."""
     given = take_all(source, path)
-    found = variables(given)
-    if found:
-        spec["environmentVariables"] = found
+    converted = variables(given)
+    if converted:
+        spec["environmentVariables"] = converted
     pairs = (
         given.items() if isinstance(given, dict) else [(str(item), "=" in str(item) or None) for item in given or ()]
     )

@@ -183,13 +183,13 @@ def judge_gpu_sharing(*, has_webhook: bool, has_runtime_class: bool) -> Finding:
     return Finding(what, "note", f"missing: {' and '.join(lacking)}", advice)
 
 
-def judge_autoscaler(found: str, *, has_adjuster: bool) -> list[Finding]:
+def judge_autoscaler(name: str, *, has_adjuster: bool) -> list[Finding]:
     """From the autoscaler of nodes that was found, empty for none, and whether KAI helps it with parts of GPUs."""
     what = "Node autoscaler"
-    if not found:
+    if not name:
         text = "none found; if there is one, start the server with --node-autoscaler on"
         return [Finding(what, "ok", text)]
-    findings = [Finding(what, "ok", f"{found}; workloads that fit no present node wait for a new one")]
+    findings = [Finding(what, "ok", f"{name}; workloads that fit no present node wait for a new one")]
     if not has_adjuster:
         advice = "Install KAI with global.clusterAutoscaling=true: autoscalers do not see requests for parts of GPUs"
         findings.append(Finding("Node scale adjuster", "note", "KAI's is not installed", advice))

@@ -202,12 +202,12 @@ async def _check_gpu_sharing(api: Api) -> list[Finding]:
 
 async def _check_autoscaler(api: Api) -> list[Finding]:
     """The Cluster Autoscaler has no kind of its own: its events tell that it runs."""
-    found = "Karpenter" if await has_kind(api, KARPENTER_POOL) else ""
-    if not found:
+    name = "Karpenter" if await has_kind(api, KARPENTER_POOL) else ""
+    if not name:
         events = await api.get(EVENT.path(), fieldSelector=CLUSTER_AUTOSCALER_EVENTS, limit="1")
-        found = "the Cluster Autoscaler" if msgspec.json.decode(events, type=_Items).items else ""
-    programs = await _list(api, DEPLOYMENT.path(KAI_NAMESPACE)) if found else []
-    return judge_autoscaler(found, has_adjuster=any(_ADJUSTER in item["metadata"]["name"] for item in programs))
+        name = "the Cluster Autoscaler" if msgspec.json.decode(events, type=_Items).items else ""
+    programs = await _list(api, DEPLOYMENT.path(KAI_NAMESPACE)) if name else []
+    return judge_autoscaler(name, has_adjuster=any(_ADJUSTER in item["metadata"]["name"] for item in programs))
 
 
 async def _check_definitions(api: Api) -> list[Finding]:

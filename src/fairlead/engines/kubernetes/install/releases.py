@@ -33,15 +33,15 @@ PREREQUISITES = (
 
 def judge_release(wanted: Prerequisite, images: Iterable[str]) -> list[Finding]:
     """What its version means, from the images of its programs; nothing if they do not tell a version."""
-    found = sorted({version for image in images if (version := _read_version(wanted, image)) is not None})
-    if not found:
+    versions = sorted({version for image in images if (version := _read_version(wanted, image)) is not None})
+    if not versions:
         return []
-    what, text = f"Version of {wanted.name}", ", ".join(render_version(one) for one in found)
+    what, text = f"Version of {wanted.name}", ", ".join(render_version(one) for one in versions)
     tested = ", ".join(render_version(one) for one in wanted.tested)
-    if found[0] < wanted.oldest:
+    if versions[0] < wanted.oldest:
         advice = f"Upgrade it to {tested}, which is tested"
         return [Finding(what, "missing", f"{text} is older than {render_version(wanted.oldest)}", advice)]
-    if any(version[:2] not in {one[:2] for one in wanted.tested} for version in found):
+    if any(version[:2] not in {one[:2] for one in wanted.tested} for version in versions):
         advice = f"It should work; tested: {tested}"
         return [Finding(what, "note", f"{text} is newer than what Fairlead was tested with", advice)]
     return [Finding(what, "ok", f"{text}, which is tested")]

@@ -90,7 +90,7 @@ async def _take_over(wanted: TakeoverRequest, is_dry_run: bool) -> list[Takeover
 
 async def _plan(api: Api, wanted: TakeoverRequest) -> list[Takeover]:
     kinds = [kind for kind in custom_kinds() if not kind.own_api]
-    found: list[Takeover] = []
+    steps: list[Takeover] = []
     has_foreign = False
     for kind in kinds:
         theirs, ours = (Resource(api_version(kind, group), kind.resource, plural_of(kind)) for group in _GROUPS)
@@ -106,12 +106,12 @@ async def _plan(api: Api, wanted: TakeoverRequest) -> list[Takeover]:
         originals = msgspec.json.decode(await api.get(theirs.path(wanted.namespace)), type=_Originals).items
         listed = msgspec.json.decode(await api.get(ours.path(wanted.namespace)), type=ListedObjects).items
         present = {(one.metadata.namespace, one.metadata.name) for one in listed}
-        found += [plan_copy(ours, one, present, starts=wanted.starts) for one in originals]
+        steps += [plan_copy(ours, one, present, starts=wanted.starts) for one in originals]
     if not has_foreign:
         raise Refused(f"The cluster has no definitions of {RUNAI_GROUP} but Fairlead's own; there is nothing to adopt")
     listed = msgspec.json.decode(await api.get(NAMESPACE.path()), type=ListedObjects).items
     owners = {one.metadata.name: one.metadata.labels.get(CLUSTER_LABEL, "") for one in listed}
-    return plan_namespaces(found, owners, wanted.cluster_id)
+    return plan_namespaces(steps, owners, wanted.cluster_id)
 
 
 def _is_ours(definition: bytes) -> bool:
@@ -166,9 +166,9 @@ def _is_active(original: Original) -> bool:
     return not (isinstance(given, dict) and given.get("value") is False)
 
 
-def plan_namespaces(found: Sequence[Takeover], owners: dict[str, str], cluster_id: str) -> list[Takeover]:
+def plan_namespaces(steps: Sequence[Takeover], owners: dict[str, str], cluster_id: str) -> list[Takeover]:
     """The plan with the namespaces that are handed over first. Pure."""
-    names = sorted({step.namespace for step in found if step.method})
+    names = sorted({step.namespace for step in steps if step.method})
     foreign = {name for name in names if owners.get(name) not in (None, "", cluster_id)}
     foreign |= {name for name in names if not name.startswith(NAMESPACE_PREFIX)}
     handed = [
@@ -184,7 +184,7 @@ def plan_namespaces(found: Sequence[Takeover], owners: dict[str, str], cluster_i
         for name in names
         if name not in foreign and owners.get(name) != cluster_id
     ]
-    return [*handed, *(_refuse_foreign(step) if step.namespace in foreign else step for step in found)]
+    return [*handed, *(_refuse_foreign(step) if step.namespace in foreign else step for step in steps)]
 
 
 def _refuse_foreign(step: Takeover) -> Takeover:

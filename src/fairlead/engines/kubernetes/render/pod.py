@@ -143,8 +143,8 @@ def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
     """
     names = {variable.name for variable in container.environment}
 
-    def rewrite(found: re.Match[str]) -> str:
-        return f"$({found[1]})" if found[1] in names else found[0]
+    def rewrite(match: re.Match[str]) -> str:
+        return f"$({match[1]})" if match[1] in names else match[0]
 
     return [_BRACED.sub(rewrite, _DOLLARS.sub("$$$$", word)) for word in words]
 

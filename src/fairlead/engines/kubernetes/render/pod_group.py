@@ -114,11 +114,11 @@ def _environment(main: Manifest, podset: PodSet, values: dict[str, str]) -> list
     given = main.get("env", [])
     names = {variable["name"] for variable in given}
 
-    def meet(found: re.Match[str]) -> str:
-        if found[3] is not None:
-            return found[3]
-        host = f"{found[2]}.{values['workload']}"
-        return host if found[1] == "host" else f"{host}.{values['namespace']}"
+    def meet(match: re.Match[str]) -> str:
+        if match[3] is not None:
+            return match[3]
+        host = f"{match[2]}.{values['workload']}"
+        return host if match[1] == "host" else f"{host}.{values['namespace']}"
 
     own = {name: _WORD.sub(meet, fill(template, values)) for name, template in podset.variables.items()}
     return [*({"name": name, "value": value} for name, value in own.items() if name not in names), *given]

@@ -185,7 +185,7 @@ def _with_shell(container: PodContainer, indices: Sequence[int]) -> PodContainer
     parts: list[str] = []
     words = []
     for word in (*container.command, *container.args):
-        split = _REFERENCE.sub(lambda found: found[1] or "\0", word).split("\0")
+        split = _REFERENCE.sub(lambda match: match[1] or "\0", word).split("\0")
         numbers = range(len(parts) + 1, len(parts) + len(split) + 1)
         words.append('"' + f"${array.VARIABLE}".join(f"${{{number}}}" for number in numbers) + '"')
         parts += split
