@@ -1,11 +1,13 @@
-"""Reads the kubeconfig of a cluster that is added to a server, and keeps only what the server may use.
+"""Reads kubeconfigs: what a context names, and the part of it that a cluster added to a server may use.
 
-Credentials must be in the text itself: a command or a file would be run or read on the server's machine.
+Called by the Kubernetes engine, by `fairlead cluster` and by the use cases of clusters. The credentials of an added
+cluster must be in the text itself: a command or a file would be run or read on the server's machine.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import yaml
 
 from fairlead.model.errors import ComplianceIssue, Invalid
@@ -28,7 +30,8 @@ def read_kubeconfig(text: str, context: str = "") -> str:
 
     The context is the named one, or the current one.
     """
-    cluster, user = find_parts(text, context)
+    entries = find_entries(text, context)
+    cluster, user = entries.cluster, entries.user
     issues = [
         ComplianceIssue(f"{_PATH}.{place}.{name}", f"names a file; give its content as {FILES[name]}")
         for place, part in (("cluster", cluster), ("user", user))
@@ -47,12 +50,20 @@ def read_kubeconfig(text: str, context: str = "") -> str:
     return render_kubeconfig(cluster, user)
 
 
-def find_parts(text: str, context: str = "") -> tuple[dict[str, Any], dict[str, Any]]:
-    """The cluster and the user of a context; raises Invalid."""
+class KubeconfigEntries(msgspec.Struct, frozen=True):
+    """What one context of a kubeconfig names."""
+
+    context: str
+    cluster: dict[str, Any]
+    user: dict[str, Any]
+
+
+def find_entries(text: str, context: str = "") -> KubeconfigEntries:
+    """The cluster and the user of the named context, or of the current one; raises Invalid."""
     try:
         config = yaml.safe_load(text)
-        wanted = context or config["current-context"]
-        chosen = _named(config["contexts"], wanted)["context"]
+        name = context or config["current-context"]
+        chosen = _named(config["contexts"], name)["context"]
         cluster = _named(config["clusters"], chosen["cluster"])["cluster"]
         user = _named(config["users"], chosen["user"])["user"] if chosen.get("user") else {}
     except yaml.YAMLError as error:
@@ -60,9 +71,10 @@ def find_parts(text: str, context: str = "") -> tuple[dict[str, Any], dict[str, 
     except (KeyError, TypeError, StopIteration):
         what = f"context {context[:60]}" if context else "current context"
         raise _invalid(f"has no {what} with a cluster and a user") from None
+    user = {} if user is None else user
     if not isinstance(cluster, dict) or not isinstance(user, dict):
         raise _invalid("has a cluster or user that is not an object")
-    return cluster, user
+    return KubeconfigEntries(name, cluster, user)
 
 
 def render_kubeconfig(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from fairlead.cli.organization import lists
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.session import ServerSession
 from fairlead.client.json_object import Json
-from fairlead.formats.kubeconfig import FILES, find_parts, render_kubeconfig
+from fairlead.formats.kubeconfig import FILES, find_entries, render_kubeconfig
 from fairlead.model.errors import Invalid
 
 _BASE = "/api/v1/clusters"
@@ -74,16 +74,16 @@ def _read(invocation: Invocation) -> str:
     if not path:
         raise UsageError("Pass the kubeconfig with --kubeconfig FILE.")
     try:
-        cluster, user = find_parts(read_text(invocation, path), invocation.get("context") or "")
+        entries = find_entries(read_text(invocation, path), invocation.get("context") or "")
     except Invalid as error:
         raise UsageError(f"{path}: the kubeconfig {error.issues[0].details}.") from None
-    if "exec" in user or "auth-provider" in user:
+    if "exec" in entries.user or "auth-provider" in entries.user:
         raise UsageError(
             f"{path}: its user runs a command (exec), which the server cannot run. Create a service account with a "
             "token for the server (docs/several-clusters.md)."
         )
     folder = Path(path).absolute().parent
-    return render_kubeconfig(_inline(cluster, folder), _inline(user, folder))
+    return render_kubeconfig(_inline(entries.cluster, folder), _inline(entries.user, folder))
 
 
 def _inline(part: Json, folder: Path) -> Json:

@@ -8,11 +8,9 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
 from fairlead.engines.kubernetes.client.identity import (
     ApiIdentity,
@@ -23,7 +21,8 @@ from fairlead.engines.kubernetes.client.identity import (
     load_identity,
 )
 from fairlead.engines.kubernetes.client.proxies import HttpProxy, choose_proxy, read_proxy
-from fairlead.model.errors import Refused
+from fairlead.formats.kubeconfig import KubeconfigEntries, find_entries
+from fairlead.model.errors import Invalid, Refused
 
 log = logging.getLogger(__name__)
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -83,14 +82,6 @@ def _load_account(environment: Environment) -> Access:
     )
 
 
-class _Entries(msgspec.Struct, frozen=True):
-    """What one context of a kubeconfig names."""
-
-    context: str
-    cluster: dict[str, Any]
-    user: dict[str, Any]
-
-
 def load_kubeconfig(path: Path, environment: Environment) -> Access:
     path = path.absolute()
     entries = _read_entries(path)
@@ -118,7 +109,7 @@ def load_kubeconfig(path: Path, environment: Environment) -> Access:
 class _KubeconfigCredentials:
     """Those of the context that was current at the start, whichever is current now."""
 
-    def __init__(self, path: Path, entries: _Entries) -> None:
+    def __init__(self, path: Path, entries: KubeconfigEntries) -> None:
         self._path = path
         self._entries = entries
         self._seen = self._stamp()
@@ -147,25 +138,17 @@ class _KubeconfigCredentials:
         return stat.st_mtime_ns, stat.st_ino, stat.st_size
 
 
-def _read_entries(path: Path, context: str = "") -> _Entries:
+def _read_entries(path: Path, context: str = "") -> KubeconfigEntries:
     """Of the named context, else of the current one."""
     try:
-        config: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        name = context or config["current-context"]
-        chosen = _named(config["contexts"], name)["context"]
-        cluster = _named(config["clusters"], chosen["cluster"])["cluster"]
-        user = _named(config["users"], chosen["user"])["user"] if chosen.get("user") else {}
-        urlsplit(cluster["server"])
+        entries = find_entries(path.read_text(encoding="utf-8"), context)
+        urlsplit(str(entries.cluster["server"]))
     except OSError as error:
         raise Refused(f"The kubeconfig {path} cannot be read: {error.strerror}") from error
-    except yaml.YAMLError as error:
-        raise Refused(f"The kubeconfig {path} is not valid YAML: {' '.join(str(error).split())}") from error
+    except Invalid as error:
+        raise Refused(f"The kubeconfig {path} {error.issues[0].details}") from error
     except KeyError as error:
-        raise Refused(f"The kubeconfig {path} has no usable context: {error} is missing") from error
-    except (TypeError, StopIteration, ValueError) as error:
-        raise Refused(f"The kubeconfig {path} has no usable context, cluster or user") from error
-    return _Entries(name, cluster, user or {})
-
-
-def _named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    return next(item for item in items if item["name"] == name)
+        raise Refused(f"The kubeconfig {path} has a cluster without a server") from error
+    except ValueError as error:
+        raise Refused(f"The kubeconfig {path} is not valid: {error}") from error
+    return entries
