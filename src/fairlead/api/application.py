@@ -29,7 +29,7 @@ from fairlead.api.audit import AUDIT_OPERATIONS
 from fairlead.api.deprecated.routes import deprecated_operations
 from fairlead.api.documentation import documentation_operations
 from fairlead.api.http.errors import HttpError, render_error
-from fairlead.api.http.forward import run_here_or_there
+from fairlead.api.http.forward import run_or_forward
 from fairlead.api.http.one_time import OneTimeCodes
 from fairlead.api.http.operation import Call, Operation
 from fairlead.api.http.routing import Router
@@ -105,14 +105,14 @@ class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
 def make_application(
     context: Context,
     authenticator: Authenticator,
-    limits: RequestSettings | None = None,
+    settings: RequestSettings | None = None,
     samples: Samples = tuple,
     gate: UrlGate | None = None,
     more: Iterable[Operation] = (),
 ) -> "Application":
     """The application. `samples` adds metrics of other rooms to `/metrics`; `more` adds operations."""
     metrics = Metrics(samples)
-    bounds = limits or RequestSettings()
+    settings = settings or RequestSettings()
     gate = gate or UrlGate(authenticator, context.url_registry, context.clock)
     operations = [
         *kind_operations(),
@@ -128,7 +128,7 @@ def make_application(
         *LOG_OPERATIONS,
         *SESSION_OPERATIONS,
         *url_operations(gate),
-        *watch_operations(bounds.watch_streams),
+        *watch_operations(settings.watch_streams),
         *CLUSTER_OPERATIONS,
         *CLUSTER_CHANGE_OPERATIONS,
         *OWNER_OPERATIONS,
@@ -161,7 +161,7 @@ def make_application(
         *more,
     ]
     operations += description_operations(operations)
-    return Application(context, authenticator, bounds, metrics, operations)
+    return Application(context, authenticator, settings, metrics, operations)
 
 
 def _browser_operations(context: Context, authenticator: Authenticator) -> list[Operation]:
@@ -177,14 +177,14 @@ class Application:
         self,
         context: Context,
         authenticator: Authenticator,
-        limits: RequestSettings,
+        settings: RequestSettings,
         metrics: Metrics,
         operations: list[Operation],
     ) -> None:
         self._context = context
         self._auditor = AuditWriter(context)
         self._authenticator = authenticator
-        self._limits = limits
+        self._settings = settings
         self._metrics = metrics
         self._router = Router(operations)
         self._second = 0
@@ -254,7 +254,7 @@ class Application:
         self, operation: Operation, path: dict[str, str], scope: Scope, receive: Receive, request_id: str
     ) -> Response:
         context = self._context
-        scope["fairlead.body_limit"] = self._limits.body_bytes
+        scope["fairlead.body_limit"] = self._settings.body_bytes
         call = Call(context, operation, Request(scope, receive), request_id)
         call.path = path
         scope["fairlead.call"] = call
@@ -269,7 +269,7 @@ class Application:
                 raise Unavailable("The server is stopping; send the request again in a moment")
         if operation.needs:
             access.check(call.caller, operation.needs)
-        return await run_here_or_there(call, self._limits.takeover_seconds, self._limits.certificate)
+        return await run_or_forward(call, self._settings.takeover_seconds, self._settings.certificate)
 
     async def _confirm_session(self, call: Call) -> None:
         """Ask the identity provider about the caller's session, if that is due; their rights may change."""
@@ -310,8 +310,10 @@ class Application:
             self._requests.clear()
         number = self._requests.get(caller, 0) + 1
         self._requests[caller] = number
-        if number > self._limits.requests_per_second:
-            raise TooMuch(f"More than {self._limits.requests_per_second} requests within a second; wait and try again")
+        if number > self._settings.requests_per_second:
+            raise TooMuch(
+                f"More than {self._settings.requests_per_second} requests within a second; wait and try again"
+            )
 
     def _request_id(self, scope: Scope) -> str:
         """The caller's own request id if it is valid, else a new one."""

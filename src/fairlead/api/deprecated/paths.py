@@ -4,8 +4,7 @@ from functools import partial
 
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter
-from fairlead.control import access
-from fairlead.model.errors import NotFound
+from fairlead.control.organization.inventory import load_record
 
 BASE = "/v1/k8s/clusters"
 FAILURES = failing(400, 401, 403, 404, 500, 503)
@@ -27,8 +26,5 @@ def flag(name: str) -> Parameter:
 
 def check_cluster(call: Call) -> str:
     """The id of the cluster in the path; raises `NotFound` if there is no such cluster."""
-    access.check(call.caller, "clusters:read")
     given = next(call.path[name] for name in ("clusterId", "clusterUuid", "cluster_uuid", "uuid") if name in call.path)
-    if given.lower() not in call.context.directory.clusters:
-        raise NotFound(f"There is no cluster with the id {given[:60]}; GET /api/v1/clusters lists all clusters")
-    return given.lower()
+    return load_record(call.context, call.caller, call.context.directory.clusters, given, "cluster").id

@@ -37,7 +37,7 @@ _BACK = (
 )
 
 
-async def run_here_or_there(call: Call, takeover_seconds: float, certificate: str = "") -> Response:
+async def run_or_forward(call: Call, takeover_seconds: float, certificate: str = "") -> Response:
     """The response of this server, or of the one that runs the machine.
 
     A read waits for `takeover_seconds` while another server takes over the machine, so that an upgrade fails none.

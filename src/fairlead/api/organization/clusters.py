@@ -10,7 +10,6 @@ from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Accepted, Shape
 from fairlead.api.organization.reads import ClusterView, render_cluster
-from fairlead.control import access
 from fairlead.control.organization import clusters, inventory
 from fairlead.control.organization.clusters import ClusterInput
 from fairlead.model.records.organization import Cluster
@@ -97,7 +96,6 @@ def install_command(call: Call, cluster: Cluster) -> str:
 
 
 async def get_install_file(call: Call) -> Response:
-    access.check(call.caller, "clusters:read")
     cluster = inventory.load_record(
         call.context, call.caller, call.context.directory.clusters, call.path["cluster_uuid"], "cluster"
     )

@@ -189,10 +189,8 @@ def _cluster_context(call: Call) -> Context:
 
 
 async def get_node(call: Call) -> Response:
-    directory = call.context.directory
     wanted = normal_id(call.path["nodeId"], "node")
-    by_id = {node_uuid(directory.cluster_of(node), node): node for node in directory.nodes.values()}
-    return as_json(render_node(call, inventory.load_record(call.context, call.caller, by_id, wanted, "node")))
+    return as_json(render_node(call, inventory.load_node(call.context, call.caller, wanted)))
 
 
 _FAILURES = {401: Error, 403: Error, 503: Error}

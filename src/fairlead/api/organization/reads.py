@@ -196,9 +196,9 @@ class RankList(Shape):
 
 def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> ClusterView:
     engine = context.engine_of(cluster.id)
-    away = engine.unreachable_reason()
+    unreachable = engine.unreachable_reason()
     is_waiting = cluster.id != context.directory.cluster.id and cluster.connection is None
-    state: Literal["WaitingToConnect", "Connected", "Disconnected"] = "Disconnected" if away else "Connected"
+    state: Literal["WaitingToConnect", "Connected", "Disconnected"] = "Disconnected" if unreachable else "Connected"
     if is_waiting:
         state = "WaitingToConnect"
     return ClusterView(
@@ -210,9 +210,9 @@ def render_cluster(context: Context, cluster: Cluster, verbosity: str) -> Cluste
         version=INTERFACE_VERSION,
         updated_at=iso(cluster.created_at),
         deleted_at=None,
-        last_liveness=None if away else iso(context.clock()),
+        last_liveness=None if unreachable else iso(context.clock()),
         engine="kubernetes" if engine.is_cluster else "local",
-        status=UNSET if verbosity == "metadata" else ClusterStatus(state=state, reason=away or UNSET),
+        status=UNSET if verbosity == "metadata" else ClusterStatus(state=state, reason=unreachable or UNSET),
     )
 
 

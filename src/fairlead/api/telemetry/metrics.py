@@ -23,8 +23,7 @@ from fairlead.api.telemetry.names import (
     WORKLOAD_METRICS,
     WORKLOAD_TELEMETRY,
 )
-from fairlead.control import access
-from fairlead.control.organization.inventory import node_uuid
+from fairlead.control.organization.inventory import load_node
 from fairlead.control.telemetry import metrics, summaries
 from fairlead.control.telemetry.metrics import Measurement, Span
 from fairlead.control.workloads import read as workloads_read
@@ -32,8 +31,6 @@ from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import from_iso, iso
 from fairlead.model.english import with_article
-from fairlead.model.errors import NotFound
-from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 
 
@@ -168,17 +165,8 @@ def _service_metrics(kind: Kind, *, of_pod: bool) -> Handler:
     return get
 
 
-def _node(call: Call) -> Node:
-    access.check(call.caller, "nodes:read")
-    wanted = call.path["nodeId"].lower()
-    for node in call.context.directory.nodes.values():
-        if node_uuid(call.context.directory.cluster_of(node), node) == wanted:
-            return node
-    raise NotFound(f"There is no node with the id {call.path['nodeId'][:60]}")
-
-
 async def get_node_metrics(call: Call) -> Response:
-    node = _node(call)
+    node = load_node(call.context, call.caller, call.path["nodeId"])
     types, span = read_names(call, "metricType", NODE_METRICS, is_needed=True), read_span(call)
     usage_samples = await metrics.take_usage_samples(call.context)
     pods = await metrics.load_node_pods(call.context, node, span)

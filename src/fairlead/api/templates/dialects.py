@@ -65,7 +65,7 @@ async def get_manifest(call: Call) -> Response:
     return as_json(ManifestView(id=template.id, name=template.name, manifest=template.manifest))
 
 
-async def get_written(call: Call) -> Response:
+async def get_in_dialect(call: Call) -> Response:
     """The workload in another dialect; comments at the beginning list what the dialect cannot express."""
     dialect = call.path["dialect"]
     if dialect not in DIALECTS:
@@ -125,7 +125,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         id="get_workload_as",
         tag="Workloads",
         summary="Get a workload as YAML, as a command line, as Python, or as the request that would create it again",
-        run=get_written,
+        run=get_in_dialect,
         parameters=(
             Parameter(name="workloadId", place="path", schema=_ID),
             Parameter(name="dialect", place="path", schema={"type": "string", "enum": list(DIALECTS)}),

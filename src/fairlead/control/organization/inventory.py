@@ -280,6 +280,13 @@ def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: 
     return record
 
 
+def load_node(context: Context, caller: Caller, id: str) -> Node:
+    """The node with that id in the API; raises `NotFound`."""
+    directory = context.directory
+    by_id = {node_uuid(directory.cluster_of(node), node): node for node in directory.nodes.values()}
+    return load_record(context, caller, by_id, id, "node")
+
+
 def node_uuid(cluster_id: str, node: Node) -> str:
     """The node's id in the API, which must be a UUID: it is derived from the node's name."""
     return str(uuid.uuid5(uuid.UUID(cluster_id), node.id))

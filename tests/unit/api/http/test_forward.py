@@ -8,7 +8,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from fairlead.api.http.forward import PASSED_ON, run_here_or_there
+from fairlead.api.http.forward import PASSED_ON, run_or_forward
 from fairlead.api.http.operation import Call, Operation
 from fairlead.model.errors import Elsewhere, Unavailable
 
@@ -28,7 +28,7 @@ def make_call(method: str, turns_without_a_holder: int, *, stopping: bool = Fals
 
 
 def test_a_read_waits_for_the_next_server() -> None:
-    response = asyncio.run(run_here_or_there(make_call("GET", 2), 30))
+    response = asyncio.run(run_or_forward(make_call("GET", 2), 30))
     assert bytes(response.body) == b"here"
 
 
@@ -42,4 +42,4 @@ def test_a_read_waits_for_the_next_server() -> None:
 )
 def test_others_are_told_to_try_again(call: Call) -> None:
     with pytest.raises(Unavailable, match="try again"):
-        asyncio.run(run_here_or_there(call, 30))
+        asyncio.run(run_or_forward(call, 30))
