@@ -321,14 +321,14 @@ class CustomResourceWriter(Protocol):
 
     async def delete(self, resource: CustomResource) -> None: ...
 
-    async def patch_spec(self, resource: CustomResource, members: Mapping[str, Any]) -> int:
+    async def patch_spec(self, resource: CustomResource, members: Mapping[str, object]) -> int:
         """Replace members of its spec, remove those that are None; returns the generation afterwards.
 
         The generation is 0 if the object is gone.
         """
         ...
 
-    async def set_status(self, resource: CustomResource, status: dict[str, Any]) -> None: ...
+    async def set_status(self, resource: CustomResource, status: Mapping[str, object]) -> None: ...
 
     async def add_event(self, resource: CustomResource, type: str, reason: str, message: str) -> None:
         """Add an event to it, for `kubectl describe`; one that cannot be written is dropped."""

@@ -1,7 +1,6 @@
 """Whether templates and assets comply with a policy, as lists of them show it."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import UNSET, UnsetType
 
@@ -11,6 +10,7 @@ from fairlead.api.http.operation import Call
 from fairlead.api.http.shapes import Shape
 from fairlead.control import access
 from fairlead.control.workloads.policies import find_policy_issues, policy_for
+from fairlead.formats.plain import Plain
 from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind
 from fairlead.model.records.assets import Asset, Scope
@@ -37,14 +37,14 @@ def render_issues(call: Call, kind: Kind, members: Mapping[str, object], scope: 
     ]
 
 
-def find_compliance(call: Call, asset: Asset, spec: dict[str, Any]) -> Compliance | UnsetType:
+def find_compliance(call: Call, asset: Asset, spec: Plain) -> Compliance | UnsetType:
     """Whether the policy of the requested project and type accepts the asset; UNSET if none is requested."""
     project = query_integer(call, "complyToProject", None)
     chosen = query_choice(call, "complyToWorkloadType", tuple(name.title() for name in MEANT_FOR))
     kind = next((each for each in KINDS.values() if chosen and each.title == chosen), None)
     if project is None or kind is None or not access.can_read(call.caller, "workloads:read", str(project)):
         return UNSET
-    members = render_assets([HeldAsset(asset.kind, asset.name, spec, spec.get("claimName") or "")], {})
+    members = render_assets([HeldAsset(asset.kind, asset.name, spec, str(spec.get("claimName") or ""))], {})
     issues = render_issues(call, kind, members, Scope("project", str(project)))
     imposed = policy_for(call.context, kind, str(project)).imposed_assets
     return Compliance(compliance=not issues, imposed=any(asset.id in ids for ids in imposed.values()), reason=issues)

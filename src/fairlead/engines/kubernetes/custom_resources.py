@@ -249,7 +249,7 @@ class WatchedResources(CustomResources):
         if resource.id in self._known_objects:
             await ObjectWriter(self._api).delete(self._path(resource), resource.uid)
 
-    async def patch_spec(self, resource: CustomResource, members: Mapping[str, Any]) -> int:
+    async def patch_spec(self, resource: CustomResource, members: Mapping[str, object]) -> int:
         given = msgspec.json.decode(resource.text).get("spec", {})
         steps: list[Manifest] = [{"op": "test", "path": "/metadata/uid", "value": resource.uid}]
         for name, value in members.items():
@@ -260,7 +260,7 @@ class WatchedResources(CustomResources):
         answer = await self._patch(resource, "", steps, _STEPS)
         return msgspec.json.decode(answer, type=_Generation).metadata.generation if answer else 0
 
-    async def set_status(self, resource: CustomResource, status: dict[str, Any]) -> None:
+    async def set_status(self, resource: CustomResource, status: Mapping[str, object]) -> None:
         """Replace the status of this object, and of no later one of its name: a uid in the body would be ignored."""
         given = {name: value for name, value in status.items() if value is not None}
         steps: list[Manifest] = [

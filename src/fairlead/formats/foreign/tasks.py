@@ -66,7 +66,7 @@ def take_variables(spec: Plain, source: Source, path: str) -> None:
             source.losses.append(Loss(path=f"{path}.{name}", reason=_CALLERS, value=name))
 
 
-def size(text: Any, unit: str = "") -> str:
+def size(text: object, unit: str = "") -> str:
     """A size such as `16GB`, `16GB..` or 16 as a quantity; empty if it is not a size."""
     match = _SIZE.match(str(text).split("..")[0].strip())
     if match is None:
@@ -76,7 +76,7 @@ def size(text: Any, unit: str = "") -> str:
     return f"{number}{letter}{'i' if binary and letter else ''}"
 
 
-def count(text: Any) -> float | int | None:
+def count(text: object) -> float | int | None:
     """The minimum of a count such as 4, `4+` or `4..8`."""
     match = _COUNT.match(str(text).split("..")[0].strip())
     if match is None:
@@ -85,7 +85,7 @@ def count(text: Any) -> float | int | None:
     return int(number) if number.is_integer() else number
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -100,7 +100,7 @@ def take_all(source: Source, path: str) -> Any:
     return value
 
 
-def _accelerator(text: Any) -> tuple[int, str]:
+def _accelerator(text: object) -> tuple[int, str]:
     """The number and the type in `A100:8`, `8` or `{A100: 8}`."""
     if isinstance(text, dict):
         name, number = next(iter(text.items()), ("", 1))
@@ -111,7 +111,7 @@ def _accelerator(text: Any) -> tuple[int, str]:
     return int(numbers[0]) if numbers else 1, names[0] if names else ""
 
 
-def ask_for_gpus(spec: Plain, source: Source, path: str, given: Any) -> None:
+def ask_for_gpus(spec: Plain, source: Source, path: str, given: object) -> None:
     number, name = _accelerator(given)
     spec.setdefault("compute", {})["gpuDevicesRequest"] = number
     if name or (not isinstance(given, dict) and not str(given).isdecimal()):
@@ -153,12 +153,12 @@ def take_ports(spec: Plain, source: Source, path: str) -> None:
         spec["ports"] = ports
 
 
-def port_in(given: Any) -> int | None:
+def port_in(given: object) -> int | None:
     inside = str(given).rpartition(":")[2]
     return int(inside) if inside.isascii() and inside.isdecimal() and len(inside) < 6 else None
 
 
-def span_of(given: Any) -> tuple[int, int] | None:
+def span_of(given: object) -> tuple[int, int] | None:
     """The bounds in `2`, `1..4` or `{min: 1, max: 4}`."""
     if isinstance(given, dict):
         first, last = given.get("min", 0), given.get("max", given.get("min", 1))
