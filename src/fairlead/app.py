@@ -25,12 +25,13 @@ import uvloop
 from fairlead import __version__
 from fairlead.api.application import RequestSettings, make_application
 from fairlead.api.http.certificates import load_tls
+from fairlead.api.http.connection_limits import limits_of_process
 from fairlead.api.proxy.access import UrlGate
 from fairlead.api.proxy.relay import Relay
 from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.cluster_metrics import cluster_samples
-from fairlead.api.server.connections import limits_of_process, make_protocol
+from fairlead.api.server.connections import make_protocol
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import set_up_logging
 from fairlead.api.server.machine_socket import MachineSocket
@@ -94,6 +95,8 @@ _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
 _WEBSOCKETS = "uvicorn.protocols.websockets.websockets_sansio_impl"
 #: Exit code for a restart: the server lost the machine, or could not take it over.
 _AGAIN = 75
+#: Each connection of the proxy may need a second one, to a pod: one in eight files for it are a quarter with those.
+_PROXY_SHARE = 8
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -192,7 +195,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     host = None if settings.api_only else make_first_host(settings, context, fleet, Listening(url, sock, proxied), now)
     limits = RequestSettings(body_bytes=settings.body_limit, certificate=settings.tls_certificate)
     gate = UrlGate(authenticator, context.url_registry, now)
-    proxy = Proxy(gate, Upstreams(Dialler(context)))
+    proxy = Proxy(gate, Upstreams(Dialler(context)), limits_of_process(_PROXY_SHARE))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     backups = BackupSchedule(settings, lambda: host is not None and host.reconciler is not None)
     exporter = _make_audit_exporter(settings, store)

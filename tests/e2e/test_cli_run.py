@@ -285,7 +285,8 @@ def test_a_terminal_in_a_job(warm: Caller) -> None:
     again.wait_for("33 77")
     again.wait_for("The main process of shell has ended.")
     assert again.end() == exit_codes.OK
-    ended = Terminal(warm, "run", "-it", "--", "sh", "-c", "exit 3")
+    ended = Terminal(warm, "run", "-it", "--", "sh")
+    ended.type("exit 3\n")  # typed ahead: the job does not run yet
     ended.wait_for("exit code 3")
     assert ended.end() == 3
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from fairlead.client.access.machine import DEFAULT_SOCKET
 from tests.e2e.cli_calls import COMMAND, Called, Caller
 from tests.e2e.server import Server
 from tests.e2e.turns import take_turns
@@ -112,6 +113,22 @@ def test_a_job_runs_as_the_account_in_the_folder_of_the_call(administrator: Call
     assert called.out == f"{ann.uid}\n{GROUP}\n{work}\n{ann.home}\n"
     assert (work / "out.txt").read_text() == "result\n"
     assert (work / "out.txt").stat().st_uid == ann.uid
+
+
+def test_people_reach_the_folder_where_the_socket_is_by_default(administrator: Caller) -> None:
+    """The server keeps files of its own there too; they are closed, the folder is not."""
+    folder = Path(DEFAULT_SOCKET).parent
+    assert folder.stat().st_mode & 0o005 == 0o005
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir() if path.is_file())
+
+
+def test_a_socket_that_nobody_could_reach_is_refused(place: Path) -> None:
+    closed = place / "closed"
+    closed.mkdir(mode=0o700)
+    caller = Caller(place / "other-data", place)
+    start = caller("server", "start", "--", "--shared", "--port", "0", "--machine-socket", str(closed / "s" / "m.sock"))
+    assert start.code == 1
+    assert f"the folder {closed} is closed to other accounts. Open it (chmod o+x {closed})" in start.err
 
 
 def test_the_rule_of_equal_names_binds_too(administrator: Caller, people: dict[str, Person]) -> None:

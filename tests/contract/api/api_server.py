@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import uvicorn
 
 from fairlead.api.application import RequestSettings, make_application
-from fairlead.api.server.connections import ConnectionLimits, make_protocol
+from fairlead.api.http.connection_limits import ConnectionLimits
+from fairlead.api.server.connections import make_protocol
 from fairlead.control.bootstrap import ensure_defaults
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.directory import Directory

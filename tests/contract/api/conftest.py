@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.api.application import RequestSettings
-from fairlead.api.server.connections import ConnectionLimits
+from fairlead.api.http.connection_limits import ConnectionLimits
 from tests.contract.api.api_server import ApiServer
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.api.server.connections import ConnectionLimits
+from fairlead.api.http.connection_limits import ConnectionLimits
 from tests.contract.api.api_server import ApiServer, trusting_all
 
 BRIEF = ConnectionLimits(

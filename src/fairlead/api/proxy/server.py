@@ -14,6 +14,7 @@ from html import escape
 from typing import NamedTuple
 
 from fairlead.api.http.certificates import ServerCertificate
+from fairlead.api.http.connection_limits import ConnectionLimits, Connections
 from fairlead.api.proxy.access import RequestDenied, UrlGate, cleaned_response
 from fairlead.api.proxy.http2 import Http2Conversation
 from fairlead.api.proxy.http2_connection import PREFACE
@@ -83,10 +84,27 @@ class Exchange(NamedTuple):
         return self.request is request and self.route is route and self.caller is caller
 
 
+class Client:
+    """A connection as it is counted. It keeps the proxy waiting between its requests; a head has its own time limit."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.address = str((writer.get_extra_info("peername") or ("",))[0])
+        self.waiting_since: float | None = None
+        self._writer = writer
+
+    def overdue(self, now: float) -> str:
+        return ""
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+
 class Proxy:
-    def __init__(self, gate: UrlGate, upstreams: Upstreams) -> None:
+    def __init__(self, gate: UrlGate, upstreams: Upstreams, limits: ConnectionLimits) -> None:
         self._gate = gate
         self._upstreams = upstreams
+        self._connections = Connections(limits)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
 
@@ -122,24 +140,31 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
-        peer = (writer.get_extra_info("peername") or ("",))[0]
-        before: Exchange | None = None
+        client = Client(writer)
+        self._connections.add(client)
         try:
-            while True:
-                head = await _request_head(reader, writer)
-                if head == PREFACE and before is None:
-                    await Http2Conversation(self._gate, self._upstreams, peer, IDLE_SECONDS).serve(reader, writer)
-                    break
-                before = await self._serve_one(head, before, Peer(reader, writer, peer)) if head else None
-                if before is None:
-                    break
+            await self._serve_client(client, Peer(reader, writer, client.address))
         except (Disconnected, OSError, asyncio.IncompleteReadError, TimeoutError):
             pass  # one side disconnected
         except Exception:
             logger.exception("Unexpected error on a connection of the proxy")
         finally:
             self._open.discard(writer)
+            self._connections.remove(client)
             writer.close()
+
+    async def _serve_client(self, client: Client, peer: Peer) -> None:
+        before: Exchange | None = None
+        while True:
+            head = await _request_head(peer.reader, peer.writer)
+            client.waiting_since = None
+            if head == PREFACE and before is None:
+                await Http2Conversation(self._gate, self._upstreams, peer.address, IDLE_SECONDS).serve(*peer[:2])
+                return
+            before = await self._serve_one(head, before, peer) if head else None
+            if before is None:
+                return
+            client.waiting_since = self._connections.now
 
     async def _serve_one(self, head: bytes, before: "Exchange | None", peer: Peer) -> "Exchange | None":
         """Serve one request; returns what the next on this connection can reuse, None if the connection ends."""

@@ -10,8 +10,10 @@ import logging
 import os
 import pwd
 import socket
+import stat
 import struct
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
@@ -60,6 +62,12 @@ class MachineSocket:
         if not os.path.isdir(folder):
             os.mkdir(folder)
             os.chmod(folder, 0o755)  # noqa: S103 - whatever the server's umask is, people must get to the socket
+        for place in [folder, *map(str, Path(folder).parents)]:
+            if not os.stat(place).st_mode & stat.S_IXOTH:
+                raise Refused(
+                    f"Nobody could sign in at the machine socket {self._path}: the folder {place} is closed to other"
+                    f" accounts. Open it (chmod o+x {place}), or choose another path for --machine-socket"
+                )
 
     async def stop(self) -> None:
         if self._server is not None:

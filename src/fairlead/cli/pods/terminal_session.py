@@ -69,7 +69,7 @@ def _raw_terminal(wanted: bool) -> Iterator[int]:
     os.set_blocking(writable, False)
     previous = signal.signal(signal.SIGWINCH, lambda *_: os.write(writable, b"."))
     try:
-        tty.setraw(0)
+        tty.setraw(0, termios.TCSADRAIN)  # what was typed before the session began is for it
         yield readable
     finally:
         signal.signal(signal.SIGWINCH, previous)

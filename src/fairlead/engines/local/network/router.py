@@ -44,8 +44,15 @@ def open_claims() -> int:
 
 
 def _open(name: str) -> int:
-    os.makedirs(FOLDER, mode=0o700, exist_ok=True)
+    _make_folder()
     return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _make_folder() -> None:
+    """The folder of this machine's servers; the socket at which people sign in may be in it, so others may enter it."""
+    os.makedirs(FOLDER, exist_ok=True)
+    if not os.stat(FOLDER).st_mode & 0o001:
+        os.chmod(FOLDER, 0o755)  # noqa: S103 - what belongs to root alone in it has a mode of its own
 
 
 def hold(links: Links, plan: RouterPlan) -> int:
