@@ -109,7 +109,7 @@ class Desk:
 
     def turn(self, later: int = 2000) -> None:
         self.api.clock.now += later
-        self.api.do(self.notifier.turn())
+        self.api.do(self.notifier.run_once())
 
     def errors(self, token: str | None = None) -> list[dict[str, Any]]:
         listed: list[dict[str, Any]] = self.api.call("GET", f"{RULES}/errors", token=token).json["deliveries"]

@@ -4,7 +4,7 @@ Called by the API. `references/resolve.py` says which ones a workload can use.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -19,6 +19,7 @@ from fairlead.control.references.resolve import load_data_volumes
 from fairlead.control.references.users import refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import DataVolume, Reference, Scope, project_scope_key
+from fairlead.model.records.organization import Project
 from fairlead.model.records.people import Caller
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import CLAIMS, DATA_VOLUMES
@@ -27,13 +28,15 @@ _NAME = re.compile(r"[a-z][-a-z0-9]{0,62}\Z")
 
 
 def volume_fields(context: Context) -> dict[str, FilterField[DataVolume]]:
-    projects = context.directory.projects
+    def of_project(read: Callable[[Project], str]) -> FilterField[DataVolume]:
+        return FilterField(read=lambda volume: _read_project(context, volume.project_id, read))
+
     return {
         "name": FilterField(read=lambda volume: volume.name),
         "projectId": FilterField(read=lambda volume: volume.project_id),
-        "clusterId": FilterField(read=lambda volume: getattr(projects.get(volume.project_id), "cluster_id", None)),
-        "departmentId": FilterField(read=lambda volume: _department(context, volume.project_id)),
-        "projectName": FilterField(read=lambda volume: getattr(projects.get(volume.project_id), "name", None)),
+        "clusterId": of_project(lambda project: project.cluster_id),
+        "departmentId": of_project(lambda project: project.department_id),
+        "projectName": of_project(lambda project: project.name),
         "createdAt": FilterField("time", read=lambda volume: volume.created_at),
         "createdBy": FilterField(read=lambda volume: volume.created_by),
         "phase": FilterField(constant="Ready"),
@@ -52,9 +55,10 @@ VOLUME_FIELD_NAMES = (
 )
 
 
-def _department(context: Context, project_id: str) -> str | None:
+def _read_project(context: Context, project_id: str, read: Callable[[Project], str]) -> str | None:
+    """A member of a project; None if the project was deleted."""
     project = context.directory.projects.get(project_id)
-    return None if project is None else project.department_id
+    return None if project is None else read(project)
 
 
 async def create_volume(context: Context, caller: Caller, input: DataVolume, request_id: str = "") -> DataVolume:

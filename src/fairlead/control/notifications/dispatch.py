@@ -15,7 +15,7 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.notifications.channels import SENDERS, Message
-from fairlead.control.notifications.occasions import Occasions
+from fairlead.control.notifications.deliveries import DeliveryMaker
 from fairlead.control.notifications.settings import NotificationSettings
 from fairlead.model.clock import DAY, SECOND, Millis
 from fairlead.model.errors import Conflict, FairleadError, Refused
@@ -26,7 +26,7 @@ from fairlead.store.collections import DELIVERIES, NOTIFICATION_RULES
 log = logging.getLogger("fairlead.notifications")
 _DELETED = "The rule was deleted"
 _MOST_DELIVERIES = 50
-#: Seconds between two looks while there is something to look for; and between two looks for workloads that wait.
+#: Seconds between checks while deliveries are unsent, and between checks for workloads that wait too long.
 _PAUSE, _WAITING_PAUSE = 2.0, 20.0
 #: The first pause after a failed attempt; it doubles up to the longest. After so many attempts a delivery is given up.
 FIRST_RETRY: Millis = 10 * SECOND
@@ -44,7 +44,7 @@ class Notifier:
         self._context = context
         self._store = context.store
         self._settings = settings
-        self._occasions = Occasions(context, settings.public_url)
+        self._maker = DeliveryMaker(context, settings.public_url)
         self._threads = ThreadPoolExecutor(_THREADS, "notify")
         self._free = asyncio.Semaphore(_THREADS)
         self._task: asyncio.Task[None] | None = None
@@ -65,7 +65,7 @@ class Notifier:
         while True:
             self._changed.clear()
             try:
-                seconds = await self.turn()
+                seconds = await self.run_once()
             except FairleadError as error:
                 log.warning("Notifications are late: %s", error)
                 seconds = _PAUSE
@@ -74,7 +74,7 @@ class Notifier:
             # An event is followed when it is a second old.
             await asyncio.sleep(_PAUSE)
 
-    async def turn(self) -> float | None:
+    async def run_once(self) -> float | None:
         """Make what follows from new events and from the time, and send what is due.
 
         Returns after how many seconds there is something to do although nothing changes; None for never.
@@ -82,7 +82,7 @@ class Notifier:
         rules = await self._store.find(Query(collection=NOTIFICATION_RULES))
         now = self._context.clock()
         if rules:
-            await self._occasions.record_deliveries(rules, now)
+            await self._maker.record_deliveries(rules, now)
         await self._remove_old(now)
         if await self._send_due(now):
             return _PAUSE

@@ -1,4 +1,4 @@
-"""What is told about a workload, and in which words. Pure.
+"""What messages say about a workload or a project. Pure.
 
 The messages of events are not repeated: they may name workloads of others.
 """
@@ -17,7 +17,7 @@ from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling.messages import format_amount
 
-#: What can be told, in words of its own.
+#: The events that a rule can name, and how a message says them.
 NOTIFIED = {
     "started": "has started",
     "completed": "has completed",
@@ -30,7 +30,7 @@ NOTIFIED = {
 _PHASES = {Phase.RUNNING: "started", Phase.COMPLETED: "completed", Phase.FAILED: "failed"}
 #: Reasons of events of a workload.
 _REASONS = {"IdleLimit": "idle"}
-#: The names that a template can have after `$`.
+#: The names that a template can use after `$`.
 NAMES = ("workload", "project", "event", "phase", "user", "time", "url", "text")
 
 

@@ -4,6 +4,7 @@ The first cluster came with the installation and stays. Each further one has its
 projects; `loop/fleet.py` runs it.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ from fairlead.model.records.organization import (
     Cluster,
     ClusterConnection,
     Department,
+    Node,
     NodePool,
     PoolQuota,
     Quota,
@@ -51,54 +53,70 @@ class ClusterInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def create_cluster(context: Context, caller: Caller, input: ClusterInput, request_id: str = "") -> Cluster:
-    """Add a cluster, with a default node pool and a department that is called like the cluster."""
+    """Add a cluster, with a default node pool and a department of the same name."""
     access.check(caller, "clusters:create")
-    directory = context.directory
     _refuse_without_administrator(context)
 
     async def attempt() -> Cluster:
-        issues = name_issues(input.name)
-        taken = {one.name for one in directory.clusters.values()} | {one.name for one in directory.departments.values()}
-        if input.name in taken:
-            issues.append(ComplianceIssue("name", f"a cluster or department named {input.name} already exists"))
-        refuse_malformed(issues)
-        id, now = context.new_id(), context.clock()
+        _check_new_name(context, input.name)
+        id = context.new_id()
         cluster = Cluster(
             id=id,
             version=1,
             name=input.name,
-            tenant_id=directory.cluster.tenant_id,
-            created_at=now,
+            tenant_id=context.directory.cluster.tenant_id,
+            created_at=context.clock(),
             domain=input.domain,
             is_added=True,
             connection=_connect(context, id, input),
         )
-        pool_id, numbers = await allocate_id(context, NODE_POOLS, directory.node_pools)
-        department_id, further = await allocate_id(context, DEPARTMENTS, directory.departments)
-        numbers = msgspec.structs.replace(numbers, numbers={**further.numbers, **numbers.numbers})
-        times: dict[str, Any] = {"created_at": now, "updated_at": now, "created_by": caller.name}
-        pool = NodePool(id=pool_id, version=1, name=DEFAULT_NODE_POOL, cluster_id=id, **times)
-        quota = PoolQuota(
-            node_pool_id=pool_id, node_pool_name=pool.name, gpu=_UNBOUNDED, cpu=_UNBOUNDED, memory=_UNBOUNDED
-        )
-        department = Department(
-            id=department_id,
-            version=1,
-            name=input.name,
-            cluster_id=id,
-            updated_by=caller.name,
-            resources=(quota,),
-            **times,
-        )
-        steps = [
-            RecordChange(CLUSTERS, id, cluster, "Created", f"Cluster {input.name} was added by {caller.name}"),
-            RecordChange(NODE_POOLS, pool_id, pool, "Created", f"Node pool {pool.name} of cluster {input.name}"),
-            RecordChange(DEPARTMENTS, department_id, department, "Created", f"Department {input.name} was created"),
-        ]
-        await record_steps(context, AuditedRequest(caller, "create", request_id), steps, numbers)
+        step = RecordChange(CLUSTERS, id, cluster, "Created", f"Cluster {input.name} was added by {caller.name}")
+        steps, numbers = await _create_defaults(context, caller, cluster)
+        await record_steps(context, AuditedRequest(caller, "create", request_id), [step, *steps], numbers)
         return cluster
 
     return await retry_on_conflict(attempt)
+
+
+def _check_new_name(context: Context, name: str) -> None:
+    issues = name_issues(name)
+    clusters, departments = context.directory.clusters.values(), context.directory.departments.values()
+    if name in {*(each.name for each in clusters), *(each.name for each in departments)}:
+        issues.append(ComplianceIssue("name", f"a cluster or department named {name} already exists"))
+    refuse_malformed(issues)
+
+
+async def _create_defaults(context: Context, caller: Caller, cluster: Cluster) -> tuple[list[RecordChange], Cluster]:
+    """The default node pool and the first department of a new cluster; and the record with the ids that they take."""
+    directory, now = context.directory, cluster.created_at
+    pool_id, numbers = await allocate_id(context, NODE_POOLS, directory.node_pools)
+    department_id, further = await allocate_id(context, DEPARTMENTS, directory.departments)
+    pool = NodePool(
+        id=pool_id,
+        version=1,
+        name=DEFAULT_NODE_POOL,
+        cluster_id=cluster.id,
+        created_at=now,
+        updated_at=now,
+        created_by=caller.name,
+    )
+    quota = PoolQuota(node_pool_id=pool_id, node_pool_name=pool.name, gpu=_UNBOUNDED, cpu=_UNBOUNDED, memory=_UNBOUNDED)
+    department = Department(
+        id=department_id,
+        version=1,
+        name=cluster.name,
+        cluster_id=cluster.id,
+        created_at=now,
+        updated_at=now,
+        created_by=caller.name,
+        updated_by=caller.name,
+        resources=(quota,),
+    )
+    steps = [
+        RecordChange(NODE_POOLS, pool_id, pool, "Created", f"Node pool {pool.name} of cluster {cluster.name}"),
+        RecordChange(DEPARTMENTS, department_id, department, "Created", f"Department {cluster.name} was created"),
+    ]
+    return steps, msgspec.structs.replace(numbers, numbers={**further.numbers, **numbers.numbers})
 
 
 def _refuse_without_administrator(context: Context) -> None:
@@ -107,8 +125,8 @@ def _refuse_without_administrator(context: Context) -> None:
     wide = [rule for rule in directory.access_rules.values() if rule.scope.type != "cluster"]
     if not has_administrator(directory.users.values(), wide):
         raise Forbidden(
-            "There would be no administrator of the whole installation: the present ones have their role for the first "
-            "cluster only. Give one of them the role System administrator with the scope tenant first"
+            "No administrator would be left for the whole installation, because all of them have their role for the "
+            "first cluster only. Give one of them the role System administrator with the scope tenant first"
         )
 
 
@@ -168,13 +186,13 @@ async def delete_cluster(context: Context, caller: Caller, id: str, request_id: 
                 f"Cluster {cluster.name} was not deleted: delete its projects first ({', '.join(projects[:5])})"
             )
         steps = [RecordChange(CLUSTERS, cluster.id, None, "Deleted", f"Cluster {cluster.name} was removed")]
-        owned: tuple[tuple[Collection[VersionedRecord], Any], ...] = (
-            (DEPARTMENTS, directory.departments),
-            (NODE_POOLS, directory.node_pools),
-            (NODES, directory.nodes),
+        owned: tuple[tuple[Collection[VersionedRecord], Iterable[Department | NodePool | Node]], ...] = (
+            (DEPARTMENTS, directory.departments.values()),
+            (NODE_POOLS, directory.node_pools.values()),
+            (NODES, directory.nodes.values()),
         )
         for collection, records in owned:
-            inside = [one for one in records.values() if one.cluster_id == cluster.id]
+            inside = [one for one in records if one.cluster_id == cluster.id]
             steps += [RecordChange(collection, one.id, None, "Deleted", f"{one.name} was removed") for one in inside]
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 

@@ -175,9 +175,10 @@ def _resolve_settings(
     issues: list[ComplianceIssue],
 ) -> dict[str, Any]:
     """The quotas with the input applied; appends to `issues` what is wrong with them and with the settings."""
-    given = input.cluster_id.lower()
-    cluster_id = before.cluster_id if before else given if given in context.directory.clusters else ""
-    cluster_id = cluster_id or context.directory.cluster_id
+    cluster_id = before.cluster_id if before else input.cluster_id.lower()
+    if cluster_id not in context.directory.clusters:
+        # An unknown one is among the issues already.
+        cluster_id = context.directory.cluster_id
     pools = {id: pool for id, pool in context.directory.node_pools.items() if pool.cluster_id == cluster_id}
     members = {"resources": apply_resource_inputs(input, before, pools, tuple(RANKS), issues)}
     if input.default_node_pools:

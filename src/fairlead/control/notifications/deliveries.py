@@ -24,11 +24,11 @@ from fairlead.store.collections import DELIVERIES, EVENTS, NOTIFICATION_POSITION
 
 _EVENTS, _QUOTAS = "events", "quotas"
 _MOST_EVENTS = 500
-#: Servers on one database may commit in another order than that of their revisions.
+#: Events are read when they are this old: servers on one database may commit in another order than their revisions.
 _AGE: Millis = 1 * SECOND
 
 
-class Occasions:
+class DeliveryMaker:
     def __init__(self, context: Context, public_url: str) -> None:
         self._context = context
         self._store = context.store
@@ -122,7 +122,7 @@ class Occasions:
     # --- From the time
 
     async def _find_waiting(self, rule: NotificationRule, now: Millis) -> None:
-        """Workloads that wait longer than the rule allows; each is told once per wait."""
+        """Make deliveries for workloads that wait longer than the rule allows; one for each wait."""
         own = Where("project_id", Comparison.EQUAL, rule.project_id)
         if not rule.project_id:
             own = Where("submitted_by", Comparison.EQUAL, rule.owner_name)
@@ -141,7 +141,7 @@ class Occasions:
     # --- From quotas
 
     async def _compare_quotas(self, rules: Sequence[NotificationRule], now: Millis) -> None:
-        """Tell of projects that use their quota of GPUs now and did not at the last look."""
+        """Make deliveries for projects that use their whole quota of GPUs now, and did not at the last check."""
         position = await self._store.get(NOTIFICATION_POSITIONS, _QUOTAS)
         before = position.projects if position else ()
         projects = self._context.directory.projects
