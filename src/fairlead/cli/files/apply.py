@@ -45,7 +45,7 @@ _STOPPED, _DELETED = "Stopped", "Deleted"
 _ENDED = ("Completed", "Failed")
 _OnWorkload = Callable[[ServerSession, IntermediateWorkload], int]
 _OnTemplate = Callable[[ServerSession, Templates, TemplateFile], int]
-_OnPolicy = Callable[[ServerSession, Json], object]
+_OnPolicy = Callable[[ServerSession, Json], int]
 
 
 class _Actions(NamedTuple):
@@ -54,6 +54,8 @@ class _Actions(NamedTuple):
     on_workload: _OnWorkload
     on_template: _OnTemplate
     on_policy: _OnPolicy
+    #: Whether templates and policies come after the workloads that use them.
+    is_deletion: bool = False
 
 
 class _Documents(NamedTuple):
@@ -113,7 +115,7 @@ def _diff(invocation: Invocation) -> int:
 def _delete(invocation: Invocation) -> int:
     if not invocation.get("filename"):
         return action("delete").run(invocation)
-    return _each(invocation, _Actions(_delete_one, delete_template, delete_policy))
+    return _each(invocation, _Actions(_delete_one, delete_template, delete_policy, is_deletion=True))
 
 
 def _each(invocation: Invocation, actions: _Actions) -> int:
@@ -124,19 +126,18 @@ def _each(invocation: Invocation, actions: _Actions) -> int:
     if read is None:
         session.close()
         return FAILED
-    steps: list[tuple[str, Callable[[], object]]] = [
+    steps: list[tuple[str, Callable[[], int]]] = [
         *((one["name"], partial(actions.on_policy, session, one)) for one in read.policies),
         *((one.name, partial(actions.on_template, session, templates, one)) for one in read.templates),
         *((one.name, partial(actions.on_workload, session, one)) for one in read.workloads),
     ]
-    if actions.on_workload is _delete_one:
-        # Templates are deleted after the workloads that use them.
+    if actions.is_deletion:
         steps.reverse()
     code = OK
     for name, step in steps:
         try:
             outcome = step()
-            code = code or int(bool(outcome))
+            code = code or outcome
         except ClientError as error:
             session.console.complain(f"fairlead: {name}: {render_error(error)}")
             code = code or exit_code(error)
@@ -160,7 +161,9 @@ def _read(session: ServerSession, templates: Templates) -> _Documents | None:
             session.console.complain(line)
         return None
     if not workloads and not documents and not policies:
-        session.console.complain(f"{', '.join(path for path, _ in files)}: There is no workload and no template in it.")
+        session.console.complain(
+            f"{', '.join(path for path, _ in files)}: There is no workload, template or policy in it."
+        )
         return None
     for workload in workloads:
         for path, what in workload.remarks:
@@ -174,8 +177,9 @@ def _legacy_policies(session: ServerSession, path: str, text: str) -> list[Json]
     return read_legacy_policies(text, path, session.console.complain)
 
 
-def _skip_policy(session: ServerSession, document: Json) -> None:
+def _skip_policy(session: ServerSession, document: Json) -> int:
     session.console.say(f"{document['name']} is a policy; check it with `fairlead policy apply --dry-run`.")
+    return OK
 
 
 def _paths(invocation: Invocation) -> list[str]:

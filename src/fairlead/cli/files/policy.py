@@ -138,9 +138,9 @@ def _apply(invocation: Invocation) -> int:
 def _diff(invocation: Invocation) -> int:
     """Exit code 1 if there are differences, as `diff` has it."""
     session = ServerSession(invocation)
-    differ = [diff_policy(session, document) for document in _read(session)]
+    codes = [diff_policy(session, document) for document in _read(session)]
     session.close()
-    return FAILED if any(differ) else OK
+    return max(codes, default=OK)
 
 
 def _delete(invocation: Invocation) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import render
@@ -105,24 +106,26 @@ def _body(session: ServerSession, document: Json) -> Json:
     return {"meta": meta, "policy": {name: document.get(name) for name in _CONTENT}}
 
 
-def apply_policy(session: ServerSession, document: Json) -> None:
+def apply_policy(session: ServerSession, document: Json) -> int:
     is_dry_run = bool(session.invocation.get("dry-run"))
     session.client.request("PUT", policy_path(document["type"]), _body(session, document), validateOnly=is_dry_run)
     word = "is valid" if is_dry_run else "applied"
     session.console.say(f"Policy {document['name']} for {document['type']} {word}.")
+    return OK
 
 
-def delete_policy(session: ServerSession, document: Json) -> None:
+def delete_policy(session: ServerSession, document: Json) -> int:
     if session.invocation.get("dry-run"):
         session.console.say(f"Policy {document['name']} for {document['type']} would be deleted.")
-        return
+        return OK
     scope = scope_query(session, document["scope"], document)
     session.client.request("DELETE", policy_path(document["type"]), **scope)
     session.console.say(f"Policy {document['name']} for {document['type']} deleted.")
+    return OK
 
 
-def diff_policy(session: ServerSession, document: Json) -> bool:
-    """Print how the policy on the server differs from the document; returns whether it does."""
+def diff_policy(session: ServerSession, document: Json) -> int:
+    """Print how the policy on the server differs from the document; returns the exit code of `diff`."""
     scope = scope_query(session, document["scope"], document)
     entries = session.client.request("GET", BASE)["policies"]
     has_one = any(
@@ -136,4 +139,4 @@ def diff_policy(session: ServerSession, document: Json) -> bool:
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "server", document["name"], lineterm=""))
     if lines:
         session.console.data("\n".join(lines))
-    return bool(lines)
+    return FAILED if lines else OK

@@ -4,10 +4,11 @@ Called by the API for every dialect. The loop learns of it from the store.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
-from fairlead.admission.admit import LENIENT_DIALECT, requested_dependencies
+from fairlead.admission.admit import LENIENT_DIALECT, Admitted, requested_dependencies
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
@@ -25,6 +26,7 @@ from fairlead.formats.yaml.spec import yaml_path
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, outside_spec_names
 from fairlead.model.errors import ComplianceIssue, Conflict, FairleadError, Invalid, TooMuch, Unavailable
+from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Project
 from fairlead.model.records.people import Caller
@@ -41,13 +43,49 @@ _SUFFIX_TRIES = 8
 _YAML_DIALECTS = ("workload-yaml", "custom-resource")
 
 
+class _Prepared(NamedTuple):
+    """A submission that was accepted, with all that its record is made from."""
+
+    kind: Kind
+    project: Project
+    #: With the spec to run: the one that was sent, with its template and the project's policy.
+    submission: Submission
+    admitted: Admitted
+    #: Names that do not exist yet; the workload waits for them.
+    missing: tuple[str, ...]
+    environment: CallerEnvironment | None
+
+
 async def submit(
     context: Context, caller: Caller, submission: Submission, request_id: str = "", *, is_dry_run: bool = False
 ) -> Workload:
     """The workload is committed on return, unless it is a dry run. Raises Invalid, TooMuch or Unavailable."""
-    kind = KINDS[submission.kind]
     if context.stopping:
         raise Unavailable("The server is stopping; send the request again in a moment")
+    prepared = await _prepare(context, caller, submission)
+    project, environment = prepared.project, prepared.environment
+    for _ in range(_SUFFIX_TRIES):
+        workload = _build_record(context, caller, prepared)
+        claims = await build_missing_claims(context, caller, project, workload, prepared.submission.spec)
+        if is_dry_run:
+            await _refuse_taken_name(context, workload)
+            return workload
+        workload = _pend_like_equivalent(context, prepared, workload)
+        writes = [Put(CLAIMS, claim) for claim in claims]
+        writes += [caller_environments.claimed(environment, workload)] if environment is not None else []
+        try:
+            await _commit(context, workload, _creation(workload, caller, request_id, writes))
+        except Conflict as error:
+            if "live_name" in error.columns and not submission.use_given_name_as_prefix:
+                break
+            continue
+        return workload
+    raise _name_taken(submission.name, project.name, submission.dialect)
+
+
+async def _prepare(context: Context, caller: Caller, submission: Submission) -> _Prepared:
+    """Check access, template, policy, privileges and names; writes nothing."""
+    kind = KINDS[submission.kind]
     access.check(caller, f"{kind.rest}:create", submission.project_id)
     project = find_project(context, submission)
     if context.open_workloads.get(project.id, 0) >= context.settings.max_open_workloads:
@@ -60,29 +98,27 @@ async def submit(
     _refuse_forbidden(context, kind, submission, project.cluster_id)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
-    conditions = admitted.conditions + ((waiting_condition(missing, context.clock()),) if missing else ())
     environment = await caller_environments.claim(context, caller, submission.caller_environment, project.cluster_id)
-    known = context.for_cluster(project.cluster_id).pending_equivalents
-    for _ in range(_SUFFIX_TRIES):
-        workload = admitted.record(new_record(context, caller, kind, project, submission))
-        if conditions:
-            workload = msgspec.structs.replace(workload, conditions=workload.conditions + conditions, waits_for=missing)
-        claims = await build_missing_claims(context, caller, project, workload, submission.spec)
-        if is_dry_run:
-            await _refuse_taken_name(context, workload)
-            return workload
-        if submission.is_active and not missing and (twin := known.get(scheduling_key(workload))):
-            workload = pend_like(workload, *twin)
-        try:
-            writes = [Put(CLAIMS, claim) for claim in claims]
-            writes += [caller_environments.claimed(environment, workload)] if environment is not None else []
-            await _commit(context, workload, _creation(workload, caller, request_id, writes))
-        except Conflict as error:
-            if "live_name" in error.columns and not submission.use_given_name_as_prefix:
-                raise _name_taken(submission.name, project.name, submission.dialect) from None
-            continue
+    return _Prepared(kind, project, submission, admitted, missing, environment)
+
+
+def _build_record(context: Context, caller: Caller, prepared: _Prepared) -> Workload:
+    workload = prepared.admitted.record(
+        new_record(context, caller, prepared.kind, prepared.project, prepared.submission)
+    )
+    conditions = (*workload.conditions, *prepared.admitted.conditions)
+    if prepared.missing:
+        conditions += (waiting_condition(prepared.missing, context.clock()),)
+    return msgspec.structs.replace(workload, conditions=conditions, waits_for=prepared.missing)
+
+
+def _pend_like_equivalent(context: Context, prepared: _Prepared, workload: Workload) -> Workload:
+    """The workload as Pending already, if the loop left one like it pending and nothing has changed since."""
+    if not prepared.submission.is_active or prepared.missing:
         return workload
-    raise _name_taken(submission.name, project.name, submission.dialect)
+    equivalents = context.for_cluster(prepared.project.cluster_id).pending_equivalents
+    equivalent = equivalents.get(scheduling_key(workload))
+    return workload if equivalent is None else pend_like(workload, *equivalent)
 
 
 async def _commit(context: Context, workload: Workload, change: Change) -> None:
