@@ -10,8 +10,11 @@ _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _OBJECT_KEY = re.compile(r"[-._A-Za-z0-9]+\Z")
 #: Scheme, perhaps a user, a name or an address in brackets, perhaps a port, and what follows.
-_WEB = re.compile(r"https?://([^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?\Z", re.IGNORECASE)
-_OWN = re.compile(r"(https?://)?(?P<host>[a-z0-9.-]*)(:[0-9]{1,5})?(?P<path>/[^\s/]\S*)?/?\Z", re.IGNORECASE)
+_WEB = re.compile(
+    r"https?://([^\s/?#@]*@)?(\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(:(?P<port>[0-9]{1,5}))?([/?#]\S*)?\Z",
+    re.IGNORECASE,
+)
+_OWN = re.compile(r"(https?://)?(?P<host>[a-z0-9.-]*)(:(?P<port>[0-9]{1,5}))?(?P<path>/[^\s/]\S*)?/?\Z", re.IGNORECASE)
 _SCP = re.compile(r"([^\s@:/]+@)?[^\s@:/]+:\S+\Z")
 #: A file or folder of this machine, which only the local engine can read.
 _LOCAL_IMAGE = re.compile(r"(docker-archive|oci-archive|oci|dir):/[^\s]*\Z")
@@ -21,6 +24,10 @@ _IMAGE = re.compile(
     r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*"
     r"(:[A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?(@[A-Za-z][-+._A-Za-z0-9]*:[0-9a-fA-F]{32,})?\Z"
 )
+#: A name, an IPv4 address, or an IPv6 address, perhaps in brackets.
+_HOST_NAME = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?|\[?[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]?)\Z")
+_BUCKET_NAME = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]{0,254}\Z")
+_GPUS, _HUGE_PAGES, _LAST_PORT = "nvidia.com/gpu", "hugepages-", 65535
 _NO_HOST = re.compile(r"[a-z+]+:/{2,}\Z", re.IGNORECASE)
 _LABEL_RULE = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
 _LONGEST_LABEL, _LONGEST_PREFIX = 63, 253
@@ -40,6 +47,11 @@ class Syntax(Enum):
     OWN_URL = "own-url"
     IMAGE = "image"
     RESOURCE_NAME = "resource-name"
+    OBJECT_NAME = "object-name"
+    GIT_BRANCH = "git-branch"
+    GIT_REVISION = "git-revision"
+    HOST = "host"
+    BUCKET = "bucket"
 
 
 def flaw_of(syntax: Syntax, text: str) -> str:
@@ -97,7 +109,8 @@ def _object_key(text: str) -> str:
 
 def _web_url(text: str) -> str:
     """An address that browsers and HTTP clients can open."""
-    if _WEB.match(text):
+    match = _WEB.match(text)
+    if match and _has_port(match):
         return ""
     return f"is '{text[:80]}'; give an http or https URL, such as https://example.com/path"
 
@@ -105,7 +118,7 @@ def _web_url(text: str) -> str:
 def _own_url(text: str) -> str:
     """An address that a user chooses for a port: a host, a path or both; empty for a generated one."""
     match = _OWN.match(text.strip())
-    if not text or (match and (match["host"] or match["path"])):
+    if not text or (match and _has_port(match) and (match["host"] or match["path"])):
         return ""
     return f"is '{text[:80]}'; give a host and a path, such as https://mine.example.com/notebook"
 
@@ -129,9 +142,49 @@ def _image(text: str) -> str:
 
 
 def _resource_name(text: str) -> str:
-    if _label_key(text):
-        return f"is '{text[:80]}', which is not a valid resource name, such as vendor.example/link"
+    """An extended resource has a domain, which tells it from those that Kubernetes and the spec have names for."""
+    if text == _GPUS:
+        return f"is '{text}'; request GPUs with gpuDevicesRequest"
+    if _label_key(text) or ("/" not in text and not text.startswith(_HUGE_PAGES)):
+        return f"is '{text[:80]}', which is not the name of an extended resource, such as vendor.example/link"
     return ""
+
+
+def _object_name(text: str) -> str:
+    if text and (len(text) > _LONGEST_PREFIX or not _PREFIX.match(text)):
+        return f"is '{text[:80]}', which is not a valid name: use lower-case letters, digits and '-', such as my-data"
+    return ""
+
+
+def _git_branch(text: str) -> str:
+    """As `git check-ref-format` has it."""
+    parts = text.split("/")
+    is_odd = any(not part or part[0] == "." or part.endswith((".", ".lock")) for part in parts)
+    if _git_revision(text) or is_odd or "@{" in text or any(char in "~^:?*[\\" for char in text):
+        return f"is '{text[:80]}', which is not the name of a branch, such as main or feature/x"
+    return ""
+
+
+def _git_revision(text: str) -> str:
+    if text.startswith("-") or ".." in text or not text.isprintable() or " " in text:
+        return f"is '{text[:80]}'; give a commit, a tag or a branch, such as v1.2 or 4f0c2aa"
+    return ""
+
+
+def _host(text: str) -> str:
+    if text and not _HOST_NAME.match(text):
+        return f"is '{text[:80]}'; give the name or address of a server, such as files.example.com or 10.0.0.5"
+    return ""
+
+
+def _bucket(text: str) -> str:
+    if not _BUCKET_NAME.match(text) or ".." in text:
+        return f"is '{text[:80]}', which is not the name of a bucket: letters, digits, '-', '_' and '.', such as models"
+    return ""
+
+
+def _has_port(match: re.Match[str]) -> bool:
+    return not match["port"] or 1 <= int(match["port"]) <= _LAST_PORT
 
 
 _FLAWS = {
@@ -146,4 +199,9 @@ _FLAWS = {
     Syntax.OWN_URL: _own_url,
     Syntax.IMAGE: _image,
     Syntax.RESOURCE_NAME: _resource_name,
+    Syntax.OBJECT_NAME: _object_name,
+    Syntax.GIT_BRANCH: _git_branch,
+    Syntax.GIT_REVISION: _git_revision,
+    Syntax.HOST: _host,
+    Syntax.BUCKET: _bucket,
 }

@@ -70,7 +70,7 @@ _PATHS = ("relative", "/", "/a:b", "/a/../b")
 _LABELS = ("two words", "-x", "x" * 64)
 _KEYS = ("", "two words", "UPPER_/x")
 _OBJECT_KEYS = ("..", "a/b", "..data")
-_NOT_URLS = ("javascript:alert(1)", "minio", "https://", "ftp://x", "http://a b")
+_NOT_URLS = ("javascript:alert(1)", "minio", "https://", "ftp://x", "http://a b", "http://a:99999", "http://a:0")
 _EXCLUDED = Row(True)
 _NAMED = Row("item")
 
@@ -88,7 +88,9 @@ PODS: dict[str, Row] = {
     "compute.cpuMemoryLimit": Row("1G", ("memory", "1000000000"), ("500m", "1M"), {"cpuMemoryRequest": "20M"}),
     "compute.cpuMemoryRequest": Row("20M", ("memory", "20000000"), ("500m", "1..G", "-1")),
     "compute.extendedResources": Row([{"resource": "v.example/l"}], ("v.example/l", "1"), ([{"quantity": "1"}],)),
-    "compute.extendedResources[].resource": Row("vendor.example/other", ("vendor.example/other", "1"), ("a b", "/x")),
+    "compute.extendedResources[].resource": Row(
+        "vendor.example/other", ("vendor.example/other", "1"), ("a b", "/x", "cpu", "plain", "nvidia.com/gpu")
+    ),
     "compute.extendedResources[].quantity": Row("2", ("vendor.example/link", "2"), ("500m", "0.5", "-1")),
     "compute.extendedResources[].exclude": _EXCLUDED,
     "compute.gpuDevicesRequest": Row(2, ("nvidia.com/gpu", "2")),
@@ -106,7 +108,7 @@ PODS: dict[str, Row] = {
     "compute.largeShmRequest": Row(True, ("mountPath", "/dev/shm")),
     "createHomeDir": Row(True, ("name", "HOME")),
     "environmentVariables": Row([{"name": "B", "value": "2"}], ("name", "B"), ([{"name": "B"}], [{"value": "2"}])),
-    "environmentVariables[].name": Row("MODE", ("name", "MODE"), ("A=B",)),
+    "environmentVariables[].name": Row("MODE", ("name", "MODE"), ("A=B", "A\n", "Ü")),
     "environmentVariables[].value": Row("fast", ("value", "fast")),
     "environmentVariables[].secret": Row({"name": "s", "key": "k"}, ("secretKeyRef", {"name": "s", "key": "k"})),
     "environmentVariables[].secret.name": Row("other", ("name", "other"), ("Upper", "a_b")),
@@ -191,11 +193,15 @@ PODS: dict[str, Row] = {
     "storage.emptyDirVolume[].medium": Row("Memory", ("medium", "Memory"), ("Disk",)),
     "storage.emptyDirVolume[].sizeLimit": Row("500Mi", ("sizeLimit", "500Mi"), ("0", "500m")),
     "storage.emptyDirVolume[].exclude": _EXCLUDED,
-    "storage.pvc": Row([{"path": "/x", "claimInfo": {"size": "1G"}}], ("mountPath", "/x"), ([{}],)),
+    "storage.pvc": Row(
+        [{"path": "/x", "claimInfo": {"size": "1G"}}],
+        ("mountPath", "/x"),
+        ([{}], [{"path": path, "claimName": "c", "claimInfo": {"size": "1G"}} for path in ("/x", "/y")]),
+    ),
     "storage.pvc[].name": _NAMED,
     "storage.pvc[].path": Row("/x", ("mountPath", "/x"), (*_PATHS, "a/b")),
     "storage.pvc[].existingPvc": Row(False, ("mountPath", "/data"), (At(True, "claimInfo"),)),
-    "storage.pvc[].claimName": Row("my-claim", ("claimName", "my-claim")),
+    "storage.pvc[].claimName": Row("my-claim", ("claimName", "my-claim"), ("Upper", "a b", "../x", "-a")),
     "storage.pvc[].readOnly": Row(True, ("readOnly", True)),
     "storage.pvc[].ephemeral": Row(False),
     "storage.pvc[].claimInfo": Row({"size": "2G"}, ("storage", "2G"), ({},)),
@@ -210,7 +216,9 @@ PODS: dict[str, Row] = {
     "storage.pvc[].claimInfo.accessModes.readOnlyMany": Row(True, ("accessModes", ["ReadWriteOnce", "ReadOnlyMany"])),
     "storage.pvc[].claimInfo.accessModes.readWriteMany": Row(True, ("accessModes", ["ReadWriteOnce", "ReadWriteMany"])),
     "storage.pvc[].claimInfo.volumeMode": Row("Block", ("volumeMode", "Block")),
-    "storage.pvc[].claimInfo.addedAttrValues": Row([{"key": "tier", "value": "fast"}], ("tier", "fast")),
+    "storage.pvc[].claimInfo.addedAttrValues": Row(
+        [{"key": "tier", "value": "fast"}], ("tier", "fast"), ([{"key": "tier", "value": "x"}] * 2,)
+    ),
     "storage.pvc[].claimInfo.addedAttrValues[].key": Row("level", ("level", "fast"), ("two words",)),
     "storage.pvc[].claimInfo.addedAttrValues[].value": Row("slow", ("tier", "slow")),
     "storage.pvc[].dataSharing": Row(True),
@@ -238,10 +246,12 @@ TRAININGS: dict[str, Row] = {
     "backoffLimit": Row(3, ("backoffLimit", 3), (-1,)),
     "category": Row("Own"),
     "completions": Row(4, ("completions", 4), (0, -1, 100_001)),
-    "exposedUrls": Row([{"container": 8888}], ("containerPort", 8888), ([{}],)),
+    "exposedUrls": Row(
+        [{"container": 8888}], ("containerPort", 8888), ([{}], [{"container": 1, "url": "https://a/b"}] * 2)
+    ),
     "exposedUrls[].container": Row(9999, ("containerPort", 9999), (0, 65536, -1)),
     "exposedUrls[].url": Row(
-        "https://mine.example.com/x", ELSEWHERE, ("javascript:alert(1)", "ftp://x", "a b", "http://")
+        "https://mine.example.com/x", ELSEWHERE, ("javascript:alert(1)", "ftp://x", "a b", "http://", "https://a:99999")
     ),
     "exposedUrls[].authorizationType": Row("authorizedUsers", ELSEWHERE, (), {"authorizedUsers": ["ann"]}),
     "exposedUrls[].authorizedUsers": Row(["ann"], ELSEWHERE, ()),
@@ -252,7 +262,14 @@ TRAININGS: dict[str, Row] = {
     "exposedUrls[].exclude": _EXCLUDED,
     "nodePools": Row(["gpu", "default"], ("kai.scheduler/node-pools", "gpu default")),
     "parallelism": Row(2, ("parallelism", 2), (0, 3, -1), {"completions": 2}),
-    "ports": Row([{"container": 1, "serviceType": "ClusterIP"}], ("containerPort", 1), ([{}],)),
+    "ports": Row(
+        [{"container": 1, "serviceType": "ClusterIP"}],
+        ("containerPort", 1),
+        (
+            [{}],
+            [{"container": one, "serviceType": "NodePort", "external": 30001} for one in (1, 2)],
+        ),
+    ),
     "ports[].container": Row(7007, ("containerPort", 7007)),
     "ports[].serviceType": Row("NodePort", ("type", "NodePort")),
     "ports[].external": Row(30080, ("nodePort", 30080), (8080, 0, 65536), {"serviceType": "NodePort"}),
@@ -281,8 +298,10 @@ TRAININGS: dict[str, Row] = {
     "storage.git[].repository": Row(
         "ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b", "http://")
     ),
-    "storage.git[].branch": Row("main", ("value", "main")),
-    "storage.git[].revision": Row("v1", ("value", "v1")),
+    "storage.git[].branch": Row(
+        "feature/x", ("value", "feature/x"), ("--upload-pack=x", "a b", "a..b", "a\nb", "/a", "a~1", "x.lock")
+    ),
+    "storage.git[].revision": Row("v1", ("value", "v1"), ("--x", "a b", "a\nb", "a..b")),
     "storage.git[].path": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.git[].passwordSecret": Row("login", ("name", "login")),
     "storage.git[].secretKeyOfUser": Row("who", ("key", "who"), _OBJECT_KEYS, {"passwordSecret": "login"}),
@@ -302,14 +321,14 @@ TRAININGS: dict[str, Row] = {
     "storage.hostPath[].exclude": _EXCLUDED,
     "storage.nfs": Row([{"server": "f", "path": "/a", "mountPath": "/x"}], ("mountPath", "/x"), ([{}],)),
     "storage.nfs[].name": _NAMED,
-    "storage.nfs[].path": Row("/a", ("path", "/a"), ("a",)),
+    "storage.nfs[].path": Row("/a", ("path", "/a"), ("a", "/a/../b")),
     "storage.nfs[].readOnly": Row(True, ("readOnly", True)),
-    "storage.nfs[].server": Row("other", ("server", "other")),
+    "storage.nfs[].server": Row("other", ("server", "other"), ("a b", "http://x", "-o", "a/b")),
     "storage.nfs[].mountPath": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.nfs[].exclude": _EXCLUDED,
     "storage.s3": Row([{"bucket": "b", "path": "/x"}], ("mountPath", "/x"), ([{}],)),
     "storage.s3[].name": _NAMED,
-    "storage.s3[].bucket": Row("other", ("value", "other")),
+    "storage.s3[].bucket": Row("other", ("value", "other"), ("a b", "-x", "a/b", "..")),
     "storage.s3[].path": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.s3[].url": Row("http://minio:9000", ("value", "http://minio:9000"), _NOT_URLS),
     "storage.s3[].accessKeySecret": Row("login", ("name", "login"), ("Upper",)),
@@ -337,7 +356,7 @@ GROUPS: dict[str, Row] = {
     "servingPort.authorizedUsers": Row(["ann"], ELSEWHERE, (), {"authorizationType": "authorizedUsers"}),
     "servingPort.authorizedGroups": Row(["staff"], ELSEWHERE, (), {"authorizationType": "authorizedGroups"}),
     "servingPort.exposeExternally": Row(False),
-    "servingPort.exposedUrl": Row("mine.example.com", ELSEWHERE, ("javascript:alert(1)", "ftp://x", "a b")),
+    "servingPort.exposedUrl": Row("mine.example.com", ELSEWHERE, ("javascript:alert(1)", "a b", "https://x:99999")),
     "startupPolicy": Row("LeaderReady", ("startupPolicy", "LeaderReady")),
     "worker": Row({"image": "x"}, ELSEWHERE, ()),
     "workers": Row(2, ("size", 3)),

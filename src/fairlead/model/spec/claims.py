@@ -114,7 +114,7 @@ class ClaimInfo(Spec, frozen=True, kw_only=True):
     ] = UNSET
     added_attr_values: Annotated[
         Given[Annotated[tuple[AddedAttribute, ...], Meta(max_length=1000)]],
-        FieldInfo(text="Annotations of the new claim, for its storage class.", part="attributes"),
+        FieldInfo(text="Annotations of the new claim, for its storage class.", part="attributes", unique=("key",)),
     ] = UNSET
 
 
@@ -147,6 +147,8 @@ class Pvc(Spec, frozen=True, kw_only=True):
             default_text="made from the workload's name",
             yaml="claimName",
             part="claimname",
+            syntax=Syntax.OBJECT_NAME,
+            older=NO_SUCH_NAME,
             refers=Reference.CLAIM,
             created_unless="existing_pvc",
         ),

@@ -130,6 +130,8 @@ class FieldInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     mandatory: bool = False
     #: The member that identifies the items of a list when lists are merged.
     key: str = ""
+    #: Members that no two items of a list may have equal; several that must not be equal together are joined by `+`.
+    unique: tuple[str, ...] = ()
     #: Its name in workload YAML, the kinds that have it there (letters of W T D I J), and other accepted spellings.
     yaml: str = ""
     yaml_kinds: str = "WTDIJ"

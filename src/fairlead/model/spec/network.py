@@ -213,6 +213,7 @@ Ports = Annotated[
     FieldInfo(
         text="Ports through which the pods are reached.",
         key="name",
+        unique=("external+serviceType",),
         yaml="ports",
         flags=(FlagDeclaration(name="--port"),),
     ),
@@ -223,6 +224,7 @@ ExposedUrls = Annotated[
         text="URLs through which the pods are reached.",
         is_common=True,
         key="name",
+        unique=("url",),
         yaml="exposedUrls",
         yaml_kinds="WTDIJ",
         flags=(FlagDeclaration(name="--external-url", aliases=("--exposed-url",)),),

@@ -18,7 +18,7 @@ from fairlead.model.spec.fields import Field, Struct, fields_of, is_given, sourc
 from fairlead.model.spec.network import ExposedUrl, Port
 from fairlead.model.spec.placement import MatchExpression, NodeAffinityRequired, NodeSelectorTerm, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
-from fairlead.model.spec.storage import BasicStorage, DataStorage, EmptyDir, Git, HostPath, Storage
+from fairlead.model.spec.storage import BasicStorage, DataStorage, EmptyDir, Git, HostPath, Nfs, Storage
 from fairlead.model.syntax import Syntax, flaw_of
 
 #: More cores than any machine has; in thousandths it still fits into 64 bits.
@@ -56,6 +56,8 @@ def _variable(item: Variable) -> Broken:
         yield "", f"has {len(sources)} sources ({', '.join(sources)}); exactly one is allowed", f"{sources[0]} is used"
     if isinstance(item.name, str) and "=" in item.name:
         yield "name", "contains '=', which the name of a variable cannot", ""
+    elif isinstance(item.name, str) and not (item.name.isascii() and item.name.isprintable()):
+        yield "name", "contains a character that is not printable ASCII; name the variable like DATA_DIR", ""
     path = getattr(item.pod_field_ref, "path", None)
     if isinstance(path, str) and path not in POD_FIELDS and not _KEYED_POD_FIELD.fullmatch(path):
         fields = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
@@ -154,13 +156,27 @@ def _git(item: Git) -> Broken:
         yield "secretRef.name", "is missing; it must be given", ""
 
 
-def _host_path(item: HostPath) -> Broken:
+def _outside_path(item: HostPath | Nfs) -> Broken:
     if isinstance(item.path, str) and ".." in item.path.split("/"):
-        yield "path", f"is '{item.path}'; a host path must not contain '..'", ""
+        yield "path", f"is '{item.path[:80]}'; a path on the node or server must not contain '..'", ""
+
+
+def _new_claims(item: BasicStorage) -> Broken:
+    """New claims of one name, of which only the first would be created."""
+    known: dict[object, int] = {}
+    for number, claim in enumerate(item.pvc or ()):
+        is_new = claim is not None and claim.exclude is not True and claim.existing_pvc is not True
+        if claim is None or not is_new or not is_given(claim.claim_name):
+            continue
+        first = known.setdefault(claim.claim_name, number)
+        if first != number:
+            details = f"is '{claim.claim_name}', which pvc[{first}] creates already; name it differently"
+            yield f"pvc[{number}].claimName", details, ""
 
 
 def _mounts(item: BasicStorage) -> Broken:
-    """Volumes that are mounted at the same path."""
+    """Volumes that are mounted at the same path, and claims that are created twice."""
+    yield from _new_claims(item)
     taken: dict[str, str] = {}
     for field in fields_of(type(item)):
         mount = _mount_field(field.struct)
@@ -270,7 +286,8 @@ RULES: dict[type, Callable[[Any], Broken]] = {
     Pvc: _pvc,
     EmptyDir: _empty_dir,
     Git: _git,
-    HostPath: _host_path,
+    HostPath: _outside_path,
+    Nfs: _outside_path,
     AccessModes: _access_modes,
     NodeAffinityRequired: _node_affinity,
     NodeSelectorTerm: _node_selector_term,

@@ -89,6 +89,24 @@ def _check_items(field: Field, items: tuple[msgspec.Struct | None, ...], path: s
             details = f"is '{str(name)[:80]}', the same as item {known[name]}; each item needs its own {key.rest}"
             broken.append(Violation(f"{here}.{key.rest}", details))
         _check(item, here, broken, is_item=True)
+    for together in field.about.unique:
+        _check_unique(together.split("+"), items, path, broken)
+
+
+def _check_unique(
+    members: list[str], items: tuple[msgspec.Struct | None, ...], path: str, broken: list[Violation]
+) -> None:
+    """Items that ask for the same, which only one of them can have."""
+    known: dict[tuple[object, ...], int] = {}
+    for number, item in enumerate(items):
+        if item is None or getattr(item, "exclude", None) is True:
+            continue
+        names = {field.rest: field.attribute for field in fields_of(item.__class__)}
+        values = tuple(getattr(item, names[member]) for member in members)
+        if all(is_given(value) and value != "" for value in values) and known.setdefault(values, number) != number:
+            said = " and ".join(f"{member} {str(value)[:80]}" for member, value in zip(members, values, strict=True))
+            details = f"is the same as in item {known[values]} ({said}); only one item can have it"
+            broken.append(Violation(f"{path}[{number}].{members[0]}", details))
 
 
 def _check_quantity(field: Field, value: str, path: str, broken: list[Violation]) -> None:

@@ -198,7 +198,11 @@ class Git(Spec, frozen=True, kw_only=True):
     branch: Annotated[
         Maybe[Text63],
         FieldInfo(
-            text="The branch.", default_text="the default branch of the repository", yaml="branch", part="branch"
+            text="The branch.",
+            default_text="the default branch of the repository",
+            yaml="branch",
+            part="branch",
+            syntax=Syntax.GIT_BRANCH,
         ),
     ] = UNSET
     revision: Annotated[
@@ -209,6 +213,7 @@ class Git(Spec, frozen=True, kw_only=True):
             yaml="rev",
             yaml_also=("revision",),
             part="rev",
+            syntax=Syntax.GIT_REVISION,
         ),
     ] = UNSET
     path: Annotated[
@@ -307,7 +312,14 @@ class Nfs(Spec, frozen=True, kw_only=True):
         ),
     ] = UNSET
     server: Annotated[
-        Maybe[Text253], FieldInfo(text="The server's name or address.", mandatory=True, yaml="nfsServer", part="server")
+        Maybe[Text253],
+        FieldInfo(
+            text="The server's name or address.",
+            mandatory=True,
+            yaml="nfsServer",
+            part="server",
+            syntax=Syntax.HOST,
+        ),
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
@@ -325,7 +337,10 @@ class Nfs(Spec, frozen=True, kw_only=True):
 
 class S3(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
-    bucket: Annotated[Maybe[Text], FieldInfo(text="The bucket.", mandatory=True, yaml="bucket", part="bucket")] = UNSET
+    bucket: Annotated[
+        Maybe[Text],
+        FieldInfo(text="The bucket.", mandatory=True, yaml="bucket", part="bucket", syntax=Syntax.BUCKET),
+    ] = UNSET
     path: Annotated[
         Maybe[Text],
         FieldInfo(

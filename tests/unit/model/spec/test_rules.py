@@ -86,7 +86,7 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
     ("more cores than exist", compute(cpuCoreRequest=1e12), ["spec.compute.cpuCoreRequest"]),
     ("extended resource without name", compute(extendedResources=[{"quantity": "1"}]),
      ["spec.compute.extendedResources[0].resource"]),
-    ("broken extended resource", compute(extendedResources=[{"resource": "r", "quantity": "500m"}]),
+    ("broken extended resource", compute(extendedResources=[{"resource": "a/r", "quantity": "500m"}]),
      ["spec.compute.extendedResources[0].quantity"]),
     ("new claim without size", storage(pvc=[{"path": "/a"}]), [f"{PVC}.claimInfo.size"]),
     ("new claim", storage(pvc=[NEW]), []),

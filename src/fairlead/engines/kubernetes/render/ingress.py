@@ -44,10 +44,7 @@ def render_services(context: RenderContext, podset: PodSet, source: Source) -> l
         port = {"name": f"url-{item['container']}", "port": item["container"], "targetPort": item["container"]}
         source.take(f"exposedUrls[{number}].container")
         by_type.setdefault("ClusterIP", []).append(port)
-    # A Service has each port once.
-    by_type = {
-        kind: list({port["port"]: port for port in reversed(ports)}.values())[::-1] for kind, ports in by_type.items()
-    }
+    by_type = {kind: _once(ports) for kind, ports in by_type.items()}
     return [
         {
             "apiVersion": "v1",
@@ -131,6 +128,16 @@ def _to_pods(ingress: IngressSettings, url: UrlRoute) -> dict[str, str]:
         # The answer repeats the caller's cookies, which may be as long as nginx accepts.
         f"{_NGINX}/proxy-buffer-size": "32k",
     }
+
+
+def _once(ports: list[Manifest]) -> list[Manifest]:
+    """A Service has each port, and each name of one, once; several external ports may lead to one of the container."""
+    chosen = list({port["port"]: port for port in reversed(ports)}.values())[::-1]
+    names = [port["name"] for port in chosen]
+    return [
+        {**port, "name": f"{port['name']}-{port['port']}" if port["name"] in names[:number] else port["name"]}
+        for number, port in enumerate(chosen)
+    ]
 
 
 def _metadata(context: RenderContext, name: str) -> Manifest:

@@ -53,6 +53,15 @@ def test_a_port_of_the_nodes_is_the_masters() -> None:
     assert ports["x-worker-nodeport"] == [{"name": "port-8080", "port": 8080, "targetPort": 8080}]
 
 
+def test_two_external_ports_can_lead_to_one_of_the_container() -> None:
+    """A Service with two ports of one name would be refused by the cluster."""
+    ports = [{"container": 8080, "serviceType": "LoadBalancer", "external": number} for number in (80, 443)]
+    objects, _ = printed("training", {"image": "i", "ports": ports})
+    [service] = [one for one in objects if one["kind"] == "Service"]
+    named = {port["name"]: (port["port"], port["targetPort"]) for port in service["spec"]["ports"]}
+    assert named == {"port-8080": (80, 8080), "port-8080-443": (443, 8080)}
+
+
 def test_pods_of_a_group_find_each_other_through_one_service() -> None:
     objects, _ = printed("distributed-training", {"image": "i", "numWorkers": 2})
     [service] = [one for one in objects if one["kind"] == "Service"]
