@@ -15,20 +15,16 @@ from fairlead.formats.plain import Plain
 from fairlead.formats.policies import policy_violations
 from fairlead.formats.yaml.documents import read_manifests, read_workload
 from fairlead.formats.yaml.extra_fields import YamlField
-from fairlead.formats.yaml.fields import ITEMS, MAP, VALUE, resources, spellings
+from fairlead.formats.yaml.fields import ITEMS, MAP, VALUE, spellings
 from fairlead.formats.yaml.keywords import API_VERSION, GLOBAL_NAMESPACE, near
+from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND, PolicyType
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.organization import project_in
 
-_WORKLOAD, _POLICY = "Workload", "Policy"
-#: `TrainingPolicy` and so on, with the kind of resource that each is about; the new kinds never had such a policy.
-LEGACY_KINDS: dict[str, str] = {
-    resource.removesuffix(_WORKLOAD) + _POLICY: resource
-    for resource, (kind, _) in resources().items()
-    if resource.endswith(_WORKLOAD) and resource == kind.resource
-}
+#: The older kinds of policies, with the kind of workload that each is about.
+LEGACY_KINDS: dict[str, Kind] = {kind.older_policy: kind for kind in KINDS.values() if kind.older_policy}
 #: The item whose attributes are defaults for all items.
 _DEFAULTS = "DEFAULTS"
 _WRAPPER = ("value", "rules")
@@ -56,8 +52,7 @@ def is_legacy(document: object) -> bool:
 
 def read_legacy_policy(document: Mapping[str, Any]) -> LegacyPolicy:
     """The policy of a document; raises Invalid with the path of every mistake."""
-    resource = LEGACY_KINDS[document["kind"]]
-    kind = resources()[resource][0]
+    kind = LEGACY_KINDS[document["kind"]]
     reading = _Reading(kind)
     metadata, spec = document.get("metadata"), document.get("spec")
     if document.get("apiVersion") != API_VERSION:
@@ -70,7 +65,7 @@ def read_legacy_policy(document: Mapping[str, Any]) -> LegacyPolicy:
         spec = {}
     namespace = str(metadata.get("namespace") or GLOBAL_NAMESPACE)
     reading.read(spec)
-    defaults = reading.read_values(resource)
+    defaults = reading.read_values(kind.resource)
     type = POLICY_TYPE_OF_KIND[kind.key]
     if section := type.sections[0].name:
         reading.lose("spec", f"applies to the pods of the {section}s; masters have rules of their own now")

@@ -238,6 +238,7 @@ DISTRIBUTED = Kind(
     noun="distributed training",
     rest="distributed",
     resource="DistributedWorkload",
+    older_policy="DistributedPolicy",
     letter="D",
     command=("training", "distributed"),
     subtypes=tuple(

@@ -187,6 +187,7 @@ INFERENCE = Kind(
     title="Inference",
     rest="inferences",
     resource="InferenceWorkload",
+    older_policy="InferencePolicy",
     letter="I",
     command=("inference",),
     meant_for="inference",

@@ -89,6 +89,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     letter: str = ""
     #: Older kinds of custom resources that mean this kind too, with their letters.
     older_resources: tuple[tuple[str, str], ...] = ()
+    #: The older kind of custom resource with policies for this kind, such as `TrainingPolicy`; empty if there was none.
+    older_policy: str = ""
     #: The fields that turn a document of this kind into another kind.
     switch: KindSwitch | None = None
     #: The words of its command: ("training",).

@@ -90,6 +90,7 @@ TRAINING = Kind(
     title="Training",
     rest="trainings",
     resource="TrainingWorkload",
+    older_policy="TrainingPolicy",
     letter="T",
     older_resources=(("Job", "J"), ("RunaiJob", "J")),
     switch=KindSwitch(("mpi", "processes", "slotsPerWorker"), DISTRIBUTED.key, ("distributedFramework", "MPI")),

@@ -42,6 +42,7 @@ WORKSPACE = Kind(
     title="Workspace",
     rest="workspaces",
     resource="InteractiveWorkload",
+    older_policy="InteractivePolicy",
     letter="W",
     command=("workspace",),
     meant_for="workspace",
