@@ -57,6 +57,12 @@ def _ready(state: SetState) -> str:
     return "" if state.ready == state.running else f" ({state.ready} ready)"
 
 
+def _as_sentence(text: str) -> str:
+    """With a capital, unless it begins with the path of a field, as `storage.git[0]`."""
+    is_word = text.partition(" ")[0].isalpha()
+    return f"{text[0].upper() if is_word else text[0]}{text[1:]}."
+
+
 def failed_outcome(state: SetState, failed: int) -> Outcome | None:
     """Failed if there were more failures than the backoff limit allows."""
     limit = state.podset.backoff_limit
@@ -64,7 +70,7 @@ def failed_outcome(state: SetState, failed: int) -> Outcome | None:
         return None
     last = state.last_failure
     # What went wrong comes first: a list at 80 columns shows no more.
-    cause = f"{last[0].upper()}{last[1:]}. " if last else ""
+    cause = f"{_as_sentence(last)} " if last else ""
     return Outcome(Phase.FAILED, f"{cause}{pods(failed)} failed, more than the backoff limit of {limit}")
 
 

@@ -216,6 +216,11 @@ class _Machine:
             self.draft.set_phase(workload.phase, "Starting pods: a request arrived")
         elif workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
             self.draft.set_phase(Phase.DEGRADED, self._retry_message() or "No pod running; waiting to be scheduled")
+        elif workload.phase is Phase.DEGRADED:
+            message = self._retry_message()
+            # Once per failure: the seconds that are left would change the record with every decision.
+            if not (workload.phase_message or "").startswith(message.rpartition(" in ")[0] or message):
+                self.draft.set_phase(Phase.DEGRADED, message)
 
     def _is_scaling_from_zero(self) -> bool:
         """Whether it had no pods because there were no requests, and nothing is known to block the next pod."""
@@ -227,6 +232,10 @@ class _Machine:
         draft, workload = self.draft, self.draft.workload
         if self.seen.unreplaced_failure:
             return f"{self.seen.unreplaced_failure}; retrying after a backoff"
+        restarts = [(pod.restart_at, pod.message) for pod in draft.active_pods() if pod.restart_at is not None]
+        if restarts and min(restarts)[0] > draft.now:
+            at, end = min(restarts)
+            return f"{end}; restarting in {(at - draft.now) / 1000:.1f} s"
         if workload.retry_at is None or workload.retry_at <= draft.now:
             return ""
         first = draft.entry.podsets[0]

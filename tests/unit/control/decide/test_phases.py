@@ -140,6 +140,28 @@ def test_a_restart_in_place_starts_the_next_attempt_when_due() -> None:
     assert draft.pods[pod.id].restart_at is None
 
 
+@pytest.mark.parametrize("phase", [Phase.RUNNING, Phase.DEGRADED])
+@pytest.mark.parametrize(
+    ("restart", "want"),
+    [
+        pytest.param(RestartPolicy.NEVER, "exit code 3; retry 1 of 6 in 1.0 s", id="new pod"),
+        pytest.param(RestartPolicy.ALWAYS, "exit code 3; restarting in 1.0 s", id="in place"),
+    ],
+)
+def test_what_waits_for_its_next_try_says_why_also_after_the_first(
+    phase: Phase, restart: RestartPolicy, want: str
+) -> None:
+    pod = builders.pod(phase=PodPhase.STARTING)
+    before = builders.workload(phase=phase, phase_message="1 pod starting")
+    draft = turn(before, pod, reports=[exited(pod, 3)], restart=restart)
+    assert (draft.workload.phase, draft.workload.phase_message) == (Phase.DEGRADED, want)
+    # The seconds that are left do not change the record again and again.
+    later = WorkloadEntry(
+        workload=draft.workload, pods=tuple(draft.pods.values()), podsets=(builders.podset(restart=restart),)
+    )
+    assert decide_pods(later, (), NOW + 400, RULES).workload.phase_message == want
+
+
 class Ask(NamedTuple):
     name: str
     phase: Phase
