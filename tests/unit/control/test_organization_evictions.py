@@ -199,25 +199,37 @@ def test_the_share_of_a_device(request_members: dict[str, Any], want: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("idle", "want", "wake"),
+    ("idle", "want", "wake", "want_events"),
     [
-        pytest.param(0, DesiredPhase.RUNNING, 60_000, id="busy"),
-        pytest.param(50_000, DesiredPhase.RUNNING, 10_000, id="idle for a while"),
-        pytest.param(59_900, DesiredPhase.RUNNING, 1000, id="samples are late"),
-        pytest.param(60_000, DesiredPhase.STOPPED, None, id="idle for too long"),
+        pytest.param(0, DesiredPhase.RUNNING, 30_000, [], id="busy"),
+        pytest.param(29_000, DesiredPhase.RUNNING, 1000, [], id="idle for a while"),
+        pytest.param(50_000, DesiredPhase.RUNNING, 10_000, ["IdleGpus"], id="idle for half of the time"),
+        pytest.param(59_900, DesiredPhase.RUNNING, 1000, ["IdleGpus"], id="samples are late"),
+        pytest.param(60_000, DesiredPhase.STOPPED, None, ["IdleLimit"], id="idle for too long"),
     ],
 )
-def test_a_limit_on_idle_gpus(idle: int, want: DesiredPhase, wake: int | None) -> None:
+def test_a_limit_on_idle_gpus(idle: int, want: DesiredPhase, wake: int | None, want_events: list[str]) -> None:
     holder = msgspec.structs.replace(HOLDER, gpu_devices=(0,))
     rules = builders.rules(idle_time=lambda ids: idle if ids == [holder.id] else 1 << 40)
     running = builders.workload(phase=Phase.RUNNING, idle_limit=60_000)
     draft = decide_pods(entry(running, holder), (), NOW, rules)
     assert draft.workload.desired_phase is want
-    assert [event.reason for event in draft.events if event.reason == "IdleLimit"] == (
-        ["IdleLimit"] if want is DesiredPhase.STOPPED else []
-    )
+    assert [event.reason for event in draft.events if event.reason.startswith("Idle")] == want_events
     if wake is not None:
         assert draft.wake_at == NOW + wake
+
+
+def test_a_warning_about_idle_gpus_is_given_once_and_taken_back() -> None:
+    holder = msgspec.structs.replace(HOLDER, gpu_devices=(0,))
+    workload = builders.workload(phase=Phase.RUNNING, idle_limit=60_000)
+    found = []
+    for idle in (40_000, 50_000, 1000, 45_000):
+        rules = builders.rules(idle_time=lambda ids, idle=idle: idle)
+        draft = decide_pods(entry(workload, holder), (), NOW, rules)
+        workload = draft.workload
+        warned = [event.reason for event in draft.events if event.reason == "IdleGpus"]
+        found.append((len(warned), [condition.type for condition in workload.conditions]))
+    assert found == [(1, ["IdleGpus"]), (0, ["IdleGpus"]), (0, []), (1, ["IdleGpus"])]
 
 
 def test_pods_without_gpus_are_never_idle() -> None:

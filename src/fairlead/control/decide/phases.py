@@ -13,6 +13,7 @@ from fairlead.control.decide.autoscale import NO_LOAD, Load
 from fairlead.control.decide.cluster.blockers import explain_blockers
 from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
+from fairlead.control.decide.idle_gpus import has_exceeded_idle_limit, wake_at_idle_limit
 from fairlead.control.decide.observation import Observation
 from fairlead.control.decide.pods.restarting import forget_successes, restart_due
 from fairlead.control.decide.pods.stopping import (
@@ -26,7 +27,7 @@ from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.set_states import count_running, failure_in, set_states
 from fairlead.engines.base import Review
 from fairlead.kinds.kind import Outcome, SetState
-from fairlead.model.clock import SECOND, Millis
+from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import TERMINAL, DesiredPhase, Phase
 from fairlead.model.records.workload import Pod
@@ -66,7 +67,7 @@ def decide(entry: WorkloadEntry, observe: Observe, now: Millis, inputs: PhaseInp
         revise(draft, load, inputs.review, seen.replicas_wanted)
     _Machine(draft, seen, inputs, load).run()
     _wake_at_time_limit(draft)
-    _wake_at_idle_limit(draft, inputs)
+    wake_at_idle_limit(draft, inputs.idle_time)
     count_running(draft)
     return draft
 
@@ -88,7 +89,7 @@ class _Machine:
             stop_leftovers(self.draft, self._own_pods())
         elif (
             has_exceeded_time_limit(self.draft)
-            or has_exceeded_idle_limit(self.draft, self.inputs)
+            or has_exceeded_idle_limit(self.draft, self.inputs.idle_time)
             or workload.desired_phase is DesiredPhase.STOPPED
             or workload.phase is Phase.STOPPING
         ):
@@ -284,29 +285,6 @@ def has_exceeded_time_limit(draft: Draft) -> bool:
     draft.add_event("TimeLimit", f"Stopping: it has run for {seconds} s, its time limit", source="control")
     draft.set(desired_phase=DesiredPhase.STOPPED)
     return True
-
-
-def has_exceeded_idle_limit(draft: Draft, inputs: PhaseInputs) -> bool:
-    """Whether its GPUs have been idle for longer than its project allows; it is then stopped in the same way."""
-    workload, limit = draft.workload, draft.workload.idle_limit
-    if workload.desired_phase is not DesiredPhase.RUNNING or limit is None or _idle_time(draft, inputs) < limit:
-        return False
-    seconds = limit // 1000
-    message = f"Stopping: its GPUs have been idle for {seconds} s, the limit of its project"
-    draft.add_event("IdleLimit", message, warning=True, source="control")
-    draft.set(desired_phase=DesiredPhase.STOPPED)
-    return True
-
-
-def _idle_time(draft: Draft, inputs: PhaseInputs) -> Millis:
-    return inputs.idle_time([pod.id for pod in draft.active_pods() if pod.gpu_devices])
-
-
-def _wake_at_idle_limit(draft: Draft, inputs: PhaseInputs) -> None:
-    """Look again when the limit could be reached; samples come a few seconds late."""
-    limit = draft.workload.idle_limit
-    if limit is not None and draft.workload.phase in RUNNING_PHASES:
-        draft.wake(draft.now + max(SECOND, limit - _idle_time(draft, inputs)))
 
 
 def _is_time_used_up(draft: Draft) -> bool:

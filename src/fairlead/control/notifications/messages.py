@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from fairlead.control.decide.idle_gpus import IDLE_GPUS, IDLE_LIMIT
 from fairlead.control.decide.phases import EVICTED
 from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import ComplianceIssue, Invalid
@@ -29,7 +30,7 @@ NOTIFIED = {
 }
 _PHASES = {Phase.RUNNING: "started", Phase.COMPLETED: "completed", Phase.FAILED: "failed"}
 #: Reasons of events of a workload.
-_REASONS = {"IdleLimit": "idle"}
+_REASONS = {IDLE_GPUS: "idle", IDLE_LIMIT: "idle"}
 #: The names that a template can use after `$`.
 NAMES = ("workload", "project", "event", "phase", "user", "time", "url", "text")
 
