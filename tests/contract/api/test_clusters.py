@@ -7,6 +7,7 @@ import pytest
 
 from tests.contract.api.agreement import find_disagreements
 from tests.contract.api.api_server import ApiServer
+from tests.contract.api.test_people import Person
 
 PATH = "/api/v1/clusters"
 KUBECONFIG = """
@@ -125,3 +126,19 @@ def test_policies_and_roles_of_one_cluster_hold_there_only(api: ApiServer) -> No
     assert api.call("POST", PATH, {"name": "third"}, token=ann).status == 403
     body = {"name": "a", "projectId": "1", "clusterId": api.cluster_id, "spec": {"image": "x"}}
     assert api.call("POST", "/api/v1/workloads/trainings", body, token=ann).status == 403
+
+
+def test_a_role_for_a_removed_cluster_is_not_one_for_the_remaining(api: ApiServer) -> None:
+    """With a single cluster, a rule for it is one for the whole installation."""
+    lab = add(api)
+    ann = Person(api, "ann@example.com")
+    ann.may(1, "cluster", lab)
+    meta = {"name": "p", "scope": "cluster", "clusterId": lab}
+    assert api.call("PUT", "/api/v2/policy/trainings", {"meta": meta, "policy": {}}).status == 200
+    assert ann.call("GET", "/api/v1/audit/log?start=2020-01-01T00:00:00Z&end=2030-01-01T00:00:00Z").status == 403
+    assert api.call("DELETE", f"{PATH}/{lab}").status == 204
+    assert ann.call("GET", "/api/v1/audit/log?start=2020-01-01T00:00:00Z&end=2030-01-01T00:00:00Z").status == 403
+    assert ann.call("POST", "/api/v1/users", {"email": "eve@example.com"}).status == 403
+    rules = api.get("/api/v1/authorization/access-rules")["accessRules"]
+    assert lab not in {rule["scopeId"] for rule in rules}
+    assert api.context.directory.policies == {}

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.directory import Directory
 from fairlead.control.organization.owners import name_issues
 from fairlead.control.people.callers import has_administrator
 from fairlead.control.records import (
@@ -23,6 +24,7 @@ from fairlead.control.records import (
 )
 from fairlead.formats.kubeconfig import read_kubeconfig
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound, refuse_malformed
+from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import (
     DEFAULT_NODE_POOL,
     Cluster,
@@ -35,7 +37,7 @@ from fairlead.model.records.organization import (
 )
 from fairlead.model.records.people import Caller
 from fairlead.store.base import Collection, VersionedRecord
-from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES
+from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, POLICIES
 
 _LOCAL = "local"
 #: The first department of a cluster may use all of it until somebody sets a quota.
@@ -194,9 +196,26 @@ async def delete_cluster(context: Context, caller: Caller, id: str, request_id: 
         for collection, records in owned:
             inside = [one for one in records if one.cluster_id == cluster.id]
             steps += [RecordChange(collection, one.id, None, "Deleted", f"{one.name} was removed") for one in inside]
+        steps += _remove_what_is_scoped(directory, cluster)
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
     await retry_on_conflict(attempt)
+
+
+def _remove_what_is_scoped(directory: Directory, cluster: Cluster) -> list[RecordChange]:
+    """Without the cluster's access rules and policies: the same rule for the only cluster left would be for everything."""
+    departments = [one.id for one in directory.departments.values() if one.cluster_id == cluster.id]
+    scopes = {Scope("cluster", cluster.id), *(Scope("department", id) for id in departments)}
+    scoped: tuple[tuple[Collection[VersionedRecord], Any], ...] = (
+        (ACCESS_RULES, directory.access_rules),
+        (POLICIES, directory.policies),
+    )
+    return [
+        RecordChange(collection, one.id, None, "Deleted", f"It was for cluster {cluster.name}, which was removed")
+        for collection, records in scoped
+        for one in records.values()
+        if one.scope in scopes
+    ]
 
 
 async def _load(context: Context, id: str) -> Cluster:

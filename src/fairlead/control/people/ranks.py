@@ -20,7 +20,13 @@ from fairlead.model.records.people import Caller, User
 def find_caller(directory: Directory, user: User) -> Caller:
     """The account as a caller, with the rights that it has now."""
     departments = directory.departments if len(directory.clusters) > 1 else None
-    return build_caller(user, directory.rules_of(user), directory.roles, directory.projects, departments)
+    # A rule for a cluster that was removed must not count for the only one that is left.
+    rules = [
+        rule
+        for rule in directory.rules_of(user)
+        if rule.scope.type != "cluster" or rule.scope.id in directory.clusters
+    ]
+    return build_caller(user, rules, directory.roles, directory.projects, departments)
 
 
 def check_rank(context: Context, caller: Caller, user: User) -> None:
