@@ -8,6 +8,7 @@ import pytest
 from tests.contract.api.agreement import find_disagreements
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.test_people import Person
+from tests.contract.api.test_runapy_operations import nothing_measured
 
 PATH = "/api/v1/clusters"
 KUBECONFIG = """
@@ -20,7 +21,9 @@ current-context: x
 
 @pytest.fixture
 def api(make_api: Callable[..., ApiServer]) -> ApiServer:
-    return make_api()
+    api = make_api()
+    api.context.usage_samples = api.do(nothing_measured(api))
+    return api
 
 
 def add(api: ApiServer, name: str = "lab", **more: Any) -> str:
@@ -142,3 +145,41 @@ def test_a_role_for_a_removed_cluster_is_not_one_for_the_remaining(api: ApiServe
     rules = api.get("/api/v1/authorization/access-rules")["accessRules"]
     assert lab not in {rule["scopeId"] for rule in rules}
     assert api.context.directory.policies == {}
+
+
+def test_people_of_one_cluster_see_no_nodes_of_another(api: ApiServer) -> None:
+    lab = add(api)
+    project = make_project(api, "vision", lab)
+    far, near = Person(api, "far@example.com"), Person(api, "near@example.com")
+    viewer = next(role["id"] for role in api.get("/api/v1/authorization/roles") if role["name"] == "Viewer")
+    far.may(viewer, "project", project)
+    near.may(viewer, "project", "1")
+    node = api.get("/api/v1/nodes")["nodes"][0]["id"]
+    pool = next(one for one in api.get("/api/v1/node-pools")["nodepools"] if one["clusterId"] == api.cluster_id)["id"]
+    span = "start=2023-11-14T22:00:00Z&end=2023-11-14T22:13:20Z"
+    paths = (
+        f"/api/v1/nodes/{node}",
+        f"/api/v1/nodes/{node}/metrics?{span}&metricType=CPU_USAGE_CORES",
+        f"/api/v1/node-pools/{pool}",
+        f"{PATH}/{api.cluster_id}/metrics?{span}&metricType=TOTAL_GPU",
+    )
+    assert [near.call("GET", path).status for path in paths] == [200] * 4
+    assert [far.call("GET", path).status for path in paths] == [404] * 4
+    assert far.get("/api/v1/nodes")["nodes"] == []
+    assert far.get(f"{PATH}/{api.cluster_id}/nodes")["nodes"] == []
+    assert {one["clusterId"] for one in far.get("/api/v1/node-pools")["nodepools"]} == {lab}
+
+
+def test_metrics_of_a_cluster_name_only_projects_that_the_reader_may_see(api: ApiServer) -> None:
+    body = {"name": "skunkworks", "clusterId": api.cluster_id, "resources": []}
+    assert api.call("POST", "/api/v1/org-unit/departments", body).status == 201
+    assert api.call("POST", "/api/v1/org-unit/projects", body | {"parentId": "2"}).status == 201
+    ada = Person(api, "ada@example.com")
+    viewer = next(role["id"] for role in api.get("/api/v1/authorization/roles") if role["name"] == "Viewer")
+    ada.may(viewer, "project", "1")
+    span = "start=2023-11-14T22:00:00Z&end=2023-11-14T22:13:20Z"
+    for group in ("Project", "Department"):
+        path = f"{PATH}/{api.cluster_id}/metrics?{span}&metricType=GPU_QUOTA&groupBy={group}"
+        told = ada.call("GET", path)
+        assert (told.status, b"default" in told.body, b"skunkworks" in told.body) == (200, True, False), told
+        assert b"skunkworks" in api.call("GET", path).body

@@ -34,7 +34,7 @@ def client(api: ApiServer) -> Iterator[ApiClient]:
     # The client renews tokens that its own clock calls expired.
     api.clock.now = int(time.time() * 1000)
     api.token = api.log_in()
-    api.context.usage_samples = api.do(_nothing_measured(api))
+    api.context.usage_samples = api.do(nothing_measured(api))
     configuration = Configuration(
         client_id=api.credentials.client_id,
         client_secret=api.credentials.client_secret,
@@ -47,7 +47,7 @@ def client(api: ApiServer) -> Iterator[ApiClient]:
         yield connection
 
 
-async def _nothing_measured(api: ApiServer) -> UsageSampler:
+async def nothing_measured(api: ApiServer) -> UsageSampler:
     return UsageSampler(api.context.store, api.clock, Traffic(api.clock, lambda: 0.0))
 
 

@@ -6,6 +6,7 @@ from fairlead.api.http.body import query_choice, query_text
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.telemetry.metrics import MEASURED, over_time, read_names, read_span, render_metrics
 from fairlead.api.telemetry.names import PLACE_GROUPS, PLACE_METRICS
+from fairlead.control.references.scopes import visible_clusters
 from fairlead.control.telemetry import clusters, metrics
 from fairlead.control.telemetry.metrics import Measurement
 from fairlead.model.errors import NotFound
@@ -26,7 +27,8 @@ async def get_node_pool_metrics(call: Call) -> Response:
 
 async def _measured(call: Call, group_by: str, pool: str) -> Response:
     cluster_id = call.path["clusterUuid"]
-    if cluster_id.lower() not in call.context.directory.clusters:
+    seen = visible_clusters(call.context, call.caller, "nodes:read")
+    if cluster_id.lower() not in (call.context.directory.clusters if seen is None else seen):
         raise NotFound(f"There is no cluster with the id {cluster_id[:60]}; GET /api/v1/clusters lists all clusters")
     context = call.context.for_cluster(cluster_id.lower())
     if pool and pool not in {one.name for one in context.directory.node_pools.values()}:
@@ -36,7 +38,7 @@ async def _measured(call: Call, group_by: str, pool: str) -> Response:
     records = await clusters.load_records(context, span, pool)
     times = span.times(context.clock())
     measurements: list[Measurement] = []
-    for place in clusters.list_capacity_groups(context, records, group_by, pool):
+    for place in clusters.list_capacity_groups(context, call.caller, records, group_by, pool):
         parts = clusters.measure_capacity_group(place, types, times, usage_samples)
         measurements += [part.within(place.group) for part in parts] if group_by else parts
     return render_metrics(call, measurements)

@@ -203,7 +203,7 @@ async def delete_cluster(context: Context, caller: Caller, id: str, request_id: 
 
 
 def _remove_what_is_scoped(directory: Directory, cluster: Cluster) -> list[RecordChange]:
-    """Without the cluster's access rules and policies: the same rule for the only cluster left would be for everything."""
+    """Its access rules and policies: those for a cluster count for everything if there is only one."""
     departments = [one.id for one in directory.departments.values() if one.cluster_id == cluster.id]
     scopes = {Scope("cluster", cluster.id), *(Scope("department", id) for id in departments)}
     scoped: tuple[tuple[Collection[VersionedRecord], Any], ...] = (

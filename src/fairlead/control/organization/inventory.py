@@ -16,6 +16,7 @@ from fairlead.control.decide.placement.snapshot import pool_of
 from fairlead.control.directory import age_key
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
+from fairlead.control.references.scopes import visible_clusters
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.errors import NotFound
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Cluster, Department, Node, NodePool, Project
@@ -262,19 +263,31 @@ def find_projects(context: Context, caller: Caller, request: ListRequest, usage:
 def find_node_pools(context: Context, caller: Caller, request: ListRequest) -> Page[NodePool]:
     access.check(caller, "node-pools:read")
     fields = node_pool_fields(lambda pool: bool(nodes_by_pool(context.for_cluster(pool.cluster_id)).get(pool.name)))
-    return page_of(context.directory.node_pools.values(), request, fields, lambda pool: pool.name)
+    seen = visible_clusters(context, caller, "node-pools:read")
+    pools = [pool for pool in context.directory.node_pools.values() if seen is None or pool.cluster_id in seen]
+    return page_of(pools, request, fields, lambda pool: pool.name)
 
 
 def find_nodes(context: Context, caller: Caller, request: ListRequest) -> Page[Node]:
-    access.check(caller, "nodes:read")
     fields = node_fields(context.directory.cluster_of, lambda node: pool_name(context, node))
-    return page_of(context.directory.nodes.values(), request, fields, lambda node: node.name)
+    return page_of(visible_nodes(context, caller), request, fields, lambda node: node.name)
+
+
+def visible_nodes(context: Context, caller: Caller) -> list[Node]:
+    """The nodes of the clusters in which a caller may read nodes somewhere."""
+    access.check(caller, "nodes:read")
+    seen, directory = visible_clusters(context, caller, "nodes:read"), context.directory
+    return [node for node in directory.nodes.values() if seen is None or directory.cluster_of(node) in seen]
 
 
 def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: str, what: str) -> T:
     """The record of that id; raises `NotFound`."""
-    access.check(caller, f"{what.replace(' ', '-')}s:read", id if what == "project" else "")
+    operation = f"{what.replace(' ', '-')}s:read"
+    access.check(caller, operation, id if what == "project" else "")
     record = records.get(id) or records.get(id.lower())
+    if isinstance(record, NodePool):
+        seen = visible_clusters(context, caller, operation)
+        record = record if seen is None or record.cluster_id in seen else None
     if record is None or (isinstance(record, Department) and not _is_visible(context, caller, record)):
         raise NotFound(f"There is no {what} with the id {id[:60]!r}")
     return record
@@ -283,7 +296,7 @@ def load_record(context: Context, caller: Caller, records: Mapping[str, T], id: 
 def load_node(context: Context, caller: Caller, id: str) -> Node:
     """The node with that id in the API; raises `NotFound`."""
     directory = context.directory
-    by_id = {node_uuid(directory.cluster_of(node), node): node for node in directory.nodes.values()}
+    by_id = {node_uuid(directory.cluster_of(node), node): node for node in visible_nodes(context, caller)}
     return load_record(context, caller, by_id, id, "node")
 
 

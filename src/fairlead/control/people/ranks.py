@@ -22,9 +22,7 @@ def find_caller(directory: Directory, user: User) -> Caller:
     departments = directory.departments if len(directory.clusters) > 1 else None
     # A rule for a cluster that was removed must not count for the only one that is left.
     rules = [
-        rule
-        for rule in directory.rules_of(user)
-        if rule.scope.type != "cluster" or rule.scope.id in directory.clusters
+        rule for rule in directory.rules_of(user) if rule.scope.type != "cluster" or rule.scope.id in directory.clusters
     ]
     return build_caller(user, rules, directory.roles, directory.projects, departments)
 

@@ -89,6 +89,21 @@ def visible_scope_keys(context: Context, caller: Caller, operation: str) -> tupl
     )
 
 
+def visible_clusters(context: Context, caller: Caller, operation: str) -> frozenset[str] | None:
+    """The clusters in some project or department of which a caller may do this; None for all.
+
+    What belongs to a cluster, such as nodes and node pools, is seen by all who may read it anywhere in that cluster.
+    """
+    directory = context.all_clusters.directory
+    projects = access.visible_projects(caller, operation)
+    if len(directory.clusters) <= 1 or projects is None:
+        return None
+    departments = access.visible_departments(caller, operation) or frozenset()
+    owners: list[Department] = [one for id, one in directory.projects.items() if id in projects]
+    owners += [one for id, one in directory.departments.items() if id in departments]
+    return frozenset(one.cluster_id or directory.cluster.id for one in owners)
+
+
 def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
     """The scope with its id filled in; raises Invalid if it does not exist."""
     directory = context.directory

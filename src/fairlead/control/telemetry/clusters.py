@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.inventory import nodes_by_pool
 from fairlead.control.telemetry.metrics import Measurement, Span, measure_node
 from fairlead.control.usage_samples import UsageSampler
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Node
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import PODS, WORKLOADS
@@ -65,8 +67,10 @@ async def load_records(context: Context, span: Span, pool: str) -> Records:
     return Records(pods=pods, workloads=workloads)
 
 
-def list_capacity_groups(context: Context, records: Records, group_by: str, pool: str) -> list[CapacityGroup]:
-    """One group for everything, or the groups by `group_by`."""
+def list_capacity_groups(
+    context: Context, caller: Caller, records: Records, group_by: str, pool: str
+) -> list[CapacityGroup]:
+    """One group for everything, or the groups by `group_by`; of projects and departments, what the caller may see."""
     by_pool = nodes_by_pool(context)
     pools = [pool] if pool else [one.name for one in context.directory.node_pools.values()]
     if not group_by:
@@ -86,18 +90,22 @@ def list_capacity_groups(context: Context, records: Records, group_by: str, pool
             )
             for name in pools
         ]
-    return list(_parts(context, records, group_by, pools))
+    return list(_parts(context, caller, records, group_by, pools))
 
 
-def _parts(context: Context, records: Records, group_by: str, pools: Sequence[str]) -> Iterator[CapacityGroup]:
+def _parts(
+    context: Context, caller: Caller, records: Records, group_by: str, pools: Sequence[str]
+) -> Iterator[CapacityGroup]:
     """The groups by project, department or category of workloads. Nodes belong to none of them."""
     part_of: Callable[[Workload], str] = {
         "Project": lambda workload: workload.project_name,
         "Department": lambda workload: workload.department_name,
         "Category": lambda workload: workload.category,
     }[group_by]
-    of_workload = {workload.id: part_of(workload) for workload in records.workloads}
-    projects = context.directory.projects.values()
+    seen = None if group_by == "Category" else access.visible_projects(caller, "projects:read")
+    found = [each for each in records.workloads if seen is None or each.project_id in seen]
+    of_workload = {workload.id: part_of(workload) for workload in found}
+    projects = [one for one in context.directory.projects.values() if seen is None or one.id in seen]
     owners = {
         "Project": {one.name: {one.id} for one in projects},
         "Department": {
@@ -108,7 +116,7 @@ def _parts(context: Context, records: Records, group_by: str, pools: Sequence[st
     for name in sorted({*of_workload.values(), *owners}):
         quota = _quota(context, pools, owners[name].__contains__) if name in owners else None
         pods = [pod for pod in records.pods if of_workload.get(pod.workload_id) == name]
-        workloads = [each for each in records.workloads if of_workload[each.id] == name]
+        workloads = [each for each in found if of_workload[each.id] == name]
         yield _filled(CapacityGroup(group=(group_by, name), quota=quota), pods, workloads)
 
 

@@ -10,7 +10,7 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.lists import seen_by
-from fairlead.control.organization.inventory import pool_name
+from fairlead.control.organization.inventory import pool_name, visible_nodes
 from fairlead.control.telemetry.metrics import take_usage_samples
 from fairlead.control.usage_samples import UsageSampler
 from fairlead.control.workloads.read import load_live_pods
@@ -113,7 +113,7 @@ def _gpus(pods: Iterable[Pod]) -> float:
 
 async def count_nodes(context: Context, caller: Caller, type: str, group_by: tuple[str, ...], node_pool: str) -> Sums:
     """A metric of nodes by groups; empty if it is not measured here."""
-    access.check(caller, "nodes:read")
+    nodes = visible_nodes(context, caller)
     if type not in _NODE_FIGURES and type not in _NODE_USAGE:
         return {}
     active = (Where("is_active", Comparison.EQUAL, 1),)
@@ -122,7 +122,7 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
         held.setdefault(pod.node, []).append(pod)
     usage_samples = await take_usage_samples(context) if type in _NODE_USAGE else None
     sums: Sums = {}
-    for node in context.directory.nodes.values():
+    for node in nodes:
         pool = pool_name(context, node)
         if node_pool and pool != node_pool:
             continue
