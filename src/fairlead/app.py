@@ -32,6 +32,7 @@ from fairlead.api.proxy.server import Proxy
 from fairlead.api.proxy.upstream import Upstreams
 from fairlead.api.server.cluster_metrics import cluster_samples
 from fairlead.api.server.connections import make_protocol
+from fairlead.api.server.health import check_metrics_token
 from fairlead.api.server.http_server import HttpServer
 from fairlead.api.server.json_log import set_up_logging
 from fairlead.api.server.machine_socket import MachineSocket
@@ -166,6 +167,7 @@ async def serve(settings: ServerSettings) -> int:
     check_certificate(settings.tls_certificate, settings.tls_key)
     check_sign_on(settings.sign_on, binds_equal_names=settings.control.binds_equal_names)
     check_notifications(settings.notifications)
+    check_metrics_token(settings.metrics_token_file)
     is_secured = bool(settings.tls_certificate) or settings.insecure
     reserved = find_reserved_ports(str(settings.data_dir))
     sock = listen(settings.host, settings.port, DEFAULT_PORT, is_secured=is_secured, reserved=reserved)
@@ -193,7 +195,11 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     )
     fleet = Fleet(context, partial(make_added_host, settings, now))
     host = None if settings.api_only else make_first_host(settings, context, fleet, Listening(url, sock, proxied), now)
-    limits = RequestSettings(body_bytes=settings.body_limit, certificate=settings.tls_certificate)
+    limits = RequestSettings(
+        body_bytes=settings.body_limit,
+        certificate=settings.tls_certificate,
+        metrics_token_file=settings.metrics_token_file,
+    )
     gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)), limits_of_process(_PROXY_SHARE))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from fairlead.api.server.health import check_metrics_token
 from fairlead.api.server.sockets import check_certificate, listen
 from fairlead.control.notifications.settings import check_notifications
 from fairlead.control.people.sign_on.settings import check_sign_on
@@ -44,6 +45,7 @@ def check_settings(settings: ServerSettings, clock: Clock) -> None:
     check_certificate(settings.tls_certificate, settings.tls_key)
     check_sign_on(settings.sign_on, binds_equal_names=settings.control.binds_equal_names)
     check_notifications(settings.notifications)
+    check_metrics_token(settings.metrics_token_file)
     _check_listening(settings)
     if not settings.api_only:
         _check_engine(settings, clock)

@@ -90,6 +90,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     backup_dir: str = ""
     #: Where lines of the audit are sent as they are written: a file, or syslog; empty for nowhere.
     audit_export: str = ""
+    #: A file with the token that a scrape of /metrics needs; empty for none.
+    metrics_token_file: str = ""
     #: Seconds for which the server goes on serving after SIGTERM, while it is not ready any more.
     drain_seconds: int = 0
     log_to_stderr: bool = True
@@ -219,6 +221,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         backup_keep=given.keep,
         backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
         audit_export=_audit_target(given.audit_export),
+        metrics_token_file=os.path.abspath(given.metrics_token_file) if given.metrics_token_file else "",
         drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
@@ -430,6 +433,7 @@ def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
         metavar="TARGET",
         help="send the audit as lines of JSON to a file, or to syslog (syslog, syslog://HOST:PORT)",
     )
+    add("--metrics-token-file", default="", metavar="FILE", help="file with the token that /metrics asks for")
 
 
 def _audit_target(given: str) -> str:

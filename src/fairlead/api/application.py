@@ -98,6 +98,8 @@ class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
     #: How long a read waits while another server takes over the machine.
     takeover_seconds: float = 30.0
     watch_streams: int = 1000
+    #: A file with the token that a scrape of /metrics needs; empty for none.
+    metrics_token_file: str = ""
     #: The file of this server's certificate, which all servers of an installation have; empty without TLS.
     certificate: str = ""
 
@@ -155,7 +157,7 @@ def make_application(
         *SETTING_OPERATIONS,
         *deprecated_operations(authenticator),
         *ABSENT_OPERATIONS,
-        *health_operations(metrics),
+        *health_operations(metrics, bounds.metrics_token_file),
         *access_operations(gate),
         *_browser_operations(context, authenticator),
         *more,

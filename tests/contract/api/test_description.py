@@ -2,10 +2,15 @@
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from fairlead.api.application import RequestSettings
+from fairlead.api.server.health import check_metrics_token
+from fairlead.model.errors import Refused
 from tests.contract.api.agreement import CONTRACTS, load_contract
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.runapy_calls import client_operations, matches
@@ -109,6 +114,22 @@ def test_health_and_metrics_need_no_token(api: ApiServer) -> None:
     )
     sample = re.compile(r"[a-z_]+(\{[^}]*\})? [-+0-9.einf]+")
     assert all(line.startswith("# ") or sample.fullmatch(line) for line in lines)
+
+
+def test_metrics_can_ask_for_a_token(make_api: Callable[..., ApiServer], tmp_path: Path) -> None:
+    """Its labels name projects and users, which not everybody who reaches the server may see."""
+    file = tmp_path / "token"
+    file.write_text("scrape-me\n")
+    api = make_api(limits=RequestSettings(takeover_seconds=0, metrics_token_file=str(file)))
+    statuses = [
+        api.call("GET", "/metrics", token=token).status for token in ("", "wrong", api.token, "scrape-me", "scrape-mé")
+    ]
+    assert statuses == [401, 401, 401, 200, 401]
+    file.write_text("another")
+    assert api.call("GET", "/metrics", token="scrape-me").status == 401
+    file.write_text("")
+    with pytest.raises(Refused, match="is empty"):
+        check_metrics_token(str(file))
 
 
 def test_an_explanation_tells_given_from_default(api: ApiServer) -> None:

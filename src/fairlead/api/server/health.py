@@ -1,6 +1,9 @@
-"""Health checks and metrics for operators. They need no token."""
+"""Health checks and metrics for operators. They need no token of a user; metrics can ask for one of their own."""
 
+import asyncio
+import hmac
 from functools import partial
+from pathlib import Path
 
 import msgspec
 from starlette.responses import Response
@@ -9,14 +12,31 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, as_json
 from fairlead.api.server.metrics import Metrics
 from fairlead.control.workloads import read
-from fairlead.model.errors import Unavailable
+from fairlead.model.errors import Refused, Unauthenticated, Unavailable
 
 
 class Health(msgspec.Struct):
     status: str
 
 
-def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
+def load_metrics_token(path: str) -> str:
+    """The token that a scrape needs. Read at every scrape, so that it can be replaced; raises Refused."""
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"The file of --metrics-token-file cannot be read: {error}") from error
+    if not token:
+        raise Refused(f"The file of --metrics-token-file, {path}, is empty")
+    return token
+
+
+def check_metrics_token(path: str) -> None:
+    """Raise Refused if there is no token in the file; an empty path means that none is asked for."""
+    if path:
+        load_metrics_token(path)
+
+
+def health_operations(metrics: Metrics, token_file: str = "") -> tuple[Operation, ...]:
     async def is_alive(call: Call) -> Response:
         return as_json(Health("alive"))
 
@@ -27,6 +47,11 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
         return as_json(Health("ready"))
 
     async def get_metrics(call: Call) -> Response:
+        if token_file:
+            wanted = f"Bearer {await asyncio.to_thread(load_metrics_token, token_file)}"
+            given = call.request.headers.get("authorization", "")
+            if not hmac.compare_digest(given.encode(), wanted.encode()):
+                raise Unauthenticated("/metrics needs `Authorization: Bearer` with the token of --metrics-token-file")
         return Response(metrics.render(), 200, None, "text/plain; version=0.0.4; charset=utf-8")
 
     operation = partial(Operation, method="GET", tag="Operating", is_public=True, is_addition=True)
@@ -50,7 +75,7 @@ def health_operations(metrics: Metrics) -> tuple[Operation, ...]:
             id="get_metrics",
             summary="Get metrics in Prometheus' text format",
             run=get_metrics,
-            answers={200: {"type": "string"}},
+            answers={200: {"type": "string"}, 401: Error, 503: Error},
             content_type="text/plain",
         ),
     )
