@@ -157,7 +157,7 @@ def make_application(
         *SETTING_OPERATIONS,
         *deprecated_operations(authenticator),
         *ABSENT_OPERATIONS,
-        *health_operations(metrics, bounds.metrics_token_file),
+        *health_operations(metrics, settings.metrics_token_file),
         *access_operations(gate),
         *_browser_operations(context, authenticator),
         *more,
