@@ -81,6 +81,8 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     noun: str = ""
     #: The segment of its REST path: `trainings`.
     rest: str
+    #: Whether Run:ai does not have this kind; the API description then marks its operations as additions.
+    is_addition: bool = False
     #: The kind of its custom resource: `TrainingWorkload`.
     resource: str
     #: The API group and version of its custom resource, if that is our own; its spec is the REST spec then.

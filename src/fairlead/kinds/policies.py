@@ -25,6 +25,8 @@ class PolicyType(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     #: The kind whose workloads it is for; empty if there are none.
     kind: str = ""
+    #: Whether Run:ai does not have its kind.
+    is_addition: bool = False
     sections: tuple[PolicySection, ...]
     #: The roles of its pods that have specs of their own; one empty name if there are none.
     roles: tuple[str, ...] = ("",)
@@ -57,6 +59,7 @@ POLICY_TYPES: dict[str, PolicyType] = {
             rest=kind.rest,
             title=kind.title,
             kind=kind.key,
+            is_addition=kind.is_addition,
             sections=_sections(kind),
             roles=_roles(kind),
         )

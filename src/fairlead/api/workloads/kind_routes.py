@@ -88,7 +88,11 @@ def change_schema(kind: Kind) -> str:
 
 
 def kind_operations() -> tuple[Operation, ...]:
-    return tuple(operation for kind in KINDS.values() for operation in _operations(kind))
+    return tuple(
+        msgspec.structs.replace(operation, is_addition=kind.is_addition)
+        for kind in KINDS.values()
+        for operation in _operations(kind)
+    )
 
 
 def _operations(kind: Kind) -> list[Operation]:
