@@ -61,3 +61,9 @@ def test_a_caller_sees_their_own_projects_only(api: ApiServer) -> None:
 def test_a_server_that_does_not_schedule_has_none(api: ApiServer) -> None:
     api.context.fair_shares = ()
     assert api.get(SHARES) == {"shares": []}
+
+
+def test_the_shares_are_those_that_the_loop_of_a_cluster_knows(api: ApiServer) -> None:
+    view = api.context.add_view(api.cluster_id)
+    view.fair_shares, api.context.fair_shares = api.context.fair_shares, ()
+    assert projects_of(api.get(SHARES))["default"]["fairShare"] == 3

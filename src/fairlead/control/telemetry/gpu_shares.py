@@ -38,16 +38,16 @@ class GpuShare(msgspec.Struct, frozen=True, kw_only=True):
 def list_gpu_shares(context: Context, caller: Caller) -> list[GpuShare]:
     """By owner and node pool, as of the last scheduling cycle; none on servers that do not schedule."""
     access.check(caller, "projects:read")
-    shares = {(share.queue, share.node_pool): share for share in context.fair_shares}
-    if not shares:
-        return []
-    directory = context.directory
     projects = access.visible_projects(caller, "projects:read")
     departments = access.visible_departments(caller, "departments:read")
-    return [
-        *_shares_of(context, directory.departments.values(), shares, departments),
-        *_shares_of(context, directory.projects.values(), shares, projects),
-    ]
+    found: list[GpuShare] = []
+    # Every cluster has a loop of its own, which knows the shares there.
+    for view in (context.whole, *context.whole.views.values()):
+        shares = {(share.queue, share.node_pool): share for share in view.fair_shares}
+        if shares:
+            found += _shares_of(view, view.directory.departments.values(), shares, departments)
+            found += _shares_of(view, view.directory.projects.values(), shares, projects)
+    return found
 
 
 def _shares_of(
