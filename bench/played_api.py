@@ -19,6 +19,7 @@ PAGE = Path(fairlead.__file__).parent / "web"
 PHASES = ("Pending", "Running", "Completed", "Failed")
 TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
 LOG_LINES = 100_000
+CLUSTER = "00000000-0000-4000-8000-00000000000c"
 
 
 def workload(number: int, version: int = 0) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def workload(number: int, version: int = 0) -> dict[str, Any]:
         "phase": phase,
         "phaseMessage": f"Waiting for {number % 8 + 1} GPUs: all 8 GPUs on node-{number % 64} are in use ({version})",
         "projectName": f"team-{number % 20}",
+        "clusterId": CLUSTER,
         "submittedBy": f"person-{number % 50}@lab.example",
         "createdAt": "2026-01-01T00:00:00Z",
         "phaseUpdatedAt": "2026-01-01T00:00:00Z",
@@ -45,6 +47,8 @@ class PlayedApi:
 
     def __init__(self, workloads: int) -> None:
         self.workloads = workloads
+        #: How many streams were opened.
+        self.streams = 0
         self._wanted = threading.Event()
         self._rate = 0.0
         self._count = 0
@@ -69,6 +73,7 @@ class PlayedApi:
         self._wanted.set()
 
     def _watch(self) -> Iterator[bytes]:
+        self.streams += 1
         yield b": watching\n\n"
         revision = 1
         while self._wanted.wait():
@@ -90,11 +95,15 @@ class PlayedApi:
 
     def _answer(self, path: str, query: dict[str, list[str]]) -> Any:
         if path == "/api/v1/session":
-            return {"username": "ada", "isAdministrator": False, "csrfToken": "x"}
+            return {"username": "ada", "isAdministrator": False, "csrfToken": "x", "permissions": []}
         if path == "/api/v1/workloads":
             return self._list(query)
+        if path == "/api/v1/clusters":
+            return [{"uuid": CLUSTER, "name": "default", "engine": "local"}]
         if path.endswith("/pods"):
             return {"pods": []}
+        if path.endswith("/estimate"):
+            return {"status": "unknown", "message": "Nobody knows"}
         return workload(0) if path.startswith("/api/v1/workloads/") else None
 
     def _handler(played) -> type[http.server.BaseHTTPRequestHandler]:

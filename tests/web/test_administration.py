@@ -105,6 +105,29 @@ def test_a_project_is_created_with_its_quota(visit: Visit, server: Server) -> No
     server.call("DELETE", f"/api/v1/org-unit/projects/{vision['id']}")
 
 
+def test_a_department_is_created_and_its_quota_changed(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/organization")
+    page.get_by_role("button", name="New department").click()
+    dialog = page.get_by_role("dialog", name="New department")
+    dialog.get_by_label("Name").fill("perception")
+    dialog.get_by_label("Quota in default").fill("2")
+    dialog.get_by_role("button", name="Create").click()
+    section = page.get_by_role("region", name="Department perception")
+    expect(section).to_contain_text("of a quota of 2")
+    section.get_by_role("button", name="Change quota of perception").click()
+    dialog = page.get_by_role("dialog", name="GPU quota of perception")
+    dialog.get_by_role("spinbutton").fill("3")
+    dialog.get_by_role("button", name="Preview").click()
+    expect(dialog).to_contain_text("waiting now")
+    dialog.get_by_role("button", name="Save").click()
+    expect(section).to_contain_text("of a quota of 3")
+    page.get_by_role("status", name="What was done").get_by_role("button", name="Undo").click()
+    expect(section).to_contain_text("of a quota of 2")
+    departments = server.call("GET", "/api/v1/org-unit/departments").json["departments"]
+    [made] = [one for one in departments if one["name"] == "perception"]
+    server.call("DELETE", f"/api/v1/org-unit/departments/{made['id']}")
+
+
 def test_draining_a_node_is_tried_without_doing_it(visit: Visit, server: Server) -> None:
     id = server.run("stays", "sleep", "infinity", compute={"gpuDevicesRequest": 1})
     server.until_phase(id, "Running")

@@ -131,13 +131,14 @@ def test_logs_are_followed_searched_and_coloured(visit: Visit, server: Server, t
 
 def test_a_quota_is_changed_after_a_preview(visit: Visit, server: Server) -> None:
     page = visit.open("/ui/organization")
-    page.get_by_role("button", name="Change quota of").first.click(timeout=PATIENCE)
+    projects = page.get_by_role("region", name="Department default").get_by_role("listitem")
+    projects.get_by_role("button", name="Change quota of default").click(timeout=PATIENCE)
     dialog = page.get_by_role("dialog")
     save = dialog.get_by_role("button", name="Save")
     dialog.get_by_role("spinbutton").first.fill("3")
     expect(save).to_be_disabled()
     dialog.get_by_role("button", name="Preview").click()
-    expect(dialog).to_contain_text("wait now", timeout=PATIENCE)
+    expect(dialog).to_contain_text("waiting now", timeout=PATIENCE)
     save.click()
     expect(page.get_by_text("of a quota of 3").first).to_be_visible(timeout=PATIENCE)
     projects = server.call("GET", "/api/v1/org-unit/projects").json["projects"]

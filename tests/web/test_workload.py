@@ -1,6 +1,7 @@
 """One workload in a real browser: a terminal, charts, its groups, changes while it runs, suspending and resuming."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.browser import Visit
 from tests.e2e.server import Server, until
+from tests.web.scene import own_home
 
 pytestmark = [pytest.mark.web, pytest.mark.debian("chromium")]
 
@@ -23,8 +25,8 @@ def submit(server: Server, rest: str, name: str, spec: dict[str, Any]) -> str:
     return str(created.json["workloadId"])
 
 
-def test_a_terminal_runs_commands_in_the_pod(visit: Visit, server: Server) -> None:
-    id = server.run("shell", "sleep", "infinity")
+def test_a_terminal_runs_commands_in_the_pod(visit: Visit, server: Server, tmp_path: Path) -> None:
+    id = server.run("shell", "sleep", "infinity", **own_home(tmp_path))
     server.until_phase(id, "Running")
     page = visit.open(f"/ui/workloads/{id}/terminal")
     screen = page.locator(".xterm-screen")

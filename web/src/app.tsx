@@ -1,6 +1,6 @@
 // The frame around every view: navigation, the state of the connection, keys; and the sign-in before it.
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { loadSession, session } from "./api/session";
 import css from "./app.module.css";
 import { keys, useKeys } from "./keys";
@@ -9,9 +9,10 @@ import { Notices } from "./parts/notices";
 import { Dialog, css as parts, Problem } from "./parts/parts";
 import { asApiError } from "./parts/load";
 import type { ApiError } from "./api/client";
-import { followLink, href, path } from "./router";
+import { followLink, href, path, setQuery } from "./router";
+import { chosenCluster, clusters, loadClusters } from "./store/clusters";
 import { feedState, follow, hasLoaded } from "./store/workloads";
-import { SECTIONS } from "./views/sections";
+import { sections } from "./views/sections";
 import { viewOf } from "./views/table";
 import { SignIn } from "./views/sign-in/sign-in";
 
@@ -26,14 +27,27 @@ export function App() {
   }, []);
   const name = session.value?.username;
   useEffect(() => {
-    if (name) follow(name);
+    if (!name) return;
+    follow(name);
+    loadClusters().catch(() => undefined);
   }, [name]);
   if (session.value === null) return <SignIn />;
   if (session.value === undefined) return <Problem error={failure.value} />;
   return <Shell />;
 }
 
+/** On narrow screens the views are a line that scrolls: the current one comes into sight. */
+function useCurrentInSight(): { current: HTMLElement | null } {
+  const nav = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const [box, link] = [nav.current, nav.current?.querySelector<HTMLElement>("[aria-current]")];
+    if (box && link) box.scrollLeft = link.offsetLeft - (box.clientWidth - link.offsetWidth) / 2;
+  }, [path.value]);
+  return nav;
+}
+
 function Shell() {
+  const nav = useCurrentInSight();
   useKeys({
     showHelp: () => (isHelpOpen.value = true),
     showPalette: () => (isPaletteOpen.value = true),
@@ -51,8 +65,9 @@ function Shell() {
         <button type="button" class={css.goto} onClick={() => (isPaletteOpen.value = true)}>
           Go to… <kbd>Ctrl K</kbd>
         </button>
-        <nav class={css.nav} aria-label="Views">
-          {SECTIONS.map((section) => (
+        <ClusterChoice />
+        <nav ref={nav} class={css.nav} aria-label="Views">
+          {sections().map((section) => (
             <a
               key={section.path}
               href={href(section.path)}
@@ -84,6 +99,27 @@ function Shell() {
       {isHelpOpen.value && <Help />}
       {isPaletteOpen.value && <Palette onClose={() => (isPaletteOpen.value = false)} />}
     </div>
+  );
+}
+
+/** Narrows every view to one of several clusters. */
+function ClusterChoice() {
+  if (clusters.value.length < 2) return null;
+  return (
+    <select
+      class={css.cluster}
+      aria-label="Cluster"
+      value={chosenCluster.value?.name ?? ""}
+      onChange={(event) => setQuery({ cluster: event.currentTarget.value })}
+    >
+      <option value="">Every cluster</option>
+      {clusters.value.map((one) => (
+        <option key={one.uuid} value={one.name}>
+          {one.name}
+          {one.status && one.status.state !== "Connected" && ` (${one.status.state.toLowerCase()})`}
+        </option>
+      ))}
+    </select>
   );
 }
 

@@ -1,12 +1,12 @@
 // Keys of the whole page: `g` and a letter goes to a view, `/` searches, Ctrl K opens the palette, `?` shows them all.
 import { useLayoutEffect } from "preact/hooks";
 import { go } from "./router";
-import { SECTIONS } from "./views/sections";
+import { sections } from "./views/sections";
 
 /** Every key and what it does, for the help. */
 export function keys(): [string, string][] {
   return [
-    ...SECTIONS.map((section): [string, string] => [`g ${section.key}`, section.title]),
+    ...sections().map((section): [string, string] => [`g ${section.key}`, section.title]),
     ["Ctrl k", "Go to a view or a workload by name"],
     ["/", "Search"],
     ["j, k", "Next and previous row of a list"],
@@ -41,7 +41,7 @@ export function useKeys({ showHelp, showPalette }: KeyActions): void {
         return;
       }
       if (isTyping(event)) return;
-      const target = isGoing ? SECTIONS.find((section) => section.key === event.key) : undefined;
+      const target = isGoing ? sections().find((section) => section.key === event.key) : undefined;
       isGoing = event.key === "g";
       if (target) go(target.path);
       else if (event.key === "?") showHelp();

@@ -9,7 +9,13 @@ export const query = computed(() => place.value.searchParams);
 
 addEventListener("popstate", () => (place.value = new URL(location.href)));
 
-export const href = (to: string): string => BASE + to;
+/** A path with its query, which keeps the cluster that is looked at unless it names another. */
+export function withCluster(to: string, cluster: string): string {
+  if (!cluster || /[?&]cluster=/.test(to)) return to;
+  return `${to}${to.includes("?") ? "&" : "?"}cluster=${encodeURIComponent(cluster)}`;
+}
+
+export const href = (to: string): string => BASE + withCluster(to, query.value.get("cluster") ?? "");
 
 export function go(to: string): void {
   history.pushState(null, "", href(to));

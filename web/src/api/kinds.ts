@@ -16,16 +16,26 @@ export interface Kind {
   canSuspend: boolean;
   /** Whether a change rolls out as a revision. */
   hasRevisions: boolean;
+  /** What its pods belong to. */
+  arrangement: "groups" | "revisions" | "none";
 }
 
-export const kinds: readonly Kind[] = table.map((kind) => ({
-  ...kind,
-  hasRevisions: `/api/v1/workloads/${kind.rest}/{workloadId}/revisions` === REVISIONS,
-}));
+export const kinds: readonly Kind[] = table.map((kind): Kind => {
+  const hasRevisions = `/api/v1/workloads/${kind.rest}/{workloadId}/revisions` === REVISIONS;
+  // Replicas that are pods belong to revisions; other replicas are groups of pods.
+  const hasGroups = kind.canChange.includes("replicas");
+  return { ...kind, hasRevisions, arrangement: hasRevisions ? "revisions" : hasGroups ? "groups" : "none" };
+});
 const byTitle = new Map(kinds.map((kind) => [kind.title, kind]));
 
 export function findKind(title: string): Kind | undefined {
   return byTitle.get(title);
+}
+
+/** A kind as people call it, at the beginning of a sentence: `Distributed training`. */
+export function titleOf(kind: string): string {
+  const noun = findKind(kind)?.noun ?? kind;
+  return noun.charAt(0).toUpperCase() + noun.slice(1);
 }
 
 export type Verb = "suspend" | "resume" | "delete";

@@ -26,6 +26,12 @@ export async function signOut(): Promise<void> {
   session.value = null;
 }
 
+/** Whether the user may do this somewhere, such as `project:update`. The server decides where. */
+export function may(permission: string): boolean {
+  const current = session.value;
+  return current?.isAdministrator === true || current?.permissions.includes(permission) === true;
+}
+
 whenSignedOut(() => {
   if (session.value) hasExpired.value = true;
   session.value = null;

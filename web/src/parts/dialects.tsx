@@ -5,7 +5,7 @@ import { CopyButton, Problem } from "./parts";
 import css from "./parts.module.css";
 
 export const DIALECTS = [
-  ["yaml", "YAML"],
+  ["yaml", "Kubernetes YAML"],
   ["command", "Command"],
   ["python", "Python"],
   ["rest", "REST"],

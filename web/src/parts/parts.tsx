@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api/client";
 import css from "./parts.module.css";
-import { ago, exactTime } from "./texts";
+import { ago, exactTime, span } from "./texts";
 
 export { css };
 
@@ -35,7 +35,7 @@ export function Phase({ phase, label = phase }: { phase: string; label?: string 
 }
 
 /** A relative time, with the exact one on hover: it is worded only then, because a list has many of them. */
-export function Time({ at }: { at: number | string | null | undefined }) {
+export function Time({ at, isAge }: { at: number | string | null | undefined; isAge?: boolean }) {
   if (at === null || at === undefined) return <span>–</span>;
   const moment = typeof at === "string" ? Date.parse(at) : at;
   return (
@@ -43,7 +43,7 @@ export function Time({ at }: { at: number | string | null | undefined }) {
       dateTime={new Date(moment).toISOString()}
       onPointerEnter={(event) => (event.currentTarget.title = exactTime(moment))}
     >
-      {ago(moment, now.value)}
+      {isAge ? span((now.value - moment) / 1000) : ago(moment, now.value)}
     </time>
   );
 }
@@ -109,7 +109,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
 export interface Part {
   name: string;
   value: number;
-  kind?: "borrowed";
+  kind?: "borrowed" | "asked" | "free" | "away";
 }
 
 /** A bar of parts of a whole, with an optional mark; the label says the same in words. */

@@ -27,5 +27,10 @@ export function count(number: number, noun: string, plural = `${noun}s`): string
   return `${number} ${number === 1 ? noun : plural}`;
 }
 
+/** A number of GPUs, which may be a part of one. */
+export function countGpus(gpus: number): string {
+  return `${amount(gpus)} ${gpus === 1 ? "GPU" : "GPUs"}`;
+}
+
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 export const exactTime = (at: number): string => exact.format(at);

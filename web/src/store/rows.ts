@@ -7,6 +7,8 @@ export interface Row {
   kind: string;
   phase: Schemas["Phase"];
   project: string;
+  /** The id of its cluster. */
+  cluster: string;
   owner: string;
   gpusAsked: number;
   gpusHeld: number;
@@ -26,6 +28,7 @@ export function toRow(view: Schemas["WorkloadView"]): Row {
     kind: view.type,
     phase: view.phase,
     project: view.projectName,
+    cluster: view.clusterId,
     owner: view.submittedBy,
     gpusAsked: view.workloadRequestedResources?.gpu.request ?? 0,
     gpusHeld: view.allocatedResources?.gpu ?? 0,

@@ -1,6 +1,7 @@
 // The one store: all workloads that the user may see, kept current by the feed.
 import { computed, signal } from "@preact/signals";
 import { hasExpired, session } from "../api/session";
+import { chosenCluster } from "./clusters";
 import { Feed, type FeedMessage, type FeedRequest, type FeedState } from "./feed";
 import type { Row } from "./rows";
 
@@ -10,9 +11,12 @@ const version = signal(0);
 export const feedState = signal<FeedState>("connecting");
 export const hasLoaded = signal(false);
 
+/** All workloads of the cluster that is looked at. */
 export const rows = computed(() => {
   version.value; // eslint-disable-line @typescript-eslint/no-unused-expressions -- reading it is subscribing
-  return [...byId.values()];
+  const all = [...byId.values()];
+  const cluster = chosenCluster.value?.uuid;
+  return cluster ? all.filter((row) => row.cluster === cluster) : all;
 });
 
 export function findRow(id: string): Row | undefined {

@@ -13,6 +13,7 @@ const Policies = later(async () => (await import("./policies/policies")).Policie
 const Library = later(async () => (await import("./library/library")).Library);
 const Reports = later(async () => (await import("./reports/reports")).Reports);
 const Audit = later(async () => (await import("./audit/audit")).Audit);
+const Notifications = later(async () => (await import("./notifications/notifications")).Notifications);
 const Settings = later(async () => (await import("./settings/settings")).Settings);
 
 const VIEWS: [RegExp, ComponentType][] = [
@@ -27,6 +28,7 @@ const VIEWS: [RegExp, ComponentType][] = [
   [/^\/library/, Library],
   [/^\/reports/, Reports],
   [/^\/audit/, Audit],
+  [/^\/notifications/, Notifications],
   [/^\/settings/, Settings],
 ];
 

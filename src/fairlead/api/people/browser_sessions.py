@@ -38,6 +38,8 @@ class SessionView(Shape):
     is_administrator: bool
     #: The value of the header `X-Fairlead-CSRF`, which every request that changes something must have.
     csrf_token: str
+    #: What the user may do in at least one scope, such as `project:update`; an administrator may do everything.
+    permissions: tuple[str, ...]
 
 
 class PageLink(Shape):
@@ -49,8 +51,13 @@ class PageLink(Shape):
 
 def _view(caller: Caller | None, session: str) -> SessionView:
     if caller is None:
-        return SessionView(username="", is_administrator=False, csrf_token="")
-    return SessionView(username=caller.name, is_administrator=caller.is_administrator, csrf_token=csrf_token(session))
+        return SessionView(username="", is_administrator=False, csrf_token="", permissions=())
+    return SessionView(
+        username=caller.name,
+        is_administrator=caller.is_administrator,
+        csrf_token=csrf_token(session),
+        permissions=tuple(sorted(caller.anywhere)),
+    )
 
 
 class BrowserSessions:

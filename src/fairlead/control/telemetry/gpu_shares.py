@@ -42,7 +42,7 @@ def list_gpu_shares(context: Context, caller: Caller) -> list[GpuShare]:
     departments = access.visible_departments(caller, "departments:read")
     found: list[GpuShare] = []
     # Every cluster has a loop of its own, which knows the shares there.
-    for view in (context.whole, *context.whole.views.values()):
+    for view in (context.all_clusters, *context.all_clusters.views.values()):
         shares = {(share.queue, share.node_pool): share for share in view.fair_shares}
         if shares:
             found += _shares_of(view, view.directory.departments.values(), shares, departments)

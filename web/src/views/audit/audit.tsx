@@ -1,12 +1,14 @@
 // Who did what, from where, and what came of it.
 import { get, type Schemas, urlOf } from "../../api/client";
+import { useSettled } from "../../parts/delay";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
-import { SPANS, selectEntries, spanOf } from "./entries";
+import { filterOf, RESULTS, SPANS, selectEntries, spanOf } from "./entries";
 
 const MOST = 500;
+const PAUSE_MS = 300;
 
 export function Audit() {
   const span = spanOf(query.value.get("span"));
@@ -14,10 +16,12 @@ export function Audit() {
   // To the minute, so that the same lines are not loaded again and again.
   const end = Math.ceil(now.value / 60_000) * 60_000;
   const times = { start: new Date(end - span.hours * 3_600_000).toISOString(), end: new Date(end).toISOString() };
+  const who = query.value.get("who") ?? "";
+  const result = query.value.get("result") ?? "";
+  const asked = { ...times, filterBy: useSettled(filterOf(who, result), PAUSE_MS) };
   const { value, error } = useLoad(
-    (signal) =>
-      get("/api/v1/audit/log", { query: { ...times, numberOfSamples: MOST, sortOrder: "desc" }, signal }),
-    JSON.stringify(times),
+    (signal) => get("/api/v1/audit/log", { query: { ...asked, numberOfSamples: MOST, sortOrder: "desc" }, signal }),
+    JSON.stringify(asked),
   );
   const shown = selectEntries(value?.audit_logs ?? [], search);
   return (
@@ -42,12 +46,31 @@ export function Audit() {
             </option>
           ))}
         </select>
-        <a href={urlOf("/api/v1/audit/log/file", { query: { ...times, file_type: "CSV" } })} download="audit.csv">
-          Download as CSV
-        </a>
+        <input
+          aria-label="Who"
+          placeholder="Who"
+          value={who}
+          onInput={(event) => setQuery({ who: event.currentTarget.value })}
+        />
+        <select aria-label="Result" value={result} onChange={(event) => setQuery({ result: event.currentTarget.value })}>
+          <option value="">Every result</option>
+          {RESULTS.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+        {["CSV", "JSON"].map((type) => (
+          <a
+            key={type}
+            href={urlOf("/api/v1/audit/log/file", { query: { ...asked, file_type: type } })}
+            download={`audit.${type.toLowerCase()}`}
+          >
+            Download as {type}
+          </a>
+        ))}
         {value && (
           <span class={parts.quiet} role="status">
             {shown.length} of {value.total} entries
+            {value.total > MOST && `; the newest ${MOST} are searched, the download has all`}
           </span>
         )}
       </div>

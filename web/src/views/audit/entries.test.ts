@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Schemas } from "../../api/client";
-import { selectEntries, spanOf } from "./entries";
+import { filterOf, selectEntries, spanOf } from "./entries";
 
 const entry = (facts: Partial<Schemas["AuditEntry"]>): Schemas["AuditEntry"] =>
   ({ subject: "ada", action: "create", entity_type: "workloads", result: "Succeeded", ...facts }) as Schemas["AuditEntry"];
@@ -13,4 +13,9 @@ it("finds entries that have every word", () => {
 
 it("shows a day unless told otherwise", () => {
   expect([spanOf(null).hours, spanOf("hour").hours, spanOf("nonsense").hours]).toEqual([24, 1, 24]);
+});
+
+it("lets the server filter by who and result", () => {
+  expect(filterOf("ada", "Failed")).toBe("subject=@ada,result==Failed");
+  expect(filterOf("", "nonsense")).toBeUndefined();
 });

@@ -19,6 +19,18 @@ export function spanOf(name: string | null): TimeSpan {
   return SPANS.find((span) => span.name === name) ?? DAY;
 }
 
+export const RESULTS = ["Succeeded", "Failed"] as const;
+
+/** The filter for the server: a part of the name of who did it, and what came of it. */
+export function filterOf(who: string, result: string): string | undefined {
+  const conditions = [
+    // A comma would begin the next condition.
+    who && !who.includes(",") ? `subject=@${who}` : "",
+    RESULTS.some((one) => one === result) ? `result==${result}` : "",
+  ];
+  return conditions.filter(Boolean).join(",") || undefined;
+}
+
 /** The entries that have every word somewhere. */
 export function selectEntries(entries: readonly Schemas["AuditEntry"][], search: string): Schemas["AuditEntry"][] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);

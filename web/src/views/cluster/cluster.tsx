@@ -5,6 +5,7 @@ import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Phase, Problem, ViewTitle } from "../../parts/parts";
 import { amount, count } from "../../parts/texts";
 import { href } from "../../router";
+import { chosenCluster, clusters, isShown, nameOfCluster } from "../../store/clusters";
 import { isRunning, type Row } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./cluster.module.css";
@@ -20,27 +21,37 @@ export function Cluster() {
     version,
   );
   const ids = new Map(rows.value.map((row) => [`${row.project}/${row.name}`, row]));
-  const pools = [...new Set((nodes.value?.nodes ?? []).map((node) => node.nodePool))].sort();
+  // The snapshot is of the first cluster; nodes of others may have the same names.
+  const first = clusters.value[0]?.uuid;
+  const shown = (nodes.value?.nodes ?? []).filter((node) => isShown(node.clusterUuid));
+  const topologies = useLoad(
+    async (signal) => (await get("/api/v1/network-topologies", { signal })).networkTopologies,
+    chosenCluster.value?.uuid ?? "",
+  );
+  const levels = [...new Set((topologies.value ?? []).flatMap((one) => one.levels))];
   return (
     <div class={parts.page}>
       <ViewTitle>Cluster</ViewTitle>
       <Problem error={nodes.error} />
       {snapshot.error && <p class={parts.quiet}>Who holds which GPU is not shown: {snapshot.error.message}</p>}
-      {nodes.value?.nodes.length === 0 && <Empty command="fairlead serve">There are no nodes. Start a server with:</Empty>}
-      {pools.map((pool) => (
+      {shown.some((node) => node.clusterUuid !== first) && (
+        <p class={parts.quiet}>Who holds which GPU, and what-if, are known only for {clusters.value[0]?.name}.</p>
+      )}
+      <Topologies topologies={(topologies.value ?? []).filter((one) => isShown(one.clusterId))} />
+      {nodes.value && shown.length === 0 && <Empty command="fairlead serve">There are no nodes. Start a server with:</Empty>}
+      {poolsOf(shown).map(([pool, inside]) => (
         <section key={pool} aria-label={`Node pool ${pool}`}>
           <h2>Node pool {pool}</h2>
           <div class={css.nodes}>
-            {(nodes.value?.nodes ?? [])
-              .filter((node) => node.nodePool === pool)
-              .map((node) => (
-                <Node
-                  key={node.id}
-                  node={node}
-                  picture={snapshot.value?.find((one) => one.name === node.name)}
-                  ids={ids}
-                />
-              ))}
+            {inside.map((node) => (
+              <Node
+                key={node.id}
+                node={node}
+                picture={node.clusterUuid === first ? snapshot.value?.find((one) => one.name === node.name) : undefined}
+                levels={levels}
+                ids={ids}
+              />
+            ))}
           </div>
         </section>
       ))}
@@ -48,13 +59,42 @@ export function Cluster() {
   );
 }
 
+type NodeRow = Schemas["NodeView"];
+
+/** The nodes of each pool; pools of several clusters are told apart by the cluster. */
+function poolsOf(nodes: readonly NodeRow[]): [string, NodeRow[]][] {
+  const pools = new Map<string, NodeRow[]>();
+  for (const node of nodes) {
+    const cluster = nameOfCluster(node.clusterUuid);
+    const title = cluster ? `${node.nodePool} of ${cluster}` : node.nodePool;
+    pools.set(title, [...(pools.get(title) ?? []), node]);
+  }
+  return [...pools].sort(([a], [b]) => a.localeCompare(b));
+}
+
+function Topologies({ topologies }: { topologies: Schemas["NetworkTopologyView"][] }) {
+  if (topologies.length === 0) return null;
+  return (
+    <p class={parts.quiet}>
+      {topologies.map((one) => (
+        <span key={one.id}>
+          Topology <strong>{one.name}</strong>, by node labels: {one.levels.join(", then ")}
+          {one.nodePools.length > 0 && ` (node pool ${one.nodePools.join(", ")})`}.{" "}
+        </span>
+      ))}
+    </p>
+  );
+}
+
 interface NodeProps {
   node: Schemas["NodeView"];
   picture: NodePicture | undefined;
+  /** Labels that topologies are made of. */
+  levels: string[];
   ids: Map<string, Row>;
 }
 
-function Node({ node, picture, ids }: NodeProps) {
+function Node({ node, picture, levels, ids }: NodeProps) {
   const devices = picture?.devices ?? Array.from({ length: node.gpuInfo?.gpuCount ?? 0 }, (): Holder[] => []);
   const free = devices.filter((holders) => holders.length === 0).length;
   const [isAsking, setAsking] = useState(false);
@@ -62,9 +102,11 @@ function Node({ node, picture, ids }: NodeProps) {
     <article class={css.node} aria-label={`Node ${node.name}`}>
       <div class={css.name}>
         <h3>{node.name}</h3>
-        <button type="button" aria-label={`What if… ${node.name}`} onClick={() => setAsking(true)}>
-          What if…
-        </button>
+        {picture && (
+          <button type="button" aria-label={`What if… ${node.name}`} onClick={() => setAsking(true)}>
+            What if…
+          </button>
+        )}
       </div>
       {isAsking && <NodeWhatIf node={node.name} onClose={() => setAsking(false)} />}
       <p class={parts.quiet}>
@@ -72,6 +114,7 @@ function Node({ node, picture, ids }: NodeProps) {
         {picture?.isCordoned && ", cordoned"} · {count(devices.length, "GPU")}
         {node.gpuInfo && node.gpuInfo.gpuType !== "GPU" && ` ${node.gpuInfo.gpuType}`}
         {picture && devices.length > 0 && `, ${free} free`}
+        {levels.filter((level) => picture?.labels[level]).map((level) => ` · ${level} ${picture?.labels[level] ?? ""}`)}
       </p>
       <ol class={css.devices}>
         {devices.map((holders, device) => (

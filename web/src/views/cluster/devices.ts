@@ -8,7 +8,7 @@ export interface SnapshotTask {
 }
 
 export interface Snapshot {
-  nodes?: { name: string; gpu?: number; ready?: boolean; unschedulable?: boolean; nodePool?: string }[];
+  nodes?: { name: string; gpu?: number; ready?: boolean; unschedulable?: boolean; nodePool?: string; labels?: Record<string, string> }[];
   queues?: { name: string; displayName?: string }[];
   jobs?: { name?: string; queue: string; tasks: SnapshotTask[] }[];
 }
@@ -25,6 +25,7 @@ export interface NodePicture {
   pool: string;
   isReady: boolean;
   isCordoned: boolean;
+  labels: Record<string, string>;
   /** The holders of each device, by its number. */
   devices: Holder[][];
 }
@@ -41,6 +42,7 @@ export function drawNodes(snapshot: Snapshot): NodePicture[] {
         pool: node.nodePool ?? "default",
         isReady: node.ready ?? true,
         isCordoned: node.unschedulable ?? false,
+        labels: node.labels ?? {},
         devices: Array.from({ length: node.gpu ?? 0 }, (): Holder[] => []),
       },
     ]),

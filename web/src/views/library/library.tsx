@@ -5,7 +5,8 @@ import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
-import { countUses, matches } from "./uses";
+import { isShown } from "../../store/clusters";
+import { countUses, matches, scopeText } from "./uses";
 
 type Asset = Schemas["AssetView"];
 type Template = Schemas["TemplateView"];
@@ -83,7 +84,7 @@ function Templates({ changes, search }: { changes: Changes; search: string }) {
 const TEMPLATE_COLUMNS: Column<Template>[] = [
   { title: "Name", cell: (one) => <strong>{one.meta.name}</strong> },
   { title: "For", cell: (one) => one.meta.workloadType },
-  { title: "Scope", cell: (one) => one.meta.scopeType },
+  { title: "Scope", cell: (one) => scopeText(one.meta.scopeType) },
   { title: "Can run", cell: (one) => (one.runnable.isRunnable ? "yes" : (one.runnable.issue ?? "no")) },
   { title: "Created by", cell: (one) => one.meta.createdBy },
   { title: "Changed", cell: (one) => <Time at={one.meta.updatedAt} /> },
@@ -104,7 +105,7 @@ function Assets({ group, changes, search }: { group: (typeof GROUPS)[number]; ch
     (signal) => get(group.path, { query: { usageInfo: true }, signal }),
     changes.version,
   );
-  const shown = (assets.value?.entries ?? []).filter((asset) => matches(asset.meta, search));
+  const shown = (assets.value?.entries ?? []).filter(({ meta }) => matches(meta, search) && isShown(meta.clusterId));
   return (
     <Panel title={group.title}>
       <Problem error={assets.error} />
@@ -120,7 +121,7 @@ function assetColumns(path: string, changes: Changes): Column<Asset>[] {
   return [
     { title: "Name", cell: (asset) => <strong>{asset.meta.name}</strong> },
     { title: "Kind", cell: (asset) => asset.meta.kind },
-    { title: "Scope", cell: (asset) => asset.meta.projectName ?? asset.meta.scope },
+    { title: "Scope", cell: (asset) => scopeText(asset.meta.scope, asset.meta.projectName) },
     { title: "Used by", isNumber: true, cell: (asset) => countUses(asset.usedBy) },
     { title: "Created by", cell: (asset) => asset.meta.createdBy },
     { title: "Changed", cell: (asset) => <Time at={asset.meta.updatedAt} /> },

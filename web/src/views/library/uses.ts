@@ -6,6 +6,12 @@ export function matches(meta: { name: string; createdBy: string; description?: s
   return search.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
+/** Where something can be used. */
+export function scopeText(scope: string, project?: string): string {
+  if (scope === "tenant" || scope === "system") return "the whole installation";
+  return project ? `project ${project}` : scope;
+}
+
 /** How many workloads and other assets use it. */
 export function countUses(usage: Schemas["AssetUsage"] | undefined): number {
   if (!usage) return 0;

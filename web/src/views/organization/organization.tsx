@@ -1,14 +1,16 @@
 // Departments and their projects as a tree, each with its quota of GPUs: used within it, borrowed, asked for in addition.
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
+import { may } from "../../api/session";
 import { useLoad } from "../../parts/load";
 import { Bar, css as parts, Empty, Problem, ViewTitle } from "../../parts/parts";
 import { amount } from "../../parts/texts";
 import { href } from "../../router";
+import { isShown, nameOfCluster } from "../../store/clusters";
 import { isRunning, isWaiting } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./organization.module.css";
-import { NewProject } from "./new-project";
+import { NewOwner } from "./new-owner";
 import { QuotaEditor } from "./quota-editor";
 import { gpuFigures } from "./quotas";
 
@@ -22,22 +24,33 @@ export function Organization() {
   const shares = useLoad((signal) => get("/api/v1/scheduling/shares", { signal }), version);
   const sharesOf = (type: "project" | "department", id: string) =>
     (shares.value?.shares ?? []).filter((share) => share.type === type && share.id === id);
-  const all = projects.value?.projects ?? [];
+  const all = (projects.value?.projects ?? []).filter((one) => isShown(one.clusterId));
   return (
     <div class={parts.page}>
-      <ViewTitle>Organization</ViewTitle>
+      <div class={parts.title}>
+        <ViewTitle>Organization</ViewTitle>
+        {may("department:create") && <AddDepartment onCreated={() => setEdited((last) => last + 1)} />}
+      </div>
       <p class={css.legend}>
         GPUs of each project: <span data-part="used">within its quota</span>{" "}
-        <span data-part="borrowed">borrowed beyond it</span> <span data-part="quota">its quota</span>
+        <span data-part="borrowed">borrowed beyond it</span> <span data-part="asked">asked for in addition</span>{" "}
+        <span data-part="quota">its quota</span>
       </p>
       <Problem error={departments.error ?? projects.error} />
       {projects.value && all.length === 0 && (
         <Empty command="fairlead project create NAME">There are no projects that you may see. Create one:</Empty>
       )}
-      {(departments.value?.departments ?? []).map((department) => (
+      {(departments.value?.departments ?? []).filter((one) => isShown(one.clusterId)).map((department) => (
         <section key={department.id} class={parts.panel} aria-label={`Department ${department.name}`}>
-          <Owner owner={department} what="Department" shares={sharesOf("department", department.id)} />
-          <AddProject department={department} onCreated={() => setEdited(edited + 1)} />
+          <Owner
+            owner={department}
+            what="Department"
+            shares={sharesOf("department", department.id)}
+            onEdited={() => setEdited((last) => last + 1)}
+          />
+          {may("project:create") && (
+            <AddProject department={department} onCreated={() => setEdited((last) => last + 1)} />
+          )}
           <ul class={css.projects}>
             {all
               .filter((project) => project.parentId === department.id)
@@ -47,7 +60,7 @@ export function Organization() {
                     owner={project}
                     what="Project"
                     shares={sharesOf("project", project.id)}
-                    onEdited={() => setEdited(edited + 1)}
+                    onEdited={() => setEdited((last) => last + 1)}
                   />
                 </li>
               ))}
@@ -55,6 +68,22 @@ export function Organization() {
         </section>
       ))}
     </div>
+  );
+}
+
+function AddDepartment({ onCreated }: { onCreated: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const close = (isCreated: boolean): void => {
+    setOpen(false);
+    if (isCreated) onCreated();
+  };
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        New department
+      </button>
+      {isOpen && <NewOwner onClose={close} />}
+    </>
   );
 }
 
@@ -69,7 +98,7 @@ function AddProject({ department, onCreated }: { department: Schemas["Department
       <button type="button" aria-label={`New project in ${department.name}`} onClick={() => setOpen(true)}>
         New project
       </button>
-      {isOpen && <NewProject department={department} onClose={close} />}
+      {isOpen && <NewOwner department={department} onClose={close} />}
     </div>
   );
 }
@@ -78,7 +107,7 @@ interface OwnerProps {
   owner: Schemas["ProjectView"] | Schemas["DepartmentView"];
   what: "Project" | "Department";
   shares: Schemas["GpuShareView"][];
-  onEdited?: () => void;
+  onEdited: () => void;
 }
 
 function Owner({ owner, what, shares, onEdited }: OwnerProps) {
@@ -104,9 +133,11 @@ function Owner({ owner, what, shares, onEdited }: OwnerProps) {
             <a href={href(`/workloads?project=${encodeURIComponent(owner.name)}`)}>{owner.name}</a>
           </h3>
         ) : (
-          <h2>{owner.name}</h2>
+          <h2>
+            {owner.name} <span class={css.cluster}>{nameOfCluster(owner.clusterId)}</span>
+          </h2>
         )}
-        {onEdited && (
+        {may(what === "Project" ? "project:update" : "department:update") && (
           <button type="button" aria-label={`Change quota of ${owner.name}`} onClick={() => setEditing(true)}>
             Change quota
           </button>
@@ -116,6 +147,7 @@ function Owner({ owner, what, shares, onEdited }: OwnerProps) {
         parts={[
           { name: "used", value: within },
           { name: "borrowed", value: used - within, kind: "borrowed" },
+          { name: "asked", value: asked, kind: "asked" },
         ]}
         total={total}
         {...(isUnlimited ? {} : { mark: quota })}
@@ -124,9 +156,10 @@ function Owner({ owner, what, shares, onEdited }: OwnerProps) {
       <p class={parts.quiet}>{said}</p>
       {isEditing && (
         <QuotaEditor
-          project={owner as Schemas["ProjectView"]}
+          owner={owner}
+          type={what === "Project" ? "project" : "department"}
           onClose={() => setEditing(false)}
-          onSaved={() => onEdited?.()}
+          onSaved={onEdited}
         />
       )}
     </div>

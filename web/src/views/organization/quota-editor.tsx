@@ -1,25 +1,26 @@
-// Changing a project's quota of GPUs, with what it would do to everybody shown before it is saved.
+// Changing the quota of GPUs of a project or department, with what it would do to everybody shown before it is saved.
 import { useState } from "preact/hooks";
 import { type ApiError, patch, post, type Schemas } from "../../api/client";
 import { asApiError } from "../../parts/load";
 import { tell } from "../../parts/notices";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
-import { amount } from "../../parts/texts";
+import { count } from "../../parts/texts";
 import { Consequences } from "../workloads/consequences";
 import css from "./organization.module.css";
 
 interface Props {
-  project: Schemas["ProjectView"];
+  owner: Schemas["ProjectView"] | Schemas["DepartmentView"];
+  type: "project" | "department";
   onClose: () => void;
   /** Called after the change, and after it was taken back. */
   onSaved: () => void;
 }
 
-export function QuotaEditor({ project, onClose, onSaved }: Props) {
+export function QuotaEditor({ owner, type, onClose, onSaved }: Props) {
   const [quotas, setQuotas] = useState<Record<string, number>>({});
   const [preview, setPreview] = useState<Schemas["WhatIfAnswer"]>();
   const [error, setError] = useState<ApiError>();
-  const changed = project.resources.filter((pool) => pool.nodePool.id in quotas);
+  const changed = owner.resources.filter((pool) => pool.nodePool.id in quotas);
   const change = (id: string, text: string): void => {
     setPreview(undefined);
     setQuotas((last) => ({ ...last, [id]: Number(text) }));
@@ -35,8 +36,8 @@ export function QuotaEditor({ project, onClose, onSaved }: Props) {
   const ask = async (): Promise<void> => {
     const changes = changed.map((pool) => ({
       change: "share" as const,
-      // Names are ambiguous: a department may be called the same.
-      queue: `project-${project.id}`,
+      // Names are ambiguous: a department may be called as its project is.
+      queue: `${type}-${owner.id}`,
       field: "quota" as const,
       resource: "gpu" as const,
       value: quotas[pool.nodePool.id] ?? 0,
@@ -46,7 +47,9 @@ export function QuotaEditor({ project, onClose, onSaved }: Props) {
   };
   const save = async (): Promise<void> => {
     const store = (body: object[]): Promise<unknown> =>
-      patch("/api/v1/org-unit/projects/{projectId}/resources", { path: { projectId: project.id }, body });
+      type === "project"
+        ? patch("/api/v1/org-unit/projects/{projectId}/resources", { path: { projectId: owner.id }, body })
+        : patch("/api/v1/org-unit/departments/{departmentId}/resources", { path: { departmentId: owner.id }, body });
     await store(
       changed.map((pool) => ({
         nodePool: pool.nodePool,
@@ -54,7 +57,7 @@ export function QuotaEditor({ project, onClose, onSaved }: Props) {
       })),
     );
     const before = changed.map((pool) => ({ nodePool: pool.nodePool, gpu: pool.gpu }));
-    tell(`The quota of ${project.name} is changed.`, async () => {
+    tell(`The quota of ${owner.name} is changed.`, async () => {
       await store(before);
       onSaved();
     });
@@ -62,9 +65,9 @@ export function QuotaEditor({ project, onClose, onSaved }: Props) {
     onClose();
   };
   return (
-    <Dialog title={`GPU quota of ${project.name}`} onClose={onClose}>
+    <Dialog title={`GPU quota of ${owner.name}`} onClose={onClose}>
       <div class={css.fields}>
-        {project.resources.map((pool) => (
+        {owner.resources.map((pool) => (
           <label key={pool.nodePool.id}>
             {pool.nodePool.name}
             <input
@@ -82,7 +85,7 @@ export function QuotaEditor({ project, onClose, onSaved }: Props) {
         <div role="status">
           <Consequences starts={preview.starts} effects={preview.effects} />
           <p>
-            {amount(preview.waitingBefore)} workloads wait now, {amount(preview.waitingAfter)} would.
+            {count(preview.waitingBefore, "workload")} waiting now, {preview.waitingAfter} then.
           </p>
         </div>
       )}

@@ -2,8 +2,9 @@
 import { get, type Schemas } from "../../api/client";
 import { useLoad } from "../../parts/load";
 import { Bar, css as parts, Empty, now, Panel, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
-import { amount } from "../../parts/texts";
+import { amount, count, span } from "../../parts/texts";
 import { href } from "../../router";
+import { chosenCluster, clusters, isShown } from "../../store/clusters";
 import { isRunning, isWaiting, type Row } from "../../store/rows";
 import { hasLoaded, rows } from "../../store/workloads";
 import css from "./overview.module.css";
@@ -18,7 +19,7 @@ export function Overview() {
   const numbers: [string, number, string][] = [
     ["running", running.length, "/workloads?phase=Running"],
     ["waiting", all.filter(isWaiting).length, "/workloads?phase=Pending"],
-    ["need attention", attention.length, "/workloads?phase=Failed"],
+    ["need attention", attention.length, "/workloads?attention=yes"],
   ];
   return (
     <div class={parts.page}>
@@ -34,13 +35,16 @@ export function Overview() {
         ))}
       </dl>
       <div class={css.grid}>
-        <Gpus version={running.map((row) => row.id).join()} />
+        <div class={css.column}>
+        <Gpus version={running.map((row) => row.id).join()} sharing={running.filter((row) => row.gpusHeld % 1 !== 0)} />
         <Panel title="Projects">
           <Projects all={all} />
         </Panel>
         <Panel title="Needs attention">
+          <NodesAway />
           <Rows shown={attention} none="Nothing needs attention." />
         </Panel>
+        </div>
         <Panel title="Changed in the last hour">
           <Rows shown={changedLately(all, now.value)} none="Nothing has changed." />
         </Panel>
@@ -78,8 +82,8 @@ function Projects({ all }: { all: Row[] }) {
       <thead>
         <tr>
           <th scope="col">Project</th>
-          {["Running", "Waiting", "GPUs held"].map((title) => (
-            <th key={title} scope="col" data-number>
+          {["Running", "Waiting", "Longest wait", "GPUs held"].map((title) => (
+            <th key={title} scope="col" data-number data-wide={title === "Longest wait" || undefined}>
               {title}
             </th>
           ))}
@@ -93,6 +97,7 @@ function Projects({ all }: { all: Row[] }) {
             </th>
             <td data-number>{one.running}</td>
             <td data-number>{one.waiting}</td>
+            <td data-number data-wide>{one.waiting > 0 ? span((now.value - one.waitsSince) / 1000) : "–"}</td>
             <td data-number>{amount(one.gpus)}</td>
           </tr>
         ))}
@@ -106,13 +111,37 @@ function byPool(view: Schemas["TelemetryView"]): Map<string, number> {
   return new Map(view.values.map((one) => [one.groups?.[0]?.value ?? "", Number(one.value)]));
 }
 
-function Gpus({ version }: { version: string }) {
+/** Nodes that are not ready, and clusters that the server cannot reach. */
+function NodesAway() {
+  const nodes = useLoad((signal) => get("/api/v1/nodes", { query: { limit: 500 }, signal }), String(Math.floor(now.value / 30_000)));
+  const lost = (nodes.value?.nodes ?? []).filter((node) => node.status !== "Ready" && isShown(node.clusterUuid));
+  const away = clusters.value.filter((one) => one.status?.state === "Disconnected" && isShown(one.uuid));
+  if (lost.length + away.length === 0) return null;
+  return (
+    <ul class={css.list}>
+      {away.map((cluster) => (
+        <li key={cluster.uuid}>
+          <Phase phase="Failed" label="Away" /> cluster {cluster.name}
+          {cluster.status?.reason && <div class={parts.quiet}>{cluster.status.reason}</div>}
+        </li>
+      ))}
+      {lost.map((node) => (
+        <li key={node.id}>
+          <Phase phase="Unknown" label={node.status} /> node <a href={href("/cluster")}>{node.name}</a>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Gpus({ version, sharing }: { version: string; sharing: Row[] }) {
+  const clusterId = chosenCluster.value?.uuid;
   const { value, error } = useLoad(async (signal) => {
     const types = ["TOTAL_GPUS", "READY_GPUS", "ALLOCATED_GPUS"];
     const load = (telemetryType: string) =>
-      get("/api/v1/nodes/telemetry", { query: { telemetryType, groupBy: "Nodepool" }, signal });
+      get("/api/v1/nodes/telemetry", { query: { telemetryType, groupBy: "Nodepool", clusterId }, signal });
     return (await Promise.all(types.map(load))).map(byPool);
-  }, version);
+  }, version + (clusterId ?? ""));
   const [total, ready, held] = value ?? [];
   return (
     <Panel title="GPUs by node pool">
@@ -123,11 +152,25 @@ function Gpus({ version }: { version: string }) {
         const text = `${amount(used)} of ${amount(gpus)} GPUs allocated, ${amount(Math.max(0, gpus - used - away))} idle`;
         return (
           <div key={pool} class={css.pool}>
-            <strong>{pool}</strong> <span class={parts.quiet}>{away > 0 ? `${text}, ${amount(away)} not ready` : text}</span>
-            <Bar parts={[{ name: "allocated", value: used }]} total={gpus} label={`${pool}: ${text}`} />
+            <strong>{pool}</strong> <span class={parts.quiet}>{away > 0 ? `${text}, ${amount(away)} unavailable` : text}</span>
+            <Bar
+              parts={[
+                { name: "allocated", value: used },
+                { name: "idle", value: Math.max(0, gpus - used - away), kind: "free" },
+                { name: "unavailable", value: away, kind: "away" },
+              ]}
+              total={gpus}
+              label={`${pool}: ${text}${away > 0 ? `, ${amount(away)} unavailable` : ""}`}
+            />
           </div>
         );
       })}
+      {sharing.length > 0 && (
+        <p class={parts.quiet}>
+          {count(sharing.length, "workload")} share{sharing.length === 1 ? "s" : ""} GPUs with others:{" "}
+          {amount(sharing.reduce((sum, row) => sum + row.gpusHeld, 0))} of them in parts.
+        </p>
+      )}
     </Panel>
   );
 }

@@ -6,15 +6,15 @@ const NOW = 100 * 86_400_000;
 
 function row(phase: Row["phase"], more: Partial<Row> = {}): Row {
   const name = `${phase}${more.message ?? ""}${more.phaseSince ?? ""}`;
-  const usual = { id: name, name, kind: "Training", project: "team", owner: "ada", gpusAsked: 1, gpusHeld: 0 };
+  const usual = { id: name, name, kind: "Training", project: "team", cluster: "c", owner: "ada", gpusAsked: 1, gpusHeld: 0 };
   return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", ...more };
 }
 
 it("counts what runs and what waits by project, the largest first", () => {
   const rows = [row("Running", { gpusHeld: 2, project: "b" }), row("Pending"), row("Completed", { project: "c" })];
   expect(countByProject(rows)).toEqual([
-    { project: "b", running: 1, waiting: 0, gpus: 2 },
-    { project: "team", running: 0, waiting: 1, gpus: 0 },
+    { project: "b", running: 1, waiting: 0, gpus: 2, waitsSince: Infinity },
+    { project: "team", running: 0, waiting: 1, gpus: 0, waitsSince: NOW },
   ]);
 });
 
@@ -25,10 +25,11 @@ it("points to what failed lately, can never start, or waits for long", () => {
       row("Failed", { phaseSince: NOW - 2 * 86_400_000 }),
       row("Pending", { message: "Can never start: it asks for 9 GPUs" }),
       row("Pending", { phaseSince: NOW - 7 * 3_600_000 }),
+      row("Pending", { message: "Evicted by team/b, which was below its quota" }),
       row("Pending"),
       row("Running"),
     ],
     NOW,
   );
-  expect(found.map((one) => one.phase)).toEqual(["Failed", "Pending", "Pending"]);
+  expect(found.map((one) => one.phase)).toEqual(["Failed", "Pending", "Pending", "Pending"]);
 });

@@ -3,6 +3,8 @@ import { isRunning, isWaiting, type Row } from "../../store/rows";
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
+/** Messages of workloads that wait in vain, or that were running already. */
+const STUCK = /^Can never start|\bevicted\b/i;
 /** A workload that has waited this long is worth a look. */
 const LONG_WAIT = 6 * HOUR;
 
@@ -11,29 +13,35 @@ export interface ProjectCount {
   running: number;
   waiting: number;
   gpus: number;
+  /** When the one that waits longest began to wait; Infinity if none does. */
+  waitsSince: number;
 }
 
 export function countByProject(rows: readonly Row[]): ProjectCount[] {
   const counts = new Map<string, ProjectCount>();
   for (const row of rows) {
     if (!isRunning(row) && !isWaiting(row)) continue;
-    const entry = counts.get(row.project) ?? { project: row.project, running: 0, waiting: 0, gpus: 0 };
+    const entry = counts.get(row.project) ?? { project: row.project, running: 0, waiting: 0, gpus: 0, waitsSince: Infinity };
     entry.running += isRunning(row) ? 1 : 0;
     entry.waiting += isWaiting(row) ? 1 : 0;
     entry.gpus += row.gpusHeld;
+    if (isWaiting(row)) entry.waitsSince = Math.min(entry.waitsSince, row.phaseSince);
     counts.set(row.project, entry);
   }
   return [...counts.values()].sort((a, b) => b.gpus - a.gpus || a.project.localeCompare(b.project));
 }
 
-/** Failed within a day, degraded, can never start, or waits for long; the newest first. */
+/** Failed within a day, degraded, evicted, can never start, or waits for long. */
+export function needsAttention(row: Row, now: number): boolean {
+  if (row.phase === "Failed") return now - row.phaseSince < DAY;
+  if (row.phase === "Degraded" || row.phase === "Unknown") return true;
+  if (!isWaiting(row)) return false;
+  return STUCK.test(row.message) || now - row.phaseSince > LONG_WAIT;
+}
+
+/** The newest first. */
 export function needAttention(rows: readonly Row[], now: number): Row[] {
-  const found = rows.filter((row) => {
-    if (row.phase === "Failed") return now - row.phaseSince < DAY;
-    if (row.phase === "Degraded" || row.phase === "Unknown") return true;
-    return isWaiting(row) && (row.message.startsWith("Can never start") || now - row.phaseSince > LONG_WAIT);
-  });
-  return found.sort((a, b) => b.phaseSince - a.phaseSince);
+  return rows.filter((row) => needsAttention(row, now)).sort((a, b) => b.phaseSince - a.phaseSince);
 }
 
 export function changedLately(rows: readonly Row[], now: number): Row[] {

@@ -5,7 +5,7 @@ import { go } from "../../router";
 import type { Row } from "../../store/rows";
 import { endFeed } from "../../store/workloads";
 import { applyTheme, THEMES } from "../../theme/theme";
-import { SECTIONS } from "../sections";
+import { sections } from "../sections";
 import { score } from "./score";
 
 export interface Command {
@@ -20,7 +20,7 @@ const MOST = 12;
 
 function fixedCommands(): Command[] {
   return [
-    ...SECTIONS.map((section) => ({
+    ...sections().map((section) => ({
       id: section.path,
       title: section.title,
       note: `g ${section.key}`,

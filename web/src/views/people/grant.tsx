@@ -4,7 +4,6 @@ import { get, post, type Schemas } from "../../api/client";
 import type { Changes } from "../../parts/change";
 import { useLoad } from "../../parts/load";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
-import css from "./people.module.css";
 import { listScopes, type ScopeChoice } from "./rules";
 
 const SUBJECTS = { user: "Person", group: "Group", "service-account": "Service account" } as const;
@@ -40,7 +39,7 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
   return (
     <Dialog title="Grant a role" onClose={onClose}>
       <form onSubmit={grant}>
-        <label class={css.field}>
+        <label class={parts.field}>
           To
           <select
             value={subject.type}
@@ -53,7 +52,7 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
             ))}
           </select>
         </label>
-        <label class={css.field}>
+        <label class={parts.field}>
           Name
           <input required value={subject.name} onInput={(event) => setSubject({ ...subject, name: event.currentTarget.value })} />
         </label>
@@ -95,7 +94,7 @@ interface ChoiceProps {
 
 function Choice({ label, value, options, onChange }: ChoiceProps) {
   return (
-    <label class={css.field}>
+    <label class={parts.field}>
       {label}
       <select required value={value} onChange={(event) => onChange(event.currentTarget.value)}>
         <option value="">Choose…</option>

@@ -1,6 +1,7 @@
 // Who has an account, what each may do and where; administrators add people, grant and take roles.
 import { useState } from "preact/hooks";
 import { get, patch, post, remove, type Schemas } from "../../api/client";
+import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
 import { useLoad } from "../../parts/load";
 import { tell } from "../../parts/notices";
@@ -41,12 +42,12 @@ export function People() {
           value={search}
           onInput={(event) => setQuery({ q: event.currentTarget.value })}
         />
-        <AddUser changes={changes} onSecret={setSecret} />
-        <Grant changes={changes} roles={roles.value ?? []} />
+        {may("users:create") && <AddUser changes={changes} onSecret={setSecret} />}
+        {may("access_rules:create") && <Grant changes={changes} roles={roles.value ?? []} />}
       </div>
       <Problem error={changes.error ?? users.error ?? rules.error} />
       {secret && (
-        <p role="status" class={css.secret}>
+        <p role="status" class={parts.secret}>
           {secret.title}, shown only now: <code>{secret.value}</code> <CopyButton text={secret.value} />
         </p>
       )}
@@ -88,13 +89,13 @@ function RuleList({ rules, changes }: { rules: Rule[]; changes: Changes }) {
       {rules.map((rule) => (
         <li key={rule.id}>
           {rule.roleName} <span class={parts.quiet}>of {describeScope(rule)}</span>{" "}
-          <button
+          {may("access_rules:delete") && <button
             type="button"
             aria-label={`Take away from ${rule.subjectId}: ${rule.roleName} of ${describeScope(rule)}`}
             onClick={() => void changes.make(() => takeAway(rule, changes))}
           >
             Take away
-          </button>
+          </button>}
         </li>
       ))}
     </ul>
@@ -112,6 +113,7 @@ async function takeAway(rule: Rule, changes: Changes): Promise<void> {
 }
 
 function Account({ user, changes, onSecret }: { user: User; changes: Changes; onSecret: (secret: Secret) => void }) {
+  if (!may("users:update")) return <>{user.enabled === false ? "disabled" : "enabled"}</>;
   const isEnabled = user.enabled !== false;
   const path = { userId: user.id };
   const reset = async (): Promise<void> => {
@@ -119,7 +121,7 @@ function Account({ user, changes, onSecret }: { user: User; changes: Changes; on
     onSecret({ title: `The code with which ${user.username} sets a new password`, value: code });
   };
   return (
-    <div class={css.actions}>
+    <div class={parts.actions}>
       {user.isLocal && isEnabled && (
         <button type="button" aria-label={`Reset password of ${user.username}`} onClick={() => void changes.make(reset)}>
           Reset password
@@ -155,7 +157,7 @@ function AddUser({ changes, onSecret }: { changes: Changes; onSecret: (secret: S
       {isOpen && (
         <Dialog title="Add a person" onClose={() => setOpen(false)}>
           <form onSubmit={submit}>
-            <label class={css.field}>
+            <label class={parts.field}>
               E-mail address
               <input type="email" required value={email} onInput={(event) => setEmail(event.currentTarget.value)} />
             </label>

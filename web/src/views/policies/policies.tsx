@@ -2,12 +2,13 @@
 import { useState } from "preact/hooks";
 import { get, remove, type PathOf, type Schemas } from "../../api/client";
 import { kinds } from "../../api/kinds";
-import { session } from "../../api/session";
+import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
+import { isShown } from "../../store/clusters";
 import { PolicyEditor } from "./editor";
 import css from "./policies.module.css";
 import { listDefaults, listRules } from "./rules";
@@ -22,7 +23,7 @@ export function Policies() {
   const [isWriting, setWriting] = useState(false);
   const policies = useLoad((signal) => get("/api/v2/policy", { signal }), changes.version);
   const entries = policies.value?.policies ?? [];
-  const isAdministrator = session.value?.isAdministrator === true;
+  const canWrite = may("policies:create");
   return (
     <div class={parts.page}>
       <ViewTitle>Policies</ViewTitle>
@@ -35,12 +36,12 @@ export function Policies() {
         {entries.length > 0 && (
           <Table
             label="Policies"
-            columns={columnsOf(isAdministrator, changes)}
+            columns={columnsOf(canWrite, changes)}
             rows={entries}
             keyOf={(entry) => entry.meta.id}
           />
         )}
-        {isAdministrator && (
+        {canWrite && (
           <div class={parts.buttons}>
             <button type="button" data-main onClick={() => setWriting(true)}>
               Write a policy
@@ -53,14 +54,14 @@ export function Policies() {
   );
 }
 
-function columnsOf(isAdministrator: boolean, changes: Changes): Column<Entry>[] {
+function columnsOf(canWrite: boolean, changes: Changes): Column<Entry>[] {
   return [
     { title: "Name", cell: (entry) => <strong>{entry.meta.name}</strong> },
     { title: "For", cell: (entry) => entry.type },
     { title: "Scope", cell: (entry) => describeScope(entry.meta) },
     { title: "Changed", cell: (entry) => <Time at={entry.meta.updatedAt} /> },
     { title: "By", cell: (entry) => entry.meta.updatedBy },
-    ...(isAdministrator ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
+    ...(canWrite ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
   ];
 }
 
@@ -89,7 +90,7 @@ function Remove({ entry, changes }: { entry: Entry; changes: Changes }) {
 /** What holds in one project for one kind. */
 function Effective({ version }: { version: string }) {
   const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query: { limit: 500 }, signal }), "");
-  const all = projects.value?.projects ?? [];
+  const all = (projects.value?.projects ?? []).filter((one) => isShown(one.clusterId));
   const project = all.find((one) => one.name === query.value.get("project")) ?? all[0];
   const kind = kinds.find((one) => one.rest === query.value.get("kind")) ?? kinds[0];
   const key = project && kind ? `${version} ${project.id} ${kind.rest}` : "";

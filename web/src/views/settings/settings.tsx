@@ -8,6 +8,7 @@ import { CopyButton, css as parts, Panel, Problem, Time, ViewTitle } from "../..
 import { endFeed } from "../../store/workloads";
 import { applyTheme, theme, THEMES } from "../../theme/theme";
 import css from "./settings.module.css";
+import { Password, Sessions } from "./sessions";
 
 const NAMES = { system: "As the system", light: "Light", dark: "Dark" };
 
@@ -46,6 +47,8 @@ export function Settings() {
         </fieldset>
       </Panel>
       <Keys />
+      <Sessions />
+      <Password />
     </div>
   );
 }
@@ -65,7 +68,7 @@ function Keys() {
   };
   return (
     <Panel title="Access keys">
-      <p>With an access key, a script acts as you.</p>
+      <p>With an access key, a script acts as you: it exchanges the key for tokens that last for a while.</p>
       <Problem error={changes.error ?? keys.error} />
       <ul class={css.keys}>
         {(keys.value?.accessKeys ?? []).map((key) => (

@@ -75,7 +75,7 @@ export function Answer({ answer }: { answer: PlanAnswer }) {
           {nodes.length > 5 && ` and ${nodes.length - 5} more nodes`}
         </p>
       )}
-      {answer.timing && <p>{answer.timing.message}</p>}
+      {answer.timing && !answer.message.includes(answer.timing.message) && <p>{answer.timing.message}</p>}
       <Consequences effects={answer.effects} />
       {evictions.length > 0 && (
         <ul class={css.notes}>

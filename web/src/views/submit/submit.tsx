@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type ApiError, post, type Schemas, send } from "../../api/client";
 import { type KindForm, loadForm } from "../../api/forms";
-import { actionOf, kinds } from "../../api/kinds";
+import { actionOf, kinds, titleOf } from "../../api/kinds";
 import { useSettled } from "../../parts/delay";
 import { Dialects } from "../../parts/dialects";
 import { FieldInput, type FormState, SpecFields } from "../../parts/form/form";
@@ -11,6 +11,7 @@ import { countValues, type JsonObject, pathText, withValue } from "../../parts/f
 import { asApiError, useLoad } from "../../parts/load";
 import { css as parts, Problem, ViewTitle } from "../../parts/parts";
 import { go, query, setQuery } from "../../router";
+import { isShown } from "../../store/clusters";
 import { Start } from "./start";
 import { Plan, usePlan } from "./plan";
 import { findRule } from "./policy";
@@ -53,7 +54,7 @@ export function Submit() {
             aria-pressed={kind.rest === rest}
             onClick={() => setQuery({ kind: kind.rest })}
           >
-            {kind.noun.charAt(0).toUpperCase() + kind.noun.slice(1)}
+            {titleOf(kind.title)}
           </button>
         ))}
       </div>
@@ -81,7 +82,7 @@ interface FilledProps {
 
 function Filled({ form, draft, setDraft, replaced }: FilledProps) {
   const sources = useLoad(loadSources, "");
-  const projects = sources.value?.projects ?? [];
+  const projects = (sources.value?.projects ?? []).filter((one) => isShown(one.clusterId) || one.id === draft.projectId);
   const project = projects.find((one) => one.id === draft.projectId);
   useEffect(() => {
     const [first] = projects;

@@ -4,8 +4,8 @@ import { get, type Schemas, send } from "../../api/client";
 import { Dialects } from "../../parts/dialects";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Panel, Phase, Problem, Time } from "../../parts/parts";
-import { amount } from "../../parts/texts";
-import { groupsOf, nodesOf, roleOf } from "./pods";
+import { count, countGpus } from "../../parts/texts";
+import { type Arrangement, groupsOf, nodesOf, roleOf } from "./pods";
 import css from "./workload.module.css";
 
 export function Timeline({ id, version }: { id: string; version: string }) {
@@ -35,12 +35,13 @@ export function Timeline({ id, version }: { id: string; version: string }) {
 interface PodsProps {
   pods: Schemas["PodView"][];
   workload: string;
+  arrangement: Arrangement;
 }
 
 /** The pods as a picture: nodes or groups as boxes, in them the pods with their role and their GPUs. */
-export function Pods({ pods, workload }: PodsProps) {
-  const groups = groupsOf(pods, workload);
-  const hasGroups = groups.some(([title]) => title !== "");
+export function Pods({ pods, workload, arrangement }: PodsProps) {
+  const groups = groupsOf(pods, workload, arrangement);
+  const hasGroups = groups.length > 0;
   const [byGroup, setByGroup] = useState(hasGroups);
   const boxes = byGroup && hasGroups ? groups : nodesOf(pods);
   return (
@@ -49,7 +50,7 @@ export function Pods({ pods, workload }: PodsProps) {
       {hasGroups && (
         <div class={parts.choices} role="group" aria-label="Arrange the pods">
           <button type="button" aria-pressed={byGroup} onClick={() => setByGroup(true)}>
-            By group
+            {arrangement === "revisions" ? "By revision" : "By group"}
           </button>
           <button type="button" aria-pressed={!byGroup} onClick={() => setByGroup(false)}>
             By node
@@ -63,7 +64,7 @@ export function Pods({ pods, workload }: PodsProps) {
             <ul>
               {inside.map((pod) => (
                 <li key={pod.id} title={pod.message} class={css.pod}>
-                  <Phase phase={pod.k8sPhase} label={roleOf(pod.name, workload)} />
+                  <Phase phase={pod.k8sPhase} label={roleOf(pod.name, workload, arrangement)} />
                   <span class={css.devices} aria-hidden="true">
                     {Array.from({ length: Math.min(16, Math.ceil(pod.allocatedResources?.gpu ?? 0)) }, (_, at) => (
                       <i key={at} />
@@ -86,8 +87,8 @@ export function Pods({ pods, workload }: PodsProps) {
 function holdings(pod: Schemas["PodView"]): string {
   const facts = [];
   const gpus = pod.allocatedResources?.gpu ?? 0;
-  if (gpus > 0) facts.push(`${amount(gpus)} GPU`);
-  if (pod.restarts) facts.push(`restarted ${pod.restarts} times`);
+  if (gpus > 0) facts.push(countGpus(gpus));
+  if (pod.restarts) facts.push(`restarted ${count(pod.restarts, "time")}`);
   if (pod.exitCode !== undefined) facts.push(`exit code ${pod.exitCode}`);
   return facts.length ? ` · ${facts.join(", ")}` : "";
 }

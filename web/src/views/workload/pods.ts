@@ -1,30 +1,37 @@
-// What the name of a pod says: its role, and the group that it belongs to. Names are `NAME-ROLE-INDEX`; those of groups
-// are `NAME-GROUP` for the leader and `NAME-GROUP-INDEX` for a worker.
+// What the name of a pod says: its role, and what it belongs to. Names are `NAME-ROLE-INDEX`, or only numbers after the
+// name: `NAME-GROUP` for the leader of a group and `NAME-GROUP-INDEX` for its workers, `NAME-REVISION-INDEX` for the
+// replicas of a service, `NAME-INDEX-ATTEMPT` for the pods of a job.
 import type { Schemas } from "../../api/client";
 
 type Pod = Schemas["PodView"];
+/** What the pods of a workload belong to. */
+export type Arrangement = "groups" | "revisions" | "none";
 
 /** The part of a pod's name that is its own. */
 function suffixOf(pod: string, workload: string): string {
   return pod.startsWith(`${workload}-`) ? pod.slice(workload.length + 1) : pod;
 }
 
-const GROUP = /^(\d+)(?:-(\d+))?$/;
+const NUMBERS = /^(\d+)(?:-(\d+))?$/;
 const ROLE = /^(.*)-(\d+)$/;
 
-export function roleOf(pod: string, workload: string): string {
+export function roleOf(pod: string, workload: string, arrangement: Arrangement = "none"): string {
   const suffix = suffixOf(pod, workload);
-  const group = GROUP.exec(suffix);
-  if (group) return group[2] ? `worker ${group[2]}` : `pod ${suffix}`;
+  const numbers = NUMBERS.exec(suffix);
+  const [, first = "", second] = numbers ?? [];
+  if (numbers && arrangement === "revisions") return `replica ${second ?? first}`;
+  if (numbers && arrangement === "groups") return second ? `worker ${second}` : "leader";
+  if (numbers) return `pod ${first}`;
   const role = ROLE.exec(suffix);
   return role ? `${role[1] ?? ""} ${role[2] ?? ""}` : suffix;
 }
 
-/** The pods of each group, the leader first; one group without a title if the workload has none. */
-export function groupsOf(pods: readonly Pod[], workload: string): [string, Pod[]][] {
-  const isGrouped = pods.some((pod) => GROUP.exec(suffixOf(pod.name, workload))?.[2]);
-  if (!isGrouped) return [["", [...pods]]];
-  return boxes(pods, (pod) => `Group ${GROUP.exec(suffixOf(pod.name, workload))?.[1] ?? "?"}`);
+const TITLES = { groups: "Group", revisions: "Revision" };
+
+/** The pods of each group or revision, the leader first; none if the workload has no such. */
+export function groupsOf(pods: readonly Pod[], workload: string, arrangement: Arrangement): [string, Pod[]][] {
+  if (arrangement === "none") return [];
+  return boxes(pods, (pod) => `${TITLES[arrangement]} ${NUMBERS.exec(suffixOf(pod.name, workload))?.[1] ?? "?"}`);
 }
 
 export function nodesOf(pods: readonly Pod[]): [string, Pod[]][] {

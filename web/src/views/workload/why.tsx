@@ -2,7 +2,7 @@
 import { get, type Schemas } from "../../api/client";
 import { useLoad } from "../../parts/load";
 import { css as parts, Panel, Problem, Time } from "../../parts/parts";
-import { amount } from "../../parts/texts";
+import { countGpus } from "../../parts/texts";
 import { href } from "../../router";
 import { Consequences } from "../workloads/consequences";
 import { TryIt } from "./try-it";
@@ -82,7 +82,7 @@ function Holders({ holders }: { holders: Schemas["HolderView"][] }) {
         {holders.map((holder) => (
           <li key={`${holder.project} ${holder.workload} ${holder.nodes.join()}`}>
             {holder.workloadId ? <a href={href(`/workloads/${holder.workloadId}`)}>{holder.workload}</a> : holder.workload}
-            {` of ${holder.project} holds ${amount(holder.holds.gpu)} GPUs on ${holder.nodes.join(", ")}`}
+            {` of ${holder.project} holds ${countGpus(holder.holds.gpu)} on ${holder.nodes.join(", ")}`}
             {holder.isOverQuota && " over its quota"}
             {!holder.preemptible && ", not preemptible"}
           </li>

@@ -1,11 +1,11 @@
 // One workload: its state, why it waits, its pods, logs, events and spec, each part with an address of its own.
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
-import { findKind, type Verb } from "../../api/kinds";
+import { findKind, titleOf, type Verb } from "../../api/kinds";
 import { later } from "../../parts/later";
 import { useLoad } from "../../parts/load";
 import { css as parts, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
-import { amount, span } from "../../parts/texts";
+import { amount, countGpus, span } from "../../parts/texts";
 import { href, path } from "../../router";
 import { isWaiting, type Row, toRow } from "../../store/rows";
 import { findRow } from "../../store/workloads";
@@ -66,7 +66,7 @@ export function WorkloadView() {
       </nav>
       {tab === "" && isWaiting(current) && <Why id={id} version={version} />}
       {tab === "" && kind?.hasRevisions && <Revisions id={id} version={version} />}
-      {tab === "" && <Pods key={pods.value ? id : ""} pods={pods.value?.pods ?? []} workload={current.name} />}
+      {tab === "" && <Pods key={pods.value ? id : ""} pods={pods.value?.pods ?? []} workload={current.name} arrangement={kind?.arrangement ?? "none"} />}
       {tab === "" && <Timeline id={id} version={version} />}
       {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} />}
       {tab === "terminal" && <TerminalView id={id} pods={pods.value?.pods ?? []} />}
@@ -107,9 +107,9 @@ function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }
       </div>
       <p>{row.message}</p>
       <p class={css.facts}>
-        {row.kind} of {row.owner} in {row.project} · submitted <Time at={row.created} /> · waited{" "}
+        {titleOf(row.kind)} of {row.owner} in {row.project} · submitted <Time at={row.created} /> · waited{" "}
         {span(view.totalPendingTimeSeconds ?? 0)}, ran {span(view.totalRunningTimeSeconds ?? 0)} ·{" "}
-        {amount(row.gpusHeld)} of {amount(row.gpusAsked)} GPUs
+        {amount(row.gpusHeld)} of {countGpus(row.gpusAsked)}
       </p>
       {(view.urls ?? []).length > 0 && (
         <p class={css.facts}>

@@ -9,6 +9,7 @@ function row(name: string, more: Partial<Row> = {}): Row {
     kind: "Training",
     phase: "Running",
     project: "team",
+    cluster: "c",
     owner: "ada",
     gpusAsked: 1,
     gpusHeld: 1,

@@ -1,10 +1,13 @@
 // Filtering and sorting of the list, as the URL has them.
 import type { Row } from "../../store/rows";
+import { needsAttention } from "../overview/summary";
 
 export interface Column {
-  key: keyof Row;
+  key: keyof Row | "estimate";
   title: string;
   isNumber?: boolean;
+  /** Known for a few rows only, so the list cannot be sorted by it. */
+  isAsked?: boolean;
 }
 
 export const COLUMNS: readonly Column[] = [
@@ -16,6 +19,7 @@ export const COLUMNS: readonly Column[] = [
   { key: "gpusAsked", title: "GPUs", isNumber: true },
   { key: "created", title: "Age", isNumber: true },
   { key: "waitedSeconds", title: "Waited", isNumber: true },
+  { key: "estimate", title: "Starts", isNumber: true, isAsked: true },
   { key: "message", title: "Reason" },
 ];
 
@@ -23,13 +27,25 @@ export interface ListState {
   search: string;
   phase: string;
   project: string;
+  kind: string;
+  owner: string;
+  /** Only those that need attention. */
+  isTroubled: boolean;
   /** A column, with a minus in front for descending. */
   sort: string;
 }
 
 export function readState(query: URLSearchParams): ListState {
   const part = (name: string): string => query.get(name) ?? "";
-  return { search: part("q"), phase: part("phase"), project: part("project"), sort: part("sort") || "-created" };
+  return {
+    search: part("q"),
+    phase: part("phase"),
+    project: part("project"),
+    kind: part("kind"),
+    owner: part("owner"),
+    isTroubled: part("attention") !== "",
+    sort: part("sort") || "-created",
+  };
 }
 
 /** What a search looks into, kept for as long as the row does not change. */
@@ -48,12 +64,15 @@ function isFound(row: Row, words: string[]): boolean {
   return words.every((word) => text.includes(word));
 }
 
-export function selectRows(rows: readonly Row[], state: ListState): Row[] {
+export function selectRows(rows: readonly Row[], state: ListState, now = Date.now()): Row[] {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
   const found = rows.filter(
     (row) =>
       (!state.phase || row.phase === state.phase) &&
       (!state.project || row.project === state.project) &&
+      (!state.kind || row.kind === state.kind) &&
+      (!state.owner || row.owner === state.owner) &&
+      (!state.isTroubled || needsAttention(row, now)) &&
       (words.length === 0 || isFound(row, words)),
   );
   const sign = state.sort.startsWith("-") ? -1 : 1;

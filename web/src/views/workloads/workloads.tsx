@@ -1,7 +1,7 @@
 // All workloads of every kind in one list, live, with filters in the URL.
 import { useSignal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Verb } from "../../api/kinds";
+import { titleOf, type Verb } from "../../api/kinds";
 import { isTyping } from "../../keys";
 import { css as parts, Empty, now, Phase, Time, ViewTitle } from "../../parts/parts";
 import { amount, count, span } from "../../parts/texts";
@@ -10,6 +10,7 @@ import { go, href, query, setQuery } from "../../router";
 import { isWaiting, type Row } from "../../store/rows";
 import { hasLoaded, rows } from "../../store/workloads";
 import { Action, applicable } from "./actions";
+import { estimates, estimateText, useEstimates } from "./estimates";
 import { COLUMNS, nextSort, readState, selectRows } from "./list";
 import css from "./workloads.module.css";
 
@@ -87,10 +88,21 @@ function valuesOf(all: Row[], pick: (row: Row) => string): string[] {
   return [...new Set(all.map(pick))].sort();
 }
 
+interface Filter {
+  name: "phase" | "kind" | "project" | "owner";
+  title: string;
+  every: string;
+}
+
+const FILTERS: readonly Filter[] = [
+  { name: "phase", title: "Status", every: "Every status" },
+  { name: "kind", title: "Kind", every: "Every kind" },
+  { name: "project", title: "Project", every: "Every project" },
+  { name: "owner", title: "Owner", every: "Every owner" },
+];
+
 function Filters({ all }: { all: Row[] }) {
   const state = readState(query.value);
-  const phases = useMemo(() => valuesOf(all, (row) => row.phase), [all]);
-  const projects = useMemo(() => valuesOf(all, (row) => row.project), [all]);
   return (
     <>
       <input
@@ -100,27 +112,33 @@ function Filters({ all }: { all: Row[] }) {
         value={state.search}
         onInput={(event) => setQuery({ q: event.currentTarget.value })}
       />
-      <select
-        aria-label="Status"
-        value={state.phase}
-        onChange={(event) => setQuery({ phase: event.currentTarget.value })}
-      >
-        <option value="">Every status</option>
-        {phases.map((phase) => (
-          <option key={phase}>{phase}</option>
-        ))}
-      </select>
-      <select
-        aria-label="Project"
-        value={state.project}
-        onChange={(event) => setQuery({ project: event.currentTarget.value })}
-      >
-        <option value="">Every project</option>
-        {projects.map((project) => (
-          <option key={project}>{project}</option>
-        ))}
-      </select>
+      {FILTERS.map((filter) => (
+        <FilterChoice key={filter.name} filter={filter} all={all} chosen={state[filter.name]} />
+      ))}
+      {state.isTroubled && (
+        <button type="button" onClick={() => setQuery({ attention: "" })}>
+          Only those that need attention ×
+        </button>
+      )}
     </>
+  );
+}
+
+function FilterChoice({ filter, all, chosen }: { filter: Filter; all: Row[]; chosen: string }) {
+  const values = useMemo(() => valuesOf(all, (row) => row[filter.name]), [all, filter]);
+  return (
+    <select
+      aria-label={filter.title}
+      value={chosen}
+      onChange={(event) => setQuery({ [filter.name]: event.currentTarget.value })}
+    >
+      <option value="">{filter.every}</option>
+      {[...new Set(chosen ? [...values, chosen] : values)].map((value) => (
+        <option key={value} value={value}>
+          {filter.name === "kind" ? titleOf(value) : value}
+        </option>
+      ))}
+    </select>
   );
 }
 
@@ -136,6 +154,7 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
   const { first, last } = useVisible(box, ROW_HEIGHT, shown.length);
   const cursor = useCursor(shown, box, toggle);
+  useEstimates(shown.slice(first, last));
   const areAllPicked = picked.size >= shown.length && shown.every((row) => picked.has(row.id));
   return (
     <div class={css.box} ref={box} tabIndex={0} role="region" aria-label="List of workloads">
@@ -158,10 +177,14 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
                 scope="col"
                 aria-sort={direction(sort, column.key)}
               >
-                <button type="button" onClick={() => setQuery({ sort: nextSort(sort, column.key) })}>
-                  {column.title}
-                  {arrow(sort, column.key)}
-                </button>
+                {column.isAsked ? (
+                  <span title="The scheduler's estimate">{column.title}</span>
+                ) : (
+                  <button type="button" onClick={() => setQuery({ sort: nextSort(sort, column.key) })}>
+                    {column.title}
+                    {arrow(sort, column.key)}
+                  </button>
+                )}
               </th>
             ))}
           </tr>
@@ -204,6 +227,7 @@ interface LineProps {
 
 function Line({ row, index, isCursor, isPicked, toggle }: LineProps) {
   const waited = row.waitedSeconds + (isWaiting(row) ? Math.max(0, (now.value - row.asOf) / 1000) : 0);
+  const estimate = isWaiting(row) ? estimates.value.get(row.id) : undefined;
   const gpus = row.gpusHeld === row.gpusAsked ? amount(row.gpusAsked) : `${amount(row.gpusHeld)}/${amount(row.gpusAsked)}`;
   return (
     <tr class={css.row} aria-rowindex={index + 2} data-cursor={isCursor || undefined} data-picked={isPicked || undefined}>
@@ -215,10 +239,10 @@ function Line({ row, index, isCursor, isPicked, toggle }: LineProps) {
           onChange={() => toggle(row.id)}
         />
       </td>
-      <td data-key="name">
+      <td data-key="name" title={row.name}>
         <a href={href(`/workloads/${row.id}`)}>{row.name}</a>
       </td>
-      <td data-key="kind">{row.kind}</td>
+      <td data-key="kind">{titleOf(row.kind)}</td>
       <td data-key="phase">
         <Phase phase={row.phase} />
       </td>
@@ -228,10 +252,13 @@ function Line({ row, index, isCursor, isPicked, toggle }: LineProps) {
         {gpus}
       </td>
       <td data-key="created" data-number>
-        <Time at={row.created} />
+        <Time at={row.created} isAge />
       </td>
       <td data-key="waitedSeconds" data-number>
         {span(waited)}
+      </td>
+      <td data-key="estimate" data-number title={estimate?.message}>
+        {estimate ? estimateText(estimate, now.value) : ""}
       </td>
       <td data-key="message" class={parts.quiet} title={row.message}>
         {row.message}

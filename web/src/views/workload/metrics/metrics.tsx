@@ -120,7 +120,9 @@ function options(chart: Chart, element: HTMLElement, from: number, to: number): 
         stroke: text,
         grid: { stroke: grid },
         ticks: { stroke: grid },
-        size: 70,
+        size: 74,
+        // Steps of bytes are powers of two, so that they are round numbers of KiB, MiB and GiB.
+        ...(unit(0).endsWith("B") ? { incrs: Array.from({ length: 50 }, (_, power) => 2 ** power) } : {}),
         values: (_plot, splits) => splits.map((split) => unit(split)),
       },
     ],

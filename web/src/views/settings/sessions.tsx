@@ -1,0 +1,80 @@
+// Where the user is signed in, and changing the password.
+import { get, post, remove } from "../../api/client";
+import { useChanges } from "../../parts/change";
+import { textOf, useLoad } from "../../parts/load";
+import { tell } from "../../parts/notices";
+import { css as parts, Panel, Problem, Time } from "../../parts/parts";
+import css from "./settings.module.css";
+
+export function Sessions() {
+  const changes = useChanges();
+  const sessions = useLoad((signal) => get("/api/v1/me/sessions", { signal }), changes.version);
+  const all = sessions.value?.sessions ?? [];
+  return (
+    <Panel title="Sessions">
+      <p>Where you are signed in. Ending a session makes its tokens invalid at once.</p>
+      <Problem error={changes.error ?? sessions.error} />
+      <ul class={css.keys}>
+        {all.map((one) => (
+          <li key={one.id}>
+            <strong>{programOf(one.client)}</strong> from {one.address}
+            <span class={parts.quiet}>
+              signed in <Time at={one.createdAt} />, ends <Time at={one.expiresAt} />
+            </span>
+            {one.current ? (
+              <span class={parts.quiet}>this one</span>
+            ) : (
+              <button
+                type="button"
+                aria-label={`End the session from ${one.address}, ${programOf(one.client)}`}
+                onClick={() =>
+                  void changes.make(() => remove("/api/v1/me/sessions/{sessionId}", { path: { sessionId: one.id } }))
+                }
+              >
+                End
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+/** A program by the name that it gives: of a browser the one that people know. */
+export function programOf(client: string): string {
+  const browser = /\b(Firefox|Edg|OPR|HeadlessChrome|Chrome|Safari)\/(\d+)/.exec(client);
+  if (!client.startsWith("Mozilla/") || !browser) return client.split(/[ /]/)[0] || "unknown program";
+  const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", HeadlessChrome: "Chrome" };
+  const name = browser[1] ?? "";
+  return `${names[name] ?? name} ${browser[2] ?? ""}`;
+}
+
+export function Password() {
+  const changes = useChanges();
+  const change = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    const given = new FormData(form);
+    const body = { currentPassword: textOf(given, "current"), newPassword: textOf(given, "next") };
+    void changes.make(async () => {
+      await post("/api/v1/me/password", { body });
+      form.reset();
+      tell("Your password is changed; sign in with the new one.");
+    });
+  };
+  return (
+    <Panel title="Password">
+      <Problem error={changes.error} />
+      <form class={css.create} onSubmit={change}>
+        <label>
+          Current password <input type="password" name="current" autocomplete="current-password" required />
+        </label>
+        <label>
+          New password <input type="password" name="next" autocomplete="new-password" required />
+        </label>
+        <button>Change the password</button>
+      </form>
+    </Panel>
+  );
+}
