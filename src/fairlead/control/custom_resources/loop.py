@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from fairlead.control.context import Context
 from fairlead.control.custom_resources.adoption import adopt
-from fairlead.control.custom_resources.agreement import Agreement
 from fairlead.control.custom_resources.creation import ResourceCreation
 from fairlead.control.custom_resources.reader import (
     CALLER,
@@ -22,6 +21,7 @@ from fairlead.control.custom_resources.reader import (
     is_template,
     read_resource,
 )
+from fairlead.control.custom_resources.spec_sync import SpecSync
 from fairlead.control.custom_resources.status import (
     EDIT_REJECTED,
     NOT_ADOPTED,
@@ -68,7 +68,7 @@ class CustomResourceSync:
         self._objects = objects
         self._statuses = StatusWriter(objects, self._mark_later, settle_seconds)
         self._creation = ResourceCreation(context, objects)
-        self._agreement = Agreement(context, objects)
+        self._spec_sync = SpecSync(context, objects)
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
@@ -161,7 +161,7 @@ class CustomResourceSync:
         if resource is None or resource.is_leaving:
             self._waiting_for_template.discard(id)
             self._templates.pop(id, None)
-            self._agreement.forget(id)
+            self._spec_sync.forget(id)
         if resource is None:
             self._statuses.forget(id)
             await self._on_object_missing(workload)
@@ -257,7 +257,7 @@ class CustomResourceSync:
         if not resource.is_held:
             await self._objects.hold(resource)
         log.warning("adopted workload %s of project %s from the cluster", workload.name, workload.project_name)
-        self._agreement.note(resource)
+        self._spec_sync.note(resource)
 
     async def _release(self, resource: CustomResource, workload: Workload | None) -> None:
         """The object is being deleted: end the workload first, then release the object."""
@@ -304,7 +304,7 @@ class CustomResourceSync:
         except Invalid as error:
             await self._refuse(resource, error)
             return
-        self._agreement.note(resource)
+        self._spec_sync.note(resource)
         await self._statuses.write(
             resource, render_status(resource, workload, resource.generation, self._context.clock())
         )
@@ -318,12 +318,12 @@ class CustomResourceSync:
 
     async def _sync(self, resource: CustomResource, workload: Workload) -> None:
         """Bring both in line: an edited object changes the workload, and the other way round."""
-        if self._agreement.is_outdated(resource):
+        if self._spec_sync.is_outdated(resource):
             return  # it will be reconciled when the newer generation arrives
-        agreed = await self._agreement.reach(resource, workload)
+        synced = await self._spec_sync.sync(resource, workload)
         self._creation.note_seen(workload)
         now = self._context.clock()
-        status = render_status(resource, agreed.workload, agreed.generation, now)
-        if agreed.rejection:
-            status = with_condition(resource, status, (EDIT_REJECTED, "CannotBeChanged", agreed.rejection), now)
+        status = render_status(resource, synced.workload, synced.generation, now)
+        if synced.rejection:
+            status = with_condition(resource, status, (EDIT_REJECTED, "CannotBeChanged", synced.rejection), now)
         await self._statuses.write(resource, status)

@@ -42,7 +42,7 @@ class _SyncedGeneration(msgspec.Struct, frozen=True):
     is_active: bool
 
 
-class Agreed(NamedTuple):
+class SyncedWorkload(NamedTuple):
     """A workload that equals its object, the generation of that object, and why an edit of it was rejected."""
 
     workload: Workload
@@ -50,7 +50,7 @@ class Agreed(NamedTuple):
     rejection: str
 
 
-class Agreement:
+class SpecSync:
     def __init__(self, context: Context, objects: CustomResources) -> None:
         self._context = context
         self._objects = objects
@@ -69,7 +69,7 @@ class Agreement:
         agreed = self._synced.get(resource.id)
         return agreed is not None and resource.generation < agreed.generation
 
-    async def reach(self, resource: CustomResource, workload: Workload) -> Agreed:
+    async def sync(self, resource: CustomResource, workload: Workload) -> SyncedWorkload:
         """Bring both in line."""
         if not workload.applied:
             workload = await self._record(workload, digests_of(resource))
@@ -77,14 +77,14 @@ class Agreement:
             workload, generation = await self._switch(resource, workload)
         except Forbidden as error:
             # Nothing is remembered, so it resumes if it is tried again under another policy.
-            return Agreed(workload, resource.generation, f"Edit rejected: spec.active {error}")
+            return SyncedWorkload(workload, resource.generation, f"Edit rejected: spec.active {error}")
         workload, rejection = await self._take_edit(resource, workload)
         written = await self._write_members(resource, workload)
         if written == generation + 1:
             # Otherwise somebody else edited it too, and the watch has not shown that yet.
             generation = written
             self._synced[resource.id] = _SyncedGeneration(generation, self._synced[resource.id].is_active)
-        return Agreed(workload, generation, rejection)
+        return SyncedWorkload(workload, generation, rejection)
 
     async def _take_edit(self, resource: CustomResource, workload: Workload) -> tuple[Workload, str]:
         """Change the workload as its object was edited; or a message about an edit that is not allowed.
