@@ -40,9 +40,12 @@ def test_a_start_after_a_stop_has_the_flags_that_it_had(fairlead: Caller) -> Non
     fairlead.ok("server", "stop")
     again = fairlead("server", "start")
     assert "Started with the same flags as before: --node lab:cpu=2" in again.err
+    # The mode is no flag that has changed.
+    assert "Started with the same flags as before" in fairlead("server", "restart", "--", "--shared", *NODE).err
     assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["lab"])
     changed = fairlead("server", "restart", "--", "--node", "other:cpu=1,memory=1Gi")
-    assert "before, they were --node lab:cpu=2" in changed.err
+    was = "it now has --node other:cpu=1,memory=1Gi; it no longer has --node lab:cpu=2"
+    assert f"Its flags have changed: {was}" in changed.err
     assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["other"])
 
 

@@ -182,8 +182,9 @@ def _text(shape: inspect.StrType, field: Field, value: str, path: str, violation
     if "\0" in value:
         violations.append(SchemaViolation(path, "contains a zero character, which is not allowed"))
     if shape.min_length is not None and len(value) < shape.min_length:
-        details = "is empty" if not value else f"has {len(value)} characters"
-        violations.append(SchemaViolation(path, f"{details}; at least {shape.min_length} are needed"))
+        needed = "1 character is" if shape.min_length == 1 else f"{shape.min_length} characters are"
+        details = "is empty" if not value else f"is '{value}'"
+        violations.append(SchemaViolation(path, f"{details}; at least {needed} needed"))
     if shape.max_length is not None and len(value) > shape.max_length:
         violations.append(SchemaViolation(path, f"has {len(value)} characters; at most {shape.max_length} are allowed"))
     elif shape.pattern is not None and re.search(shape.pattern, value) is None:

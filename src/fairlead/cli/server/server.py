@@ -101,7 +101,7 @@ def _start(invocation: Invocation) -> int:
             f"The server runs already, so these flags have no effect. Apply them with `{again} -- {' '.join(flags)}`."
         )
     elif known is None:
-        _compare(console, flags, recorded)
+        _compare(console, recorded, load_flags(folder))
     _warn(console, server)
     stop = next_command(invocation, "server stop")
     console.say(f"Process {server.pid}, log {server.log}. Stop it with `{stop}`.")
@@ -124,7 +124,7 @@ def _restart(invocation: Invocation) -> int:
             return code
     started = find_or_start(folder, flags, console.say)
     console.data(started.url)
-    _compare(console, flags, recorded)
+    _compare(console, recorded, load_flags(folder))
     _warn(console, started)
     return OK
 
@@ -134,13 +134,29 @@ def _warn(console: Console, server: LocalServer) -> None:
         console.say(f"Warning: {warning}")
 
 
-def _compare(console: Console, flags: Sequence[str] | None, recorded: Sequence[str]) -> None:
-    """Say with which flags the server was started, if the data folder remembers any."""
-    if flags is not None and recorded and list(flags) != list(recorded):
-        now = f"Its flags are now {' '.join(flags)}" if flags else "It has no flags now"
-        console.say(f"{now}; before, they were {' '.join(recorded)}.")
-    elif recorded:
-        console.say(f"Started with the same flags as before: {' '.join(recorded)}.")
+def _compare(console: Console, before: Sequence[str], now: Sequence[str]) -> None:
+    """Say what differs from the flags that the data folder remembered, if it remembered any."""
+    if not before:
+        return
+    old, new = _group(before), _group(now)
+    added = " ".join(flag for flag in new if flag not in old)
+    removed = " ".join(flag for flag in old if flag not in new)
+    changes = [f"it now has {added}"] * bool(added) + [f"it no longer has {removed}"] * bool(removed)
+    if changes:
+        console.say(f"Its flags have changed: {'; '.join(changes)}.")
+    else:
+        console.say(f"Started with the same flags as before: {' '.join(before)}.")
+
+
+def _group(flags: Sequence[str]) -> list[str]:
+    """Each flag with its values."""
+    groups: list[str] = []
+    for word in flags:
+        if word.startswith("--") or not groups:
+            groups.append(word)
+        else:
+            groups[-1] += f" {word}"
+    return groups
 
 
 def _stop(invocation: Invocation) -> int:

@@ -48,7 +48,8 @@ def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expo
         draft.set(urls=urls)
     refused = [*((field, why) for each in reviews for field, why in each.refused), *taken]
     if refused:
-        draft.fatal = "Cannot start: " + "; ".join(f"{field}: {why}" for field, why in refused)
+        # What holds for the pods of every role is said once.
+        draft.fatal = "Cannot start: " + "; ".join(dict.fromkeys(f"{field}: {why}" for field, why in refused))
     if _has_waited(draft.workload):
         _end_wait(draft)
     _add_conditions(draft, _find_notes(reviews, refused))
