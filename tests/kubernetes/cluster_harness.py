@@ -116,16 +116,23 @@ class ClusterHarness:
                 self.server.call("DELETE", f"/api/v1/org-unit/projects/{self.project_id}")
         finally:
             self.server.close()
-            self._drop_finalizers()
+            self.drop_finalizers("-n", self.namespace)
             self.kubectl("delete", "namespace", self.namespace, "--wait=false")
             self.api.close()
 
-    def _drop_finalizers(self) -> None:
-        """Without a server nobody does, and one failure would become that of every later test on this cluster."""
+    def drop_finalizers(self, *where: str) -> str:
+        """Let go of all custom resources there, and tell which. A failed test must not become that of later ones.
+
+        Without a server nobody else does it.
+        """
+        told = ""
         for plural in CUSTOM:
-            for name in self.kubectl("get", plural, "-n", self.namespace, "-o", "name").stdout.split():
-                change = ("--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-                self.kubectl("patch", name, "-n", self.namespace, *change)
+            listed = self.kubectl("get", plural, *where, "-o", "json").stdout
+            for one in json.loads(listed or "{}").get("items", ()):
+                told += f"\n{plural}: {json.dumps(one)}"
+                place = (plural, one["metadata"]["name"], "-n", one["metadata"]["namespace"])
+                self.kubectl("patch", *place, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+        return told
 
     @property
     def namespace(self) -> str:

@@ -373,7 +373,8 @@ def templates(harness: ClusterHarness) -> list[dict[str, Any]]:
 
 def test_definitions_that_are_installed_later_are_noticed(harness: ClusterHarness) -> None:
     # Objects that are left are let go of by the server.
-    assert harness.kubectl("delete", "-f", str(CRDS), "--timeout=60s").returncode == 0
+    deleted = harness.kubectl("delete", "-f", str(CRDS), "--timeout=60s")
+    assert deleted.returncode == 0, deleted.stderr + harness.drop_finalizers("-A")
     harness.server.stop()
     harness.server.token = ""
     harness.server.start()
