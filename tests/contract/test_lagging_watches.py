@@ -14,15 +14,16 @@ import msgspec
 import pytest
 
 from fairlead.control.context import Context
-from fairlead.engines.base import WorkloadReport
+from fairlead.engines.base import CapacityChanged, WorkloadReport
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.report import render_report
 from fairlead.engines.kubernetes.observe.workload import ObservedWorkload
+from fairlead.model.records.organization import Node
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod as PodRecord
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
-from fairlead.store.collections import PODS, WORKLOADS
+from fairlead.store.collections import NODES, PODS, WORKLOADS
 from tests import builders
 from tests.contract.quiet_engines import QuietCluster, cluster_loop
 from tests.contract.test_control_over_time import in_store
@@ -116,7 +117,7 @@ class Cluster(QuietCluster):
                 shelf[name] = msgspec.convert(item | {"metadata": metadata}, type)
         self._is_changed = True
 
-    async def observe(self) -> Sequence[WorkloadReport]:
+    async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
         if not self._is_changed:
             return ()
         self._is_changed = False
@@ -124,6 +125,23 @@ class Cluster(QuietCluster):
             runners=tuple(self._jobs.values()), pods=tuple(self._pods.values()), kinds=frozenset({"Job"})
         )
         return (render_report(self._id, held),)
+
+
+class Scaled(Cluster):
+    """Its nodes come and go too."""
+
+    def __init__(self, workload_id: str, *nodes: Node) -> None:
+        super().__init__(workload_id)
+        self.nodes = nodes
+        self.have_nodes_changed = True
+
+    async def capacity(self) -> Sequence[Node]:
+        return self.nodes
+
+    async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
+        changes = (CapacityChanged(),) if self.have_nodes_changed else ()
+        self.have_nodes_changed = False
+        return (*await super().observe(), *changes)
 
 
 def orders(story: Story) -> Iterator[list[str]]:
@@ -177,5 +195,27 @@ def test_steps_that_were_missed_change_nothing(tmp_path: Path, name: str) -> Non
             looks = [chance.random() < 0.5 for _ in order[1:]] + [True]
             found = await tell(context, story, order, looks)
             assert found == (story.phase, story.ends, story.counts, []), (order, looks)
+
+    in_store(tmp_path, test)
+
+
+def test_a_node_that_is_gone_stays_until_its_last_pod_is_gone(tmp_path: Path) -> None:
+    """The watch on nodes is ahead, and brings nothing more when the pods of the node go."""
+
+    async def test(context: Context) -> None:
+        workload = builders.workload("train", phase=Phase.CREATING)
+        await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))
+        cluster = Scaled(workload.id, Node(id="n", name="node", cpu_milli=1000, memory_bytes=2**30))
+        loop = cluster_loop(context, cluster)
+        loop.board.put(workload, ())
+        cluster.bring("jobs", job())
+        cluster.bring("pods", pod("a", "Running"))
+        await loop.cycle()
+        cluster.nodes, cluster.have_nodes_changed = (), True
+        await loop.cycle()
+        assert [(one.name, one.ready) for one in await context.store.find(Query(collection=NODES))] == [("node", False)]
+        cluster.bring("pods", {"a": None})
+        await loop.cycle()
+        assert await context.store.find(Query(collection=NODES)) == []
 
     in_store(tmp_path, test)

@@ -76,6 +76,8 @@ class Reconciler(Generic[OrderT]):
         #: Workloads whose last record failed: somebody was quicker, or the commit outcome is unknown.
         self._doubtful: set[str] = set()
         self._has_other_nodes = False
+        #: Names of recorded nodes that no longer exist, and stay until their last pods are gone.
+        self._gone_nodes: set[str] = set()
         self._directory_changed: list[tuple[str, str]] = []
         #: Workloads to decide on although their records have not changed.
         self._asked_for: set[str] = set()
@@ -161,6 +163,8 @@ class Reconciler(Generic[OrderT]):
         asked_for, self._asked_for = self._asked_for, set()
         touched |= (self.board.due(now) | asked_for) & self.board.entries.keys()
         await self._decide_and_record(touched, now)
+        if self._gone_nodes and self._gone_nodes - self._find_used_nodes():
+            await self._record_nodes()
         await self._recheck_waiting()
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
@@ -374,13 +378,15 @@ class Reconciler(Generic[OrderT]):
         owner = self.context.node_cluster_id
         capacity = await self.driver.engine.capacity()
         nodes = {node.id: msgspec.structs.replace(node, cluster_id=owner) if owner else node for node in capacity}
-        used = {pod.node for entry in self.board.entries.values() for pod in entry.pods}
+        used = self._find_used_nodes()
+        gone: set[str] = set()
         writes: list[Put | Delete] = []
         for node in known.values():
             if node.id not in nodes and node.name not in used:
                 writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.unique_name, node, pools, now)))
             elif node.id not in nodes:
                 nodes[node.id] = msgspec.structs.replace(node, ready=False)
+                gone.add(node.name)
         for observed in nodes.values():
             before = known.get(observed.id)
             node = with_not_ready_since(observed, before, self.context.clock())
@@ -397,4 +403,7 @@ class Reconciler(Generic[OrderT]):
                 await self.context.directory.load()
                 raise
         await self.context.directory.load()
-        self._has_other_nodes = False
+        self._has_other_nodes, self._gone_nodes = False, gone
+
+    def _find_used_nodes(self) -> set[str]:
+        return {pod.node for entry in self.board.entries.values() for pod in entry.pods}
