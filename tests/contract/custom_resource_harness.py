@@ -266,9 +266,13 @@ class Harness:
 def run(tmp_path: Path, act: Callable[[Harness], Awaitable[None]], **given: Any) -> None:
     """With an object that was submitted, and whose watch has brought nothing since."""
 
+    cluster = Cluster()
+    cluster.apply(**given)
+    run_with(tmp_path, cluster, act)
+
+
+def run_with(tmp_path: Path, cluster: Cluster, act: Callable[[Harness], Awaitable[None]]) -> None:
     async def test(context: Context) -> None:
-        cluster = Cluster()
-        cluster.apply(**given)
         harness = Harness(context, cluster)
         async with asyncio.timeout(60):
             await harness.start()

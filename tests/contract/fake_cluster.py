@@ -28,6 +28,7 @@ from fairlead.engines.kubernetes.engine import KubernetesEngine
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import Department, NodePool, Project
 from tests import builders
+from tests.memory_api.objects import Body, merge
 
 DEADLINE = 60.0
 NAMESPACE_NAME = "runai-team-a"
@@ -35,18 +36,7 @@ NAMESPACE_NAME = "runai-team-a"
 _QUIET = 30
 _SINCE = "2026-01-01T00:00:00Z"
 
-Body = dict[str, Any]
 Condition = Callable[[], object]
-
-
-def merge(into: Body, change: Mapping[str, Any]) -> None:
-    for name, value in change.items():
-        if value is None:
-            into.pop(name, None)
-        elif isinstance(value, dict) and isinstance(into.get(name), dict):
-            merge(into[name], value)
-        else:
-            into[name] = value
 
 
 def _copy(body: Any) -> Any:

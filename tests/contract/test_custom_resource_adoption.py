@@ -1,7 +1,5 @@
 """Every workload has one custom resource, and is adopted from it if the database does not know it; on a real store."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
 from fairlead.store.base import Query
 from fairlead.store.collections import WORKLOADS
-from tests.contract.custom_resource_harness import TRAININGS, Body, Cluster, Harness, restarted
+from tests.contract.custom_resource_harness import TRAININGS, Body, Cluster, Harness, restarted, run_with
 from tests.contract.test_control_over_time import in_store
 
 ADA = Caller("ada@example.com", "", is_administrator=True)
@@ -32,19 +30,6 @@ DISTRIBUTED = Resource(
 )
 #: `exposeExternally` and others have no name in workload YAML.
 SPEC: Body = {"image": "python:3.12", "command": "sleep 9", "completions": 2, "parallelism": 2}
-
-
-def run(tmp_path: Path, cluster: Cluster, act: Callable[[Harness], Awaitable[None]]) -> None:
-    async def test(context: Context) -> None:
-        harness = Harness(context, cluster)
-        async with asyncio.timeout(60):
-            await harness.start()
-            try:
-                await act(harness)
-            finally:
-                await harness.close()
-
-    in_store(tmp_path, test)
 
 
 async def send(harness: Harness, kind: str = "training", spec: Body | None = None) -> Workload:
@@ -100,7 +85,7 @@ def test_a_workload_that_came_over_rest_gets_one_object(tmp_path: Path) -> None:
         assert workload.applied
         assert await load_all(harness) == [workload]
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 @pytest.mark.parametrize("kind", [TRAININGS, INFERENCES, DISTRIBUTED], ids=lambda kind: str(kind.kind))
@@ -132,7 +117,7 @@ def test_after_the_database_is_lost_it_is_adopted_as_it_was(tmp_path: Path, kind
 
     for name, act in (("before", first), ("after", second)):
         (tmp_path / name).mkdir()
-        run(tmp_path / name, cluster, act)
+        run_with(tmp_path / name, cluster, act)
 
 
 def test_running_objects_are_adopted_in_their_run(tmp_path: Path) -> None:
@@ -169,7 +154,7 @@ def test_what_has_ended_is_not_run_again(tmp_path: Path, phase: Phase) -> None:
         assert (workload.phase, workload.phase_message) == (phase, "exit code 3")
         assert workload.completed_at == 1_767_225_600_000
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_what_was_refused_before_is_not_submitted_again(tmp_path: Path) -> None:
@@ -180,7 +165,7 @@ def test_what_was_refused_before_is_not_submitted_again(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         assert await load_all(harness) == []
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_an_object_that_cannot_be_adopted_keeps_its_status(tmp_path: Path) -> None:
@@ -194,7 +179,7 @@ def test_an_object_that_cannot_be_adopted_keeps_its_status(tmp_path: Path) -> No
         assert status["conditions"][0]["type"] == "NotAdopted"
         assert await load_all(harness) == []
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_an_object_that_the_watch_shows_late_is_not_missing(tmp_path: Path) -> None:
@@ -221,7 +206,7 @@ def test_an_object_that_the_watch_shows_late_is_not_missing(tmp_path: Path) -> N
         await harness.look()
         assert (await load(harness, workload.id)).applied
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_a_workload_whose_object_is_not_accepted_runs_without_one(tmp_path: Path) -> None:
@@ -243,7 +228,7 @@ def test_a_workload_whose_object_is_not_accepted_runs_without_one(tmp_path: Path
         assert cluster.object is None
         assert (await load(harness, workload.id)).desired_phase is DesiredPhase.RUNNING
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_deleting_the_object_of_a_rest_workload_ends_it(tmp_path: Path) -> None:
@@ -256,7 +241,7 @@ def test_deleting_the_object_of_a_rest_workload_ends_it(tmp_path: Path) -> None:
         await harness.look()
         assert (await load(harness, workload.id)).desired_phase is DesiredPhase.DELETED
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["the same server", "the next server"])
@@ -282,7 +267,7 @@ def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: P
         assert cluster.object is None
         assert len(await load_all(harness)) == 1
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_a_workload_gets_its_object_when_the_previous_one_of_its_name_is_gone(tmp_path: Path) -> None:
@@ -304,7 +289,7 @@ def test_a_workload_gets_its_object_when_the_previous_one_of_its_name_is_gone(tm
             await cluster.created.wait()
         assert accepted(cluster)["metadata"]["annotations"][CREATED_FOR] == workload.id
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_a_copied_object_with_the_note_of_a_deleted_workload_is_a_new_one(tmp_path: Path) -> None:
@@ -325,7 +310,7 @@ def test_a_copied_object_with_the_note_of_a_deleted_workload_is_a_new_one(tmp_pa
         await harness.look()
         assert (await load(harness, "u-2")).name == "train"
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_the_last_accepted_change_of_a_spec_wins_in_both_directions(tmp_path: Path) -> None:
@@ -348,7 +333,7 @@ def test_the_last_accepted_change_of_a_spec_wins_in_both_directions(tmp_path: Pa
         types = [one["type"] for one in accepted(cluster)["status"]["conditions"]]
         assert "EditRejected" not in types
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)
 
 
 def test_phases_become_events_of_the_object(tmp_path: Path) -> None:
@@ -362,4 +347,4 @@ def test_phases_become_events_of_the_object(tmp_path: Path) -> None:
         assert (event["type"], event["reason"], event["involvedObject"]["uid"]) == ("Warning", "Failed", "u-1")
         assert event["message"] == status["message"]
 
-    run(tmp_path, cluster, act)
+    run_with(tmp_path, cluster, act)

@@ -10,8 +10,9 @@ from fairlead.engines.kubernetes.client.resources import EVENT, JOB, NAMESPACE, 
 from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
 from fairlead.model.pods.podset import RestartScope
 from tests import builders
-from tests.contract.fake_cluster import NAMESPACE_NAME, Body, Cluster, ClusterHarness, pod, run, told
+from tests.contract.fake_cluster import NAMESPACE_NAME, Cluster, ClusterHarness, pod, run, told
 from tests.contract.test_kubernetes_api import scenario
+from tests.memory_api.objects import Body
 
 POOL = [{"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["h100"]}]}]
 GANG = builders.podset(
