@@ -237,11 +237,12 @@ class _Machine:
         if restarts and min(restarts)[0] > draft.now:
             at, end = min(restarts)
             return f"{end}; restarting in {(at - draft.now) / 1000:.1f} s"
-        if workload.retry_at is None or workload.retry_at <= draft.now:
+        failure = failure_in(draft)
+        if not failure or workload.retry_at is None or workload.retry_at <= draft.now:
             return ""
         first = draft.entry.podsets[0]
         retry = "retrying" if first.completions is None else f"retry {workload.failed} of {first.backoff_limit}"
-        return f"{failure_in(draft)}; {retry} in {(workload.retry_at - draft.now) / 1000:.1f} s"
+        return f"{failure}; {retry} in {(workload.retry_at - draft.now) / 1000:.1f} s"
 
     def _finish(self, outcome: Outcome) -> None:
         draft = self.draft

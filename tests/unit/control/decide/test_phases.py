@@ -160,6 +160,9 @@ def test_what_waits_for_its_next_try_says_why_also_after_the_first(
         workload=draft.workload, pods=tuple(draft.pods.values()), podsets=(builders.podset(restart=restart),)
     )
     assert decide_pods(later, (), NOW + 400, RULES).workload.phase_message == want
+    # A failure that is known no more, because its pod was removed, stays in the message.
+    without = msgspec.structs.replace(later, pods=())
+    assert decide_pods(without, (), NOW + 400, RULES).workload.phase_message == want
 
 
 class Ask(NamedTuple):
