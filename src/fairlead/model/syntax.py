@@ -91,6 +91,8 @@ def _mount_path(text: str) -> str:
         return "is '/'; a volume cannot be mounted over the whole file system, give a path such as /data"
     if ":" in text or ".." in text.split("/"):
         return f"is '{text[:80]}'; a mount path has no ':' and no '..', such as /data"
+    if [part for part in text.split("/") if part not in ("", ".")][:1] == ["proc"]:
+        return f"is '{text[:80]}'; nothing can be mounted over /proc, give a path such as /data"
     return ""
 
 

@@ -66,7 +66,7 @@ BASES: dict[str, Any] = {
     "storage.secretVolume[]": {"secret": "s", "mountPath": "/keys"},
     "tolerations[]": {"operator": "Exists", "key": "team", "effect": "NoSchedule"},
 }
-_PATHS = ("relative", "/", "/a:b", "/a/../b")
+_PATHS = ("relative", "/", "/a:b", "/a/../b", "/proc", "//proc/self")
 _LABELS = ("two words", "-x", "x" * 64)
 _KEYS = ("", "two words", "UPPER_/x")
 _OBJECT_KEYS = ("..", "a/b", "..data")

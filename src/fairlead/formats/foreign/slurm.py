@@ -40,6 +40,8 @@ _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)[Bb]?\Z")
 _OUTPUT = ("output", "error", "open-mode")
 _KEPT = "the server stores the output; `fairlead logs` shows it"
+_MAIL = ("mail-type", "mail-user")
+_NOTIFIES = "`fairlead notification add` sends mail about your workloads"
 _TYPE = "node pools choose the type of GPU"
 _PLAIN = {"chdir": "workingDir", "container-image": "image", "constraint": "nodeType"}
 #: Options that name nodes, and the operator of their affinity.
@@ -162,6 +164,8 @@ def _apply(name: str, value: str, spec: Plain) -> str:
         pairs = value.split(",")
         spec["environmentVariables"] = variables(pairs)
         return "variables of the caller are not passed on" if any("=" not in pair for pair in pairs) else ""
+    if name in _MAIL:
+        return _NOTIFIES
     return _KEPT if name in _OUTPUT else "has no equivalent"
 
 
