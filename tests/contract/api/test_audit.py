@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from typing import Any
 from urllib.parse import urlencode
 
@@ -48,6 +49,21 @@ def test_a_submission_is_recorded_by_name(api: ApiServer) -> None:
     api.call("POST", f"/api/v1/workloads/trainings/{id}/suspend")
     suspended = lines(api, "entity_name==audited", "action==update")[0]
     assert suspended["metadata"]["operation"] == "suspend"
+
+
+def test_a_changed_workload_is_recorded_without_the_values_of_variables(api: ApiServer) -> None:
+    spec: dict[str, Any] = {"image": "x", "servingPort": {"container": 8000}, "workingDir": "/a"}
+    variables = [{"name": "TOKEN", "value": "first-secret"}]
+    body = {"name": "served", "projectId": "1", "clusterId": api.cluster_id, "useGivenNameAsPrefix": False}
+    path = "/api/v1/workloads/inferences"
+    made = api.call("POST", path, {**body, "spec": {**spec, "environmentVariables": variables}})
+    assert made.status == 202, made
+    change = {"image": "y", "environmentVariables": [{"name": "TOKEN", "value": "second-secret"}]}
+    answer = api.call("PATCH", f"{path}/{made.json['workloadId']}", {"spec": change})
+    assert answer.status == 202, answer
+    changes = json.loads(lines(api, "entity_name==served", "action==update")[0]["metadata"]["changes"])
+    assert changes == {"image": ["x", "y"], "environmentVariables": [["TOKEN"], ["TOKEN"]]}
+    assert b"-secret" not in read(api, numberOfSamples=100).body
 
 
 def test_a_refusal_is_recorded_with_its_status(api: ApiServer) -> None:

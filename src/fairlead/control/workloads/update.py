@@ -11,6 +11,7 @@ from fairlead.admission.admit import Admitted
 from fairlead.control.audit import audit_line
 from fairlead.control.context import Context
 from fairlead.control.machine_accounts import check_same_account
+from fairlead.control.records import AuditedRequest
 from fairlead.control.references.names import resolve_names
 from fairlead.control.workloads.admission import admit_for_project
 from fairlead.control.workloads.lifecycle import load_for_change
@@ -26,6 +27,7 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
 
+_VARIABLES = "environmentVariables"
 _TRIES = 20
 
 
@@ -118,7 +120,9 @@ async def _update(
         if changed is workload:
             return workload
         try:
-            await context.store.commit(_build_commit(context, changed, wanted, caller, request_id))
+            await context.store.commit(
+                _build_commit(context, workload, changed, wanted, AuditedRequest(caller, "update", request_id))
+            )
         except Conflict:
             continue
         return changed
@@ -172,11 +176,11 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
 
 
 def _build_commit(
-    context: Context, changed: Workload, wanted: Mapping[str, object], caller: Caller, request_id: str
+    context: Context, before: Workload, changed: Workload, wanted: Mapping[str, object], request: AuditedRequest
 ) -> Change:
-    now = context.clock()
-    changes = ", ".join(f"{name} {msgspec.json.encode(value).decode()[:100]}" for name, value in wanted.items())
-    message = f"Changed by {caller.name}: {changes}"
+    now, caller = context.clock(), request.caller
+    texts = {name: msgspec.json.encode(_without_values(name, value)).decode() for name, value in wanted.items()}
+    message = f"Changed by {caller.name}: {', '.join(f'{name} {text[:100]}' for name, text in texts.items())}"
     event = Event(
         at=now,
         subject=WORKLOADS.name,
@@ -185,5 +189,26 @@ def _build_commit(
         reason="Update",
         message=message,
     )
-    line = audit_line(now, caller, "update", (WORKLOADS.name, changed.id, changed.name), request_id, message)
+    subject = (WORKLOADS.name, changed.id, changed.name)
+    line = audit_line(now, caller, request.operation, subject, request.id, message)
+    line = msgspec.structs.replace(line, changes=_spec_changes(before, changed))
     return Change(writes=(Put(WORKLOADS, changed),), events=(event,), audit=(line,))
+
+
+def _spec_changes(before: Workload, changed: Workload) -> dict[str, tuple[object, object]]:
+    """The members of the spec that differ, before and after."""
+    old, new = (msgspec.json.decode(one.spec, type=dict[str, object]) for one in (before, changed))
+    return {
+        name: (_without_values(name, old.get(name)), _without_values(name, new.get(name)))
+        for name in sorted({*old, *new})
+        if old.get(name) != new.get(name)
+    }
+
+
+def _without_values(name: str, value: object) -> object:
+    """Variables by name only: people put secrets into them, and the audit is kept and exported."""
+    if name == _VARIABLES and isinstance(value, list):
+        return [item.get("name") if isinstance(item, dict) else item for item in value]
+    if isinstance(value, dict):
+        return {member: _without_values(member, inner) for member, inner in value.items()}
+    return value

@@ -135,7 +135,7 @@ class SignOn:
         try:
             tokens = await self._provider.exchange_code(query.get("code", ""), values["redirect"], values["verifier"])
         except ProviderRefusal as refusal:
-            raise BadProviderToken(f"The provider refused the code of this sign-on ({refusal.error})") from refusal
+            raise BadProviderToken(f"The provider refused the code of this sign-on ({refusal})") from refusal
         user = await self._ensure_user(await self._identify(tokens, values["nonce"]))
         program = ProgramRequest(int(values["port"]), values["challenge"]) if "port" in values else None
         return FinishedSignOn(user, tokens.refresh_token, values["page"], program)
