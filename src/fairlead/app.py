@@ -195,11 +195,6 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     )
     fleet = Fleet(context, partial(make_added_host, settings, now))
     host = None if settings.api_only else make_first_host(settings, context, fleet, Listening(url, sock, proxied), now)
-    limits = RequestSettings(
-        body_bytes=settings.body_limit,
-        certificate=settings.tls_certificate,
-        metrics_token_file=settings.metrics_token_file,
-    )
     gate = UrlGate(authenticator, context.url_registry, now)
     proxy = Proxy(gate, Upstreams(Dialler(context)), limits_of_process(_PROXY_SHARE))
     more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
@@ -207,7 +202,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
     exporter = _make_audit_exporter(settings, store)
     samples = partial(_samples, host, fleet, backups)
     notifier = Notifier(context, settings.notifications)
-    application = make_application(context, authenticator, limits, samples, gate, more)
+    application = make_application(context, authenticator, _request_settings(settings), samples, gate, more)
     # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
     server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
@@ -309,6 +304,14 @@ def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:
     check_mode(settings, sorted(user.name for user in users))
     if changed := record(settings):
         log.warning(changed)
+
+
+def _request_settings(settings: ServerSettings) -> RequestSettings:
+    return RequestSettings(
+        body_bytes=settings.body_limit,
+        certificate=settings.tls_certificate,
+        metrics_token_file=settings.metrics_token_file,
+    )
 
 
 async def _share_keys(settings: ServerSettings) -> None:

@@ -269,16 +269,8 @@ def _type_operations(policy_type: PolicyType) -> tuple[Operation, ...]:
 
     def operation(method: str, id: str, summary: str, run: Handler, **members: Any) -> Operation:
         path = f"{_BASE}/{policy_type.rest}"
-        return Operation(
-            method=method,
-            path=path,
-            id=id,
-            tag="Policies",
-            summary=summary,
-            run=run,
-            is_addition=policy_type.is_addition,
-            **members,
-        )
+        members["is_addition"] = policy_type.is_addition
+        return Operation(method=method, path=path, id=id, tag="Policies", summary=summary, run=run, **members)
 
     def writing(method: str, id: str, summary: str, body: type[PolicyBody]) -> Operation:
         return operation(

@@ -22,7 +22,7 @@ from fairlead.api.http.list_parameters import (
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, EventView, HistoryList, Shape
 from fairlead.api.workloads.explanation import WorkloadExplanation, render_explanation
-from fairlead.api.workloads.moments import AT, read_moment
+from fairlead.api.workloads.time_parameters import AT, read_time
 from fairlead.api.workloads.views import (
     PodView,
     ViewContext,
@@ -152,7 +152,7 @@ async def explain_workload(call: Call) -> Response:
 
 async def explain_workload_pending(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
-    at = await read_moment(call, "at")
+    at = await read_time(call, "at")
     if at is not None:
         return as_json(await explain_past_pending(call.context, call.caller, workload, at))
     return as_json(await explain_pending(call.context, call.caller, workload))

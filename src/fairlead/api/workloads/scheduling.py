@@ -10,7 +10,7 @@ from fairlead.api.http.body import query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
-from fairlead.api.workloads.moments import AT, read_moment
+from fairlead.api.workloads.time_parameters import AT, read_time
 from fairlead.api.workloads.views import instant
 from fairlead.control.explain.cluster_snapshot import load_snapshot
 from fairlead.control.explain.foresight import compare_changed
@@ -184,14 +184,14 @@ def _holder(holder: Holder) -> HolderView:
 
 
 async def get_snapshot(call: Call) -> Response:
-    at = await read_moment(call, "at")
+    at = await read_time(call, "at")
     if at is not None:
         return as_json(await load_past_snapshot(call.context, call.caller, at))
     return as_json(await load_snapshot(call.context, call.caller))
 
 
 async def replay_scheduling(call: Call) -> Response:
-    since, until = await read_moment(call, "since"), await read_moment(call, "until")
+    since, until = await read_time(call, "since"), await read_time(call, "until")
     until = call.context.clock() if until is None else until
     since = until - _REPLAYED if since is None else since
     if until < since:

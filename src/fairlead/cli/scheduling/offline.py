@@ -12,7 +12,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
 from fairlead.cli.scheduling.answers import show_estimate, show_plan, show_what_if, show_why
 from fairlead.cli.scheduling.schedule import load_file, refuse
-from fairlead.cli.scheduling.snapshots import load_snapshot
+from fairlead.cli.scheduling.snapshot_files import load_snapshot
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client.json_object import Json

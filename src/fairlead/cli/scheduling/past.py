@@ -7,8 +7,8 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import OUTPUT, Flag
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.console import Console
-from fairlead.cli.terminal.moments import iso, read_moment
 from fairlead.cli.terminal.tables import TableColumn, render_table
+from fairlead.cli.terminal.time_flags import iso, read_time
 from fairlead.cli.terminal.times import shown_time, span
 from fairlead.client.json_object import Json
 
@@ -47,7 +47,7 @@ def at_query(invocation: Invocation, flag: str = "at", parameter: str = "at") ->
         return {}
     if text[:1] == "r" and text[1:].isascii() and text[1:].isdigit():
         return {parameter: text[1:]}
-    return {parameter: iso(read_moment(invocation, flag, time.time()))}
+    return {parameter: iso(read_time(invocation, flag, time.time()))}
 
 
 def _replay(invocation: Invocation) -> int:

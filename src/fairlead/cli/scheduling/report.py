@@ -10,9 +10,9 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.terminal.moments import iso, read_moment
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn, render_table
+from fairlead.cli.terminal.time_flags import iso, read_time
 from fairlead.client.json_object import Json
 
 _FORMATS = ("table", "wide", "csv", "json", "yaml")
@@ -66,8 +66,8 @@ def _report(invocation: Invocation) -> int:
     if unknown := [word for word in by if word not in _MEMBERS]:
         raise UsageError(f"--by does not know '{unknown[0]}'; use {', '.join(_MEMBERS)}.")
     now = time.time()
-    until = read_moment(invocation, "until", now) if invocation.get("until") else now
-    since = read_moment(invocation, "since", until) if invocation.get("since") else until - 30 * 86_400
+    until = read_time(invocation, "until", now) if invocation.get("until") else now
+    since = read_time(invocation, "since", until) if invocation.get("since") else until - 30 * 86_400
     session = ServerSession(invocation)
     query = {"since": iso(since), "by": ",".join(by)}
     if invocation.get("until"):

@@ -8,7 +8,7 @@ import msgspec
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import Flag, UsageError
-from fairlead.cli.scheduling.snapshots import load_snapshot
+from fairlead.cli.scheduling.snapshot_files import load_snapshot
 from fairlead.scheduling import (
     Decisions,
     QueueShare,

@@ -24,7 +24,7 @@ prints the decisions of the last scheduling cycle at or before 14:05 UTC.
   fairlead snapshot --engine kubernetes > state.json
 reads what KAI sees in a cluster, with or without Fairlead in it."""
 #: They import the scheduler, so they are loaded only for files and clusters.
-_SNAPSHOTS, _CLUSTER = "scheduling.snapshots", "scheduling.cluster"
+_SNAPSHOTS, _CLUSTER = "scheduling.snapshot_files", "scheduling.kai_cluster"
 
 
 def commands(_noun: str) -> tuple[Command, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.cli.scheduling.snapshots import decode_snapshot
+from fairlead.cli.scheduling.snapshot_files import decode_snapshot
 from fairlead.foresight.kai.convert import convert_archive, convert_objects
 from fairlead.foresight.kai.objects import KaiObjects
 from fairlead.scheduling import SnapshotError, decide

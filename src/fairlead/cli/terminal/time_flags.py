@@ -8,7 +8,7 @@ from fairlead.cli.flags import UsageError, read_duration
 _DAY = timedelta(days=1)
 
 
-def read_moment(invocation: Invocation, flag: str, end: float) -> float:
+def read_time(invocation: Invocation, flag: str, end: float) -> float:
     """Seconds since 1970: a duration before `end`, a time of day (the last one before `end`), or a date and time."""
     text = str(invocation.get(flag))
     try:

@@ -14,7 +14,7 @@ AT = Parameter(
 _DIGITS = 15
 
 
-async def read_moment(call: Call, name: str) -> Millis | None:
+async def read_time(call: Call, name: str) -> Millis | None:
     """The time that a parameter names; None if it is not given."""
     text = query_text(call, name)
     if not text:
