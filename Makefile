@@ -58,8 +58,8 @@ web: $(runnable) ## the web page, into src/fairlead/web; the server has it at /u
 test-web: $(ready) ## lint, types and tests of the web page, in Debian's Chromium
 	@scripts/test-web.sh $(ARGS)
 
-docs: $(ready) ## the documentation as a site in site/; `make serve` has it at /docs
-	@$(python) -m scripts.build_docs
+docs: $(ready) ## the documentation as a site in site/, with pictures of the web page if there is Chromium; `make serve` has it at /docs
+	@$(python) -m scripts.build_docs --pictures
 
 format: $(ready) ## rewrite formatting and generated files
 	@$(python) -m ruff format . && $(python) -m ruff check --fix .

@@ -1,9 +1,13 @@
 """`make docs`: the documentation as a site in site/. Every broken link and every missing anchor fails the build.
 
+With --pictures it has pictures of the web page, which a browser takes (take_pictures.py). Wheels are built without,
+because they must be the same wherever they are built.
+
 The pages of docs/ are copied to build/docs, and the reference pages rendered beside them. Links to files of the
 repository outside docs/ lead to copies of these files. Mermaid comes from the npm registry, with a fixed hash.
 """
 
+import argparse
 import base64
 import hashlib
 import io
@@ -17,7 +21,7 @@ import tarfile
 import tomllib
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +29,7 @@ from scripts.generate_answers import render_page as render_answers
 from scripts.generate_conformance import render_page as render_conformance
 from scripts.generate_docs import render_cli, render_rest
 from scripts.generate_fields import render_page as render_fields
+from scripts.generate_pictures import render_page as render_pictures
 from scripts.generate_yaml import render_page as render_yaml
 
 ROOT = Path(__file__).parents[1]
@@ -32,15 +37,18 @@ DOCS = ROOT / "docs"
 #: docs_dir and site_dir of zensical.toml.
 STAGE = ROOT / "build" / "docs"
 SITE = ROOT / "site"
+#: Where take_pictures.py leaves them.
+PICTURES = ROOT / "build" / "pictures"
 #: Only for the theme's templates.
 OVERRIDES = DOCS / "overrides"
-REFERENCES = {
+REFERENCES: dict[str, Callable[[], str]] = {
     "cli.md": render_cli,
     "rest.md": render_rest,
     "fields.md": render_fields,
     "conformance.md": render_conformance,
     "workload-yaml.md": render_yaml,
     "answers.md": render_answers,
+    "pictures.md": lambda: render_pictures(STAGE / "assets" / "pictures"),
 }
 #: Pages that stand elsewhere in the repository.
 ELSEWHERE = {
@@ -60,8 +68,14 @@ LINK = re.compile(
 )
 
 
-def main() -> int:
-    stage(load_mermaid(ROOT / "build" / f"mermaid-{Path(MERMAID).stem}.js"))
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="make docs", description=__doc__)
+    parser.add_argument("--pictures", action="store_true", help="take pictures of the web page, if there is a browser")
+    has_pictures = parser.parse_args(arguments).pictures
+    if has_pictures:
+        # Another process, because wheels are built where there is no Playwright.
+        subprocess.run([sys.executable, "-m", "scripts.take_pictures"], cwd=ROOT, check=True)
+    stage(has_pictures, load_mermaid(ROOT / "build" / f"mermaid-{Path(MERMAID).stem}.js"))
     # A build that was killed leaves a cache in which pages are missing.
     for made in (SITE, ROOT / ".cache"):
         shutil.rmtree(made, ignore_errors=True)
@@ -79,10 +93,12 @@ def main() -> int:
     return 0
 
 
-def stage(mermaid: bytes) -> None:
+def stage(has_pictures: bool, mermaid: bytes) -> None:
     """Put everything that the site is made of into one folder."""
     shutil.rmtree(STAGE, ignore_errors=True)
     shutil.copytree(DOCS, STAGE, ignore=shutil.ignore_patterns("*.md", OVERRIDES.name))
+    if has_pictures and PICTURES.exists():
+        shutil.copytree(PICTURES, STAGE / "assets" / PICTURES.name)
     for source in DOCS.rglob("*.md"):
         write_page(STAGE / source.relative_to(DOCS), source, source.read_text())
     for name, target in ELSEWHERE.items():
@@ -186,4 +202,4 @@ def summarize(text: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from scripts.generate_pictures import render_page
+from scripts.take_pictures import take_pictures
 from tests.e2e.browser import Visit
 from tests.web.conftest import sign_in
 from tests.web.scene import HOST, Scene, institute
@@ -118,3 +120,11 @@ def test_a_workload_is_submitted_by_keyboard_alone(browser: Browser, scene: Scen
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="by-keyboard", level=1)).to_be_visible(timeout=PATIENCE)
     visit.close()
+
+
+def test_pictures_of_the_views_are_shown_in_both_themes(browser: Browser, scene: Scene, tmp_path: Path) -> None:
+    assert "has no pictures" in render_page(tmp_path)
+    take_pictures(browser, scene, tmp_path, VIEWS[:1])
+    for theme in ("light", "dark"):
+        assert (tmp_path / f"overview-{theme}.webp").read_bytes()[8:12] == b"WEBP"
+        assert f"assets/pictures/overview-{theme}.webp#only-{theme}" in render_page(tmp_path)

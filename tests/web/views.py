@@ -11,6 +11,8 @@ PATIENCE = 60_000
 
 class View(NamedTuple):
     name: str
+    #: What the documentation calls it.
+    caption: str
     #: Below /ui; `{name}` is the id of the workload of that name.
     path: str
     heading: str
@@ -20,27 +22,33 @@ class View(NamedTuple):
 
 _RUNNING = "/workloads/{segment-anything-large}"
 VIEWS = (
-    View("overview", "/", "Overview", "of 16 GPUs allocated"),
-    View("workloads", "/workloads", "Workloads", "diffusion-upscaler"),
-    View("workload", "/workloads/{llama-pretraining}", "llama-pretraining", "worker 2"),
-    View("why", "/workloads/{diffusion-upscaler}", "diffusion-upscaler", "Who holds what it waits for"),
-    View("service", "/workloads/{chat}", "chat", "Revision 00001"),
-    View("groups", "/workloads/{mixtral-serving}", "mixtral-serving", "leader"),
-    View("logs", f"{_RUNNING}/logs", "segment-anything-large", "checkpoint saved"),
-    View("terminal", f"{_RUNNING}/terminal", "segment-anything-large", "Connected"),
-    View("metrics", f"{_RUNNING}/metrics?span=15", "segment-anything-large", "Memory"),
-    View("events", f"{_RUNNING}/events", "segment-anything-large", "ago"),
-    View("spec", "/workloads/{llama-pretraining}/spec", "llama-pretraining", "kind: DistributedWorkload"),
-    View("submit", "/submit?from={diffusion-upscaler}", "Submit a workload", "Has to wait"),
-    View("cluster", "/cluster", "Cluster", "3 free"),
-    View("organization", "/organization", "Organization", "fair share"),
-    View("people", "/people", "People", "System administrator"),
-    View("policies", "/policies", "Policies", "built in"),
-    View("library", "/library", "Library", "fine-tune"),
-    View("reports", "/reports", "Reports", "GPU-hours used"),
-    View("audit", "/audit", "Audit", "fairlead"),
-    View("notifications", "/notifications", "Notifications", "refused"),
-    View("settings", "/settings", "Settings", "Create an access key"),
+    View("overview", "Overview", "/", "Overview", "of 16 GPUs allocated"),
+    View("workloads", "Workloads", "/workloads", "Workloads", "diffusion-upscaler"),
+    View("workload", "One workload", "/workloads/{llama-pretraining}", "llama-pretraining", "worker 2"),
+    View(
+        "why",
+        "Why a workload waits",
+        "/workloads/{diffusion-upscaler}",
+        "diffusion-upscaler",
+        "Who holds what it waits for",
+    ),
+    View("service", "An inference service", "/workloads/{chat}", "chat", "Revision 00001"),
+    View("groups", "Groups of a distributed inference", "/workloads/{mixtral-serving}", "mixtral-serving", "leader"),
+    View("logs", "Logs", f"{_RUNNING}/logs", "segment-anything-large", "checkpoint saved"),
+    View("terminal", "Terminal", f"{_RUNNING}/terminal", "segment-anything-large", "Connected"),
+    View("metrics", "Metrics", f"{_RUNNING}/metrics?span=15", "segment-anything-large", "Memory"),
+    View("events", "Events", f"{_RUNNING}/events", "segment-anything-large", "ago"),
+    View("spec", "Spec", "/workloads/{llama-pretraining}/spec", "llama-pretraining", "kind: DistributedWorkload"),
+    View("submit", "Submit", "/submit?from={diffusion-upscaler}", "Submit a workload", "Has to wait"),
+    View("cluster", "Cluster", "/cluster", "Cluster", "3 free"),
+    View("organization", "Organization", "/organization", "Organization", "fair share"),
+    View("people", "People", "/people", "People", "System administrator"),
+    View("policies", "Policies", "/policies", "Policies", "built in"),
+    View("library", "Library", "/library", "Library", "fine-tune"),
+    View("reports", "Reports", "/reports", "Reports", "GPU-hours used"),
+    View("audit", "Audit", "/audit", "Audit", "fairlead"),
+    View("notifications", "Notifications", "/notifications", "Notifications", "refused"),
+    View("settings", "Settings", "/settings", "Settings", "Create an access key"),
 )
 
 
