@@ -232,3 +232,36 @@ class Maker:
         for group in chosen[:devices]:
             groups[group] += portion
         return tuple(chosen[:devices])
+
+
+def whole_gpu_cluster(dice: random.Random) -> Snapshot:
+    """Nodes and queues for jobs that ask for whole GPUs and nothing else."""
+    nodes = tuple(
+        SnapshotNode(
+            name=f"n{number}", gpu=dice.choice((4, 8, 8)), cpu_milli=64_000, memory_bytes=GIB, gpu_memory_mib=80_000
+        )
+        for number in range(dice.randint(2, 6))
+    )
+    total, count = sum(node.gpu for node in nodes), dice.randint(2, 4)
+    free = Share(limit=-1, quota=-1)
+    queues = []
+    for number in range(count):
+        quota = dice.choice((0, total / count, total / count / 2))
+        shares = Share(limit=-1, quota=quota, over_quota_weight=dice.choice((1, 1, 2)))
+        resources = QueueShares(gpu=shares, cpu=free, memory=free)
+        queues.append(Queue(name=f"q{number}", resources=resources, created=number))
+    return Snapshot(now=0, nodes=nodes, queues=tuple(queues))
+
+
+def whole_gpu_job(dice: random.Random, cluster: Snapshot, number: int, now: float) -> Job:
+    gpus = dice.choice((1, 1, 1, 2, 2, 3, 4, 4, 8))
+    pods = dice.choice((1, 1, 1, 2, 3))
+    return Job(
+        id=f"j{number:03d}",
+        queue=dice.choice(cluster.queues).name,
+        tasks=tuple(Task(id=f"j{number:03d}-{pod}", gpu=gpus) for pod in range(pods)),
+        min_available=pods,
+        created=now,
+        priority=dice.choice((50, 50, 50, 75)),
+        preemptible=dice.random() < 0.9,
+    )

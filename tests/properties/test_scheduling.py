@@ -14,8 +14,9 @@ from fairlead.scheduling import check, decide, simulate
 from fairlead.scheduling.cycle import decide_without_shortcuts
 from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
+from fairlead.scheduling.simulate import advance
 
-from .clusters import Maker
+from .clusters import Maker, whole_gpu_cluster, whole_gpu_job
 
 seeds = st.integers(min_value=0, max_value=100_000)
 some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -251,3 +252,23 @@ def test_shortcuts_on_full_clusters_of_equal_gangs(seed: int) -> None:
     )
     snapshot = msgspec.structs.replace(snapshot, jobs=jobs)
     assert decide(snapshot).states == decide_without_shortcuts(snapshot).states
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shortcuts_on_busy_clusters_of_whole_gpus(seed: int) -> None:
+    """Jobs come and end over several cycles, so that queues are above and below their shares."""
+    dice = random.Random(seed)
+    snapshot = whole_gpu_cluster(dice)
+    number = 0
+    for cycle in range(14):
+        now = cycle * 10.0
+        jobs = [job for job in snapshot.jobs if any(task.node is None for task in job.tasks) or dice.random() > 0.15]
+        for _ in range(dice.randint(0, 6)):
+            number += 1
+            jobs.append(whole_gpu_job(dice, snapshot, number, now))
+        snapshot = msgspec.structs.replace(snapshot, jobs=tuple(jobs), now=now)
+        quick, plain = decide(snapshot), decide_without_shortcuts(snapshot)
+        assert (quick.binds, quick.early_binds) == (plain.binds, plain.early_binds)
+        assert quick.evictions == plain.evictions
+        assert quick.pipelined == plain.pipelined
+        snapshot = advance(snapshot, quick, now)

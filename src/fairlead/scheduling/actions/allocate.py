@@ -8,6 +8,7 @@ from fairlead.scheduling.fairness.job_index import Entry
 from fairlead.scheduling.fairness.job_order import JobOrder
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import UNKNOWN, Alike, LiveJob
+from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.attempt import PlacementAttempt, must_wait
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
@@ -18,7 +19,9 @@ def allocate(session: SchedulingSession, record: Record) -> None:
     order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
 
     def settled(job: LiveJob) -> bool:
-        """Refused as one like it was since the last change."""
+        """Refused as one like it was since the last change, or larger than any room."""
+        if not session.is_explained and exceeds_room(session, job):
+            return True
         alike = alike_key(session, job)
         known = None if alike is None else session.refused.get(alike)
         if known is None or known[0] != session.commits:
@@ -30,6 +33,17 @@ def allocate(session: SchedulingSession, record: Record) -> None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
+
+
+def exceeds_room(session: SchedulingSession, job: LiveJob) -> bool:
+    """Whether the next tasks of a job ask for more whole GPUs than a node, or all nodes together, have left."""
+    free = session.free_gpus()
+    largest, total = -free.ordered[0][0] if free.ordered else 0, 0
+    for task in tasks_to_place(job, real=True):
+        if task.gpu > largest:
+            return True
+        total += task.gpu
+    return total > free.exact_total
 
 
 def alike_key(session: SchedulingSession, job: LiveJob) -> Alike | None:

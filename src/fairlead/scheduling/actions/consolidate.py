@@ -6,33 +6,63 @@ from collections.abc import Sequence
 
 from fairlead.scheduling.actions.search import Search
 from fairlead.scheduling.model import status as st
-from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.live import LiveJob, LiveTask
 from fairlead.scheduling.model.queues import LiveQueue
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.placement.gpus import free_memory
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
+from fairlead.scheduling.solver.bounds import has_slots
 from fairlead.scheduling.solver.evictions import Usage
 from fairlead.scheduling.solver.filters import asked_gpus
+from fairlead.scheduling.solver.min_runtime import is_elastic
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Solver
-from fairlead.scheduling.solver.victims import VictimOrder
+from fairlead.scheduling.solver.victims import VictimOrder, active_tasks
 
 
 def consolidate(session: SchedulingSession, record: Record) -> None:
     if session.settings.max_consolidation_victims == 0:
         return
-    Search("consolidation", _prepare, per_queue=False).run(session, record)
+    Search("consolidation", _Consolidation().prepare, per_queue=False).run(session, record)
 
 
-def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
-    tasks = tasks_to_place(job, real=False)
-    if sum(asked_gpus(task) for task in tasks) > sum(session.free_gpus().amounts):
-        return None
-    # Requests by memory are compared by the memory of one device each.
-    if sum(task.gpu_memory for task in tasks) > sum(free_memory(node) for node in session.nodes):
-        return None
-    return Solver(session, job, lambda: _victims(session, job), _all_placed_again)
+class _Consolidation:
+    """The searches of one cycle, and the victims that they have in common."""
+
+    def __init__(self) -> None:
+        #: The commit at which the victims were collected.
+        self.commit = -1
+        self.victims: list[LiveTask] | None = None
+
+    def prepare(self, session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
+        tasks = tasks_to_place(job, real=False)
+        if sum(asked_gpus(task) for task in tasks) > sum(session.free_gpus().amounts):
+            return None
+        # Requests by memory are compared by the memory of one device each.
+        asked_memory = sum(task.gpu_memory for task in tasks)
+        if asked_memory and asked_memory > sum(free_memory(node) for node in session.nodes):
+            return None
+        if not session.plain and job.pending == len(job.tasks) and not self._has_slots(session, job, tasks):
+            return None
+        return Solver(session, job, lambda: _victims(session, job), _all_placed_again, moves_only=True)
+
+    def _has_slots(self, session: SchedulingSession, job: LiveJob, tasks: list[LiveTask]) -> bool:
+        """The victims are the same for all jobs that hold nothing. Elastic ones change the order as they shrink."""
+        if self.commit != session.commits:
+            self.commit = session.commits
+            self.victims = _collect(_victims(session, job))
+        return self.victims is None or has_slots(session, tasks, self.victims)
+
+
+def _collect(order: VictimOrder) -> list[LiveTask] | None:
+    """The tasks of all victims, or None if one of them is elastic."""
+    tasks: list[LiveTask] = []
+    while (victim := order.pop()) is not None:
+        if is_elastic(victim):
+            return None
+        tasks += active_tasks(victim)
+    return tasks
 
 
 def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:

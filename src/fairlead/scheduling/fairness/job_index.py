@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from fairlead.scheduling.fairness.job_order import JobKey, job_key
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob
-from fairlead.scheduling.model.subgroups import is_ready
+from fairlead.scheduling.model.queues import Amounts
+from fairlead.scheduling.model.subgroups import is_ready, next_request
 
 Entry = tuple[JobKey, LiveJob]
 
@@ -16,8 +17,15 @@ Entry = tuple[JobKey, LiveJob]
 class JobIndex:
     """Sorted entries per leaf of the jobs that a test lets in; `refresh` after a job has changed."""
 
-    def __init__(self, wanted: Callable[[LiveJob], bool], jobs: Iterable[LiveJob]) -> None:
+    def __init__(
+        self, wanted: Callable[[LiveJob], bool], jobs: Iterable[LiveJob], keeps_requests: bool = False
+    ) -> None:
+        """`keeps_requests`: also sort the jobs of each leaf by what they request next."""
         self.wanted = wanted
+        self.keeps_requests = keeps_requests
+        #: Leaf, then request, to the keys of the jobs with it, sorted.
+        self.by_request: dict[str, dict[Amounts, list[JobKey]]] = {}
+        self._requests: dict[str, tuple[JobKey, Amounts]] = {}
         self.leaves: dict[str, list[Entry]] = {}
         self.keys: dict[str, JobKey] = {}
         #: No job of the leaf has ever held more GPUs (in thousandths) than this.
@@ -30,6 +38,8 @@ class JobIndex:
                     entries = self.leaves[job.queue.name] = []
                 entries.append((key, job))
                 self._note(job)
+                if keeps_requests:
+                    self._sort_by_request(job, key)
         for entries in self.leaves.values():
             entries.sort(key=_key)
 
@@ -42,6 +52,8 @@ class JobIndex:
         self._note(job)
         old = self.keys.get(job.id)
         new = job_key(job) if self.wanted(job) else None
+        if self.keeps_requests:
+            self._sort_by_request(job, new)
         if old == new:
             return
         entries = self.leaves.setdefault(job.queue.name, [])
@@ -55,9 +67,28 @@ class JobIndex:
     def drop(self, job: LiveJob) -> None:
         """Forget a job that has gone."""
         old = self.keys.pop(job.id, None)
+        if self.keeps_requests:
+            self._sort_by_request(job, None)
         if old is not None:
             entries = self.leaves[job.queue.name]
             del entries[bisect_left(entries, old, key=_key)]
+
+    def _sort_by_request(self, job: LiveJob, key: JobKey | None) -> None:
+        """Put a job where it belongs; nowhere, if it has no key."""
+        old = self._requests.get(job.id)
+        new = None if key is None else (key, next_request(job))
+        if old == new:
+            return
+        requests = self.by_request.setdefault(job.queue.name, {})
+        if old is not None:
+            keys = requests[old[1]]
+            del keys[bisect_left(keys, old[0])]
+            del self._requests[job.id]
+            if not keys:
+                del requests[old[1]]
+        if new is not None:
+            insort(requests.setdefault(new[1], []), new[0])
+            self._requests[job.id] = new
 
 
 def _key(entry: Entry) -> JobKey:

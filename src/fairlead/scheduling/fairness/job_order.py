@@ -157,15 +157,17 @@ class JobOrder:
     def pop(self, settled: Callable[[LiveJob], bool], skip_alike: bool) -> LiveJob | None:
         """The next job that is not settled. Settled ones change nothing, so a leaf gives up a run of them at once.
 
+        A run ends before a job that requests more than its first one: other queues may go before such a job.
         `skip_alike`: jobs alike to one that is settled need not be asked about.
         """
         while (branch := self._best_leaf()) is not None:
             entries, head = branch.entries, branch.head
             count, alike = len(entries), _NONE
+            first = next_request(entries[head][1])
             while head < count:
                 next_job = entries[head][1]
                 if next_job.alike is not alike:
-                    if not settled(next_job):
+                    if not _is_within(next_request(next_job), first) or not settled(next_job):
                         break
                     alike = next_job.alike if skip_alike and isinstance(next_job.alike, Alike) else _NONE
                 head += 1
@@ -216,6 +218,10 @@ class JobOrder:
                     key = queue_key(current.queue, request, NOTHING, self.total)
                     heappush(current.parent.heap, (key, current.version, current))
             current = current.parent
+
+
+def _is_within(request: Amounts, bound: Amounts) -> bool:
+    return request[0] <= bound[0] and request[1] <= bound[1] and request[2] <= bound[2]
 
 
 def _first(entry: tuple[JobKey, LiveJob]) -> JobKey:

@@ -11,6 +11,13 @@ from collections.abc import Iterator, Sequence
 from fairlead.scheduling.model.live import LiveNode
 from fairlead.scheduling.placement.gpus import at_most_free, idle_sum, releasing_sum
 
+#: Sums of parts of GPUs may be off by this much.
+_EPSILON = 1e-9
+
+
+def count_slots(amount: float, size: int) -> int:
+    return int((amount + _EPSILON) / size) if amount > 0 else 0
+
 
 class FreeGpus:
     def __init__(self, nodes: Sequence[LiveNode], touched: Sequence[int]) -> None:
@@ -22,6 +29,8 @@ class FreeGpus:
         self.exact: list[float] = []
         #: Sum of what is there of `exact`.
         self.exact_total: float = 0
+        #: Slots of a size on all nodes, counted when first asked for.
+        self._slots: dict[int, int] = {}
         #: Minus the amount, then the node's index: freest first.
         self.ordered: list[tuple[float, int]] = []
         #: Nodes with anything idle or releasing.
@@ -40,6 +49,7 @@ class FreeGpus:
             return
         changed = set(self.touched[self.read :])
         self.read = len(self.touched)
+        self._slots.clear()
         for index in changed:
             node = self.nodes[index]
             idle, releasing = idle_sum(node), releasing_sum(node)
@@ -55,6 +65,12 @@ class FreeGpus:
                 del self.ordered[bisect_left(self.ordered, (-before, index))]
                 insort(self.ordered, (-amount, index))
                 self.amounts[index] = amount
+
+    def slots(self, size: int) -> int:
+        """How many tasks of so many whole GPUs fit on what is free, at most."""
+        if size not in self._slots:
+            self._slots[size] = sum(count_slots(amount, size) for amount in self.exact)
+        return self._slots[size]
 
     def freest(self, changed: dict[int, float]) -> Iterator[float]:
         """Amounts in falling order, some nodes with another amount than they have now."""

@@ -5,9 +5,12 @@ A bound says no only if every simulation would fail. The plain search tries all 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fairlead.scheduling.model.live import LiveTask
+from fairlead.scheduling.model.requests import KIND_WHOLE
+from fairlead.scheduling.placement.free_gpus import count_slots
+from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.filters import EPSILON, asked_gpus, freed_gpus
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 
@@ -64,3 +67,31 @@ def is_short(tasks: Sequence[LiveTask], free: float, max_freed: float | None) ->
         return False
     missing = sum(asked_gpus(task) for task in tasks) - free
     return missing > EPSILON and missing >= max_freed - EPSILON
+
+
+def has_slots(session: SchedulingSession, tasks: Sequence[LiveTask], victims: Iterable[LiveTask]) -> bool:
+    """Whether the tasks could find room if some or all of these victims were moved, and all of them found room again.
+
+    Take any size: a node has so many slots of it, and a task of n times the size takes at least n of them wherever it
+    goes. A victim that stays where it is takes as many from both sides, so what fails for all victims fails for some.
+    """
+    sizes = [task.gpu for task in tasks if task.kind == KIND_WHOLE]
+    if len(sizes) < len(tasks):
+        return True
+    free = session.free_gpus()
+    freed: dict[int, float] = {}
+    for task in victims:
+        if task.node is not None:
+            index = task.node.index
+            freed[index] = freed.get(index, 0) + at_max_freed(task)
+            # A node that is booked above its capacity may not get its own tasks back.
+            if task.kind == KIND_WHOLE and free.exact[index] >= 0:
+                sizes.append(task.gpu)
+    for size in set(sizes):
+        slots = free.slots(size)
+        for index, amount in freed.items():
+            before = free.exact[index]
+            slots += count_slots(before + amount, size) - count_slots(before, size)
+        if slots < sum(other // size for other in sizes):
+            return False
+    return True

@@ -68,7 +68,7 @@ class Forecast:
             and static_cause(task, task.node) is None
             and not self.session.affinities.concerns(task)
             for task in job.tasks
-        ) and not _has_limit(job)
+        ) and not has_limit(job)
 
     def _room_at_its_turn(self, jobs: dict[str, LiveJob], taken: dict[str, int]) -> int:
         """Places that are free when the winner is popped: those free now, and those of victims that come after it."""
@@ -94,12 +94,12 @@ def _is_plain(session: SchedulingSession, probe: PlacementProbe) -> bool:
     root = probe.job.root
     if request_class.kind != KIND_WHOLE or request_class.ext or root.groups or len(root.pod_sets) != 1:
         return False
-    if root.topology is not None or root.pod_sets[0].topology is not None or _has_limit(probe.job):
+    if root.topology is not None or root.pod_sets[0].topology is not None or has_limit(probe.job):
         return False
     return all(task.request_class is request_class and not session.affinities.concerns(task) for task in probe.tasks)
 
 
-def _has_limit(job: LiveJob) -> bool:
+def has_limit(job: LiveJob) -> bool:
     """With limits, or quotas that bind, a job may be refused at its turn."""
     return not job.preemptible or any(limit != INFINITE for queue in job.queue.path for limit in queue.limit)
 

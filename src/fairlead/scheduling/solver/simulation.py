@@ -5,14 +5,19 @@ dropped. The plain algorithm pops jobs one by one until no concerned job is left
 
 Dropping a job changes nothing but the heap. So the walk may start at the lowest queue that has all concerned jobs below
 it, and skip its children without any: they do not change the order among the concerned jobs.
+
+If those children are leaves, it need not pop one by one either. A leaf reaches its next concerned job after the largest
+key of the jobs before it: a leaf whose largest key is smaller gets there before the other one has passed its own.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import islice
 
 from fairlead.scheduling.fairness.job_index import Entry
-from fairlead.scheduling.fairness.job_order import QueueKey, job_key, queue_key
+from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.model.subgroups import next_request
@@ -20,7 +25,10 @@ from fairlead.scheduling.session.session import SchedulingSession
 
 
 class _Branch:
-    __slots__ = ("at", "base", "children", "extra", "key", "key_for", "left", "parent", "queue", "skip", "top")
+    __slots__ = (
+        *("at", "barrier", "base", "by_request", "children", "extra", "key", "key_for", "left", "parent", "queue"),
+        *("skip", "top"),
+    )
 
     def __init__(self, queue: LiveQueue | None, skip: dict[str, LiveJob]) -> None:
         self.queue = queue
@@ -29,7 +37,10 @@ class _Branch:
         self.left = 0
         self.children: list[_Branch] = []
         self.base: Sequence[Entry] = ()
+        self.by_request: dict[Amounts, list[JobKey]] = {}
         self.at = 0
+        #: Of a leaf: its next concerned job, and what the jobs before that one request.
+        self.barrier: tuple[Entry, list[Amounts]] | None = None
         #: Concerned jobs, last first.
         self.extra: list[Entry] = []
         self.skip = skip
@@ -48,6 +59,19 @@ class _Branch:
             return self.extra[-1]
         return best
 
+    def requests_before(self, entry: Entry) -> list[Amounts]:
+        """What the jobs before a concerned one, and after the one before it, request; each request once."""
+        if self.barrier is None or self.barrier[0] is not entry:
+            requests = []
+            last = None if self.barrier is None else self.barrier[0][0]
+            for request, keys in self.by_request.items():
+                after = 0 if last is None else bisect_right(keys, last)
+                first = next((key for key in islice(keys, after, None) if key[3] not in self.skip), None)
+                if first is not None and first < entry[0]:
+                    requests.append(request)
+            self.barrier = (entry, requests)
+        return self.barrier[1]
+
 
 class SimulationOrder:
     def __init__(
@@ -60,9 +84,11 @@ class SimulationOrder:
         self.concerned = concerned
         self.root = _Branch(None, concerned)
         branches: dict[str, _Branch] = {}
-        for name, entries in session.pending_jobs().leaves.items():
+        pending = session.pending_jobs()
+        for name, entries in pending.leaves.items():
             if entries:
-                self._branch(session.queues[name], branches).base = entries
+                leaf = self._branch(session.queues[name], branches)
+                leaf.base, leaf.by_request = entries, pending.by_request[name]
         for job in concerned.values():
             leaf = self._branch(job.queue, branches)
             key = job_key(job)
@@ -93,7 +119,7 @@ class SimulationOrder:
             leaf = self._descend(self.root) if self.plain else self._next_leaf()
             if leaf is None:
                 return None
-            entry = leaf.peek()
+            entry = leaf.peek() if leaf.barrier is None else leaf.extra[-1]
             if leaf.extra and leaf.extra[-1] is entry:
                 leaf.extra.pop()
                 self._count(leaf, -1)
@@ -106,11 +132,28 @@ class SimulationOrder:
         while branch.children:
             concerned = [child for child in branch.children if child.left]
             if len(concerned) > 1:
-                return self._best_of(branch, concerned)
+                if any(child.children or child.at for child in concerned):
+                    return self._best_of(branch, concerned)
+                return min(concerned, key=self._largest_key)
             branch = concerned[0]
         # Only this leaf is left, so the jobs between its concerned jobs do not matter.
         branch.at = len(branch.base)
+        branch.barrier = None
         return branch
+
+    def _largest_key(self, leaf: _Branch) -> QueueKey:
+        """The largest key of a leaf until its next concerned job has been popped."""
+        entry, queue = leaf.extra[-1], leaf.queue
+        if queue is None:
+            raise LookupError("the root of the tree is not a queue")
+        job = entry[1]
+        before = leaf.requests_before(entry)
+        key_for = (queue.stamp, id(job), job.version)
+        if leaf.key is None or leaf.key_for != key_for:
+            own = self.evicted.get(job.id) or next_request(job)
+            leaf.key = max(queue_key(queue, request, NOTHING, self.total) for request in (own, *before))
+            leaf.key_for = key_for
+        return leaf.key
 
     def _best_of(self, branch: _Branch, children: Sequence[_Branch]) -> _Branch | None:
         best: _Branch | None = None

@@ -13,11 +13,12 @@ from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.attempt import PlacementAttempt
 from fairlead.scheduling.session.session import SchedulingSession
-from fairlead.scheduling.solver.bounds import RoomForAll, is_short
+from fairlead.scheduling.solver.bounds import RoomForAll, has_slots, is_short
 from fairlead.scheduling.solver.forecast import Forecast
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit, VictimAccumulator, multi_node, node_local
 from fairlead.scheduling.solver.simulation import SimulationOrder
 from fairlead.scheduling.solver.victims import VictimOrder
+from fairlead.scheduling.solver.whole_gpus import WholeGpuForecast
 
 Validator = Callable[[PlacementProbe, Sequence[Unit]], bool]
 Generator = Callable[[VictimAccumulator], Iterator[list[Unit]]]
@@ -35,6 +36,7 @@ class Solver:
         victims: Callable[[], VictimOrder],
         validator: Validator,
         max_freed: Callable[[], float | None] | None = None,
+        moves_only: bool = False,
     ) -> None:
         self.session = session
         self.job = job
@@ -42,6 +44,8 @@ class Solver:
         self.validator = validator
         #: The validator allows fewer GPUs than this to be taken; None if that is not known.
         self.max_freed = max_freed
+        #: The validator wants every victim to find a place again.
+        self.moves_only = moves_only
         self.feasible = feasible_nodes(session, job)
         self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
         #: All units of the scenario that succeeded last.
@@ -113,7 +117,7 @@ class Solver:
         probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)
         accumulator = VictimAccumulator(probe, self.victims())
         room = None if self.session.plain else RoomForAll(probe)
-        forecast = None if self.session.plain else Forecast(probe)
+        forecasts = () if self.session.plain else (Forecast(probe), WholeGpuForecast(probe, self.moves_only))
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):
@@ -122,14 +126,19 @@ class Solver:
             # A scenario without victims is never tried, even if the job would fit.
             if (not proposed and not kept) or mark in self.failed:
                 continue
-            hopeless = room is not None and not room.is_there(units)
-            hopeless = hopeless or (forecast is not None and forecast.fails([*loaded, *units]))
+            hopeless = room is not None and not (room.is_there(units) and self._has_slots(probe, units))
+            hopeless = hopeless or any(forecast.fails([*loaded, *units]) for forecast in forecasts)
             if not hopeless and self._try(probe, units):
                 self.solution = [*loaded, *units]
                 self.accumulated = len(loaded) + len(accumulator.units)
                 return True
             self.failed.add(mark)
         return False
+
+    def _has_slots(self, probe: PlacementProbe, units: list[Unit]) -> bool:
+        if not self.moves_only:
+            return True
+        return has_slots(self.session, probe.tasks, [*probe.loaded_tasks, *(task for unit in units for task in unit)])
 
     def _try(self, probe: PlacementProbe, units: list[Unit]) -> bool:
         every = [*probe.loaded, *units]

@@ -10,7 +10,7 @@ from bisect import insort
 from collections.abc import Callable, Sequence
 
 from fairlead.scheduling.fairness.job_index import Entry, JobIndex
-from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
+from fairlead.scheduling.fairness.job_order import QueueKey, job_key, queue_key
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveGroup, LiveJob, LivePodSet, LiveTask
 from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
@@ -81,10 +81,23 @@ def held(job: LiveJob) -> Amounts:
 
 
 class _Branch:
-    __slots__ = ("accept", "at", "base", "children", "given", "key", "key_for", "pushed", "queue", "top_leaf")
+    __slots__ = (
+        "accept",
+        "at",
+        "base",
+        "children",
+        "given",
+        "is_known",
+        "key",
+        "parent",
+        "pushed",
+        "queue",
+        "top_leaf",
+    )
 
-    def __init__(self, queue: LiveQueue | None) -> None:
+    def __init__(self, queue: LiveQueue | None, parent: _Branch | None = None) -> None:
         self.queue = queue
+        self.parent = parent
         self.children: list[_Branch] = []
         self.base: Sequence[Entry] = ()
         #: Entries of the index from this position on were popped.
@@ -94,8 +107,17 @@ class _Branch:
         #: Resources of the entries popped from this leaf so far.
         self.given: Amounts = NOTHING
         self.top_leaf: _Branch | None = None
+        #: For the best leaf below; None until it is asked for.
         self.key: QueueKey | None = None
-        self.key_for: tuple[Amounts, str, JobKey] | None = None
+        #: Whether the best leaf below is known: nothing below was popped or pushed since it was looked for.
+        self.is_known = False
+
+    def changed(self) -> None:
+        """Its entries have changed: forget what was known here and above."""
+        branch: _Branch | None = self
+        while branch is not None:
+            branch.is_known, branch.key = False, None
+            branch = branch.parent
 
     def peek(self) -> Entry | None:
         while self.at > 0:
@@ -119,6 +141,7 @@ class _Branch:
         job = entry[1]
         own = held(job)
         self.given = (self.given[0] + own[0], self.given[1] + own[1], self.given[2] + own[2])
+        self.changed()
         return job
 
 
@@ -147,8 +170,8 @@ class VictimOrder:
     def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
         branch = branches.get(queue.name)
         if branch is None:
-            branch = branches[queue.name] = _Branch(queue)
             parent = self.root if queue.parent is None else self._branch(queue.parent, branches)
+            branch = branches[queue.name] = _Branch(queue, parent)
             parent.children.append(branch)
         return branch
 
@@ -159,9 +182,14 @@ class VictimOrder:
     def push(self, job: LiveJob, tasks: Sequence[LiveTask]) -> None:
         """Put the rest of a job back; its place in the order follows from the tasks that it still has."""
         left = PartialJob(job, tasks, shrink=False)
-        insort(self.leaves[job.queue.name].pushed, (job_key(left), left), key=lambda entry: entry[0])
+        leaf = self.leaves[job.queue.name]
+        insort(leaf.pushed, (job_key(left), left), key=lambda entry: entry[0])
+        leaf.changed()
 
     def _descend(self, branch: _Branch) -> _Branch | None:
+        if branch.is_known:
+            return branch.top_leaf
+        branch.is_known = True
         if not branch.children:
             branch.top_leaf = branch if branch.peek() is not None else None
             return branch.top_leaf
@@ -177,16 +205,14 @@ class VictimOrder:
 
     def _key(self, branch: _Branch) -> QueueKey:
         """The queue's current usage; only its dominant share subtracts what its best leaf gave and would give next."""
-        leaf = branch.top_leaf
-        entry = leaf.peek() if leaf is not None else None
-        if leaf is None or entry is None:
-            raise LookupError("a queue without victims has no place in the order")
-        key_for = (leaf.given, entry[1].id, entry[0])
-        if branch.key is None or branch.key_for != key_for:
+        if branch.key is None:
+            leaf = branch.top_leaf
+            entry = leaf.peek() if leaf is not None else None
+            if leaf is None or entry is None:
+                raise LookupError("a queue without victims has no place in the order")
             own = held(entry[1])
             minus = (leaf.given[0] + own[0], leaf.given[1] + own[1], leaf.given[2] + own[2])
             branch.key = queue_key(_queue(branch), NOTHING, minus, self.total)
-            branch.key_for = key_for
         return branch.key
 
 
