@@ -131,6 +131,13 @@ def test_a_socket_that_nobody_could_reach_is_refused(place: Path) -> None:
     assert f"the folder {closed} is closed to other accounts. Open it (chmod o+x {closed})" in start.err
 
 
+def test_whoever_names_a_data_folder_means_its_server(administrator: Caller, people: dict[str, Person]) -> None:
+    ann = people["ann"]
+    assert ann("whoami").out.startswith("User:    ann@lab.example\n")
+    own = ann("whoami", FAIRLEAD_DATA_DIR=str(ann.home / "own"))
+    assert f"No server is running on this machine (data folder {ann.home / 'own'})" in own.err
+
+
 def test_the_rule_of_equal_names_binds_too(administrator: Caller, people: dict[str, Person]) -> None:
     called = people["bob"]("run", "--", "sh", "-c", "id -un; pwd")
     assert called.out == f"{people['bob'].account}\n{people['bob'].home}\n", called

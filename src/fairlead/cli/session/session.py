@@ -9,9 +9,8 @@ from fairlead.cli.session.settings import data_folder, load_settings, next_comma
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.client import Client, NameNotFound, Unreachable
-from fairlead.client.access.discovery import find_server, token_path
+from fairlead.client.access.discovery import find_server, sign_in_to_machine, token_path
 from fairlead.client.access.local import load_local
-from fairlead.client.access.machine import sign_in
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
 from fairlead.client.suggest import suggest
@@ -63,7 +62,7 @@ class ServerSession:
         """Whether the server of this session is the shared one of this machine, which knows us by our account."""
         if self.configured_url or load_local(data_folder(self.invocation)) is not None:
             return False
-        return sign_in(self.invocation.environment.environ) is not None
+        return sign_in_to_machine(surroundings_of(self.invocation)) is not None
 
     @property
     def configured_url(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from fairlead.client.access.local import load_credentials, load_local
-from fairlead.client.access.machine import sign_in
+from fairlead.client.access.machine import MachineServer, sign_in
 from fairlead.client.access.tokens import Credentials, TokenFile, application
 from fairlead.client.access.urls import MACHINES_OWN, Trust
 from fairlead.client.errors import ClientError, NotLoggedIn, Unreachable
@@ -98,6 +98,14 @@ def load_config(around: Surroundings) -> dict[str, str]:
     return content
 
 
+def sign_in_to_machine(around: Surroundings) -> MachineServer | None:
+    """Sign in to the shared server of this machine; None if there is none, or if a data folder is given.
+
+    Whoever names a data folder means its server, also while that is stopped.
+    """
+    return None if around.find("data-dir", "FAIRLEAD_DATA_DIR") else sign_in(around.environ)
+
+
 def find_server(
     around: Surroundings,
     *,
@@ -117,7 +125,7 @@ def find_server(
     local = load_local(folder)
     url = (given or (local.url if local else "")).rstrip("/")
     if not url:
-        machine = sign_in(around.environ)
+        machine = sign_in_to_machine(around)
         if machine is None:
             raise Unreachable(_NO_SERVER.format(folder=folder, start=start, how=how))
         if not machine.url:
