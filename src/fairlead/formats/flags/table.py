@@ -10,6 +10,9 @@ from fairlead.formats.rest.openapi import describe
 from fairlead.kinds.kind import Kind
 from fairlead.model.spec.fields import Field, FlagDeclaration, fields_of
 
+#: The runai command cannot tell a time of 0 from one that is not given, and scripts rely on that.
+_ZERO_IS_UNSET = " On the command line, 0 counts as not given."
+
 
 def flag_table(kind: Kind) -> list[FlagEntry]:
     """Every flag of the kind."""
@@ -60,7 +63,7 @@ def _entry(field: Field, flag: FlagDeclaration, path: str, roles: tuple[str, ...
         "type": _type(field),
         "path": path,
         "repeatable": form in ("list", "pair", "item"),
-        "help": flag.help or describe(field),
+        "help": (flag.help or describe(field)) + (_ZERO_IS_UNSET if form == "duration" else ""),
     }
     aliases = [*flag.aliases, *(flag.role_aliases if roles else ())]
     choices = _choices(field) if form in ("value", "list") else []

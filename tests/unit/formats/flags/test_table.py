@@ -92,3 +92,9 @@ def test_parts_of_the_runai_grammar_are_there() -> None:
 def test_it_is_plain_data() -> None:
     assert json.loads(json.dumps(TABLE)) == TABLE
     assert all(entry["help"] for entry in TABLE)
+
+
+def test_flags_of_times_say_that_zero_is_not_sent() -> None:
+    helps = [entry["help"] for entry in TABLE if entry["form"] == "duration"]
+    assert len(helps) == 2
+    assert all(text.endswith("On the command line, 0 counts as not given.") for text in helps)
