@@ -96,7 +96,8 @@ _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
 _WEBSOCKETS = "uvicorn.protocols.websockets.websockets_sansio_impl"
 #: Exit code for a restart: the server lost the machine, or could not take it over.
 _AGAIN = 75
-#: Each connection of the proxy may need a second one, to a pod: one in eight files for it are a quarter with those.
+#: The proxy gets one in eight of the files that the process may open. Each of its connections may need a second one, to
+#: a pod, so that both are a quarter.
 _PROXY_SHARE = 8
 
 

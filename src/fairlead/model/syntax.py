@@ -148,7 +148,7 @@ def _resource_name(text: str) -> str:
     if text == _GPUS:
         return f"is '{text}'; request GPUs with gpuDevicesRequest"
     if _label_key(text) or ("/" not in text and not text.startswith(_HUGE_PAGES)):
-        return f"is '{text[:80]}', which is not the name of an extended resource, such as vendor.example/link"
+        return f"is '{text[:80]}', which is not a valid extended resource name, such as vendor.example/link"
     return ""
 
 
@@ -163,7 +163,7 @@ def _git_branch(text: str) -> str:
     parts = text.split("/")
     is_odd = any(not part or part[0] == "." or part.endswith((".", ".lock")) for part in parts)
     if _git_revision(text) or is_odd or "@{" in text or any(char in "~^:?*[\\" for char in text):
-        return f"is '{text[:80]}', which is not the name of a branch, such as main or feature/x"
+        return f"is '{text[:80]}', which is not a valid branch name, such as main or feature/x"
     return ""
 
 
@@ -181,7 +181,9 @@ def _host(text: str) -> str:
 
 def _bucket(text: str) -> str:
     if not _BUCKET_NAME.match(text) or ".." in text:
-        return f"is '{text[:80]}', which is not the name of a bucket: letters, digits, '-', '_' and '.', such as models"
+        return (
+            f"is '{text[:80]}', which is not a valid bucket name: use letters, digits, '-', '_' and '.', such as models"
+        )
     return ""
 
 

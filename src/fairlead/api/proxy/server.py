@@ -84,7 +84,7 @@ class Exchange(NamedTuple):
         return self.request is request and self.route is route and self.caller is caller
 
 
-class Client:
+class ClientConnection:
     """A connection as it is counted. It keeps the proxy waiting between its requests; a head has its own time limit."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -140,7 +140,7 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)
-        client = Client(writer)
+        client = ClientConnection(writer)
         self._connections.add(client)
         try:
             await self._serve_client(client, Peer(reader, writer, client.address))
@@ -153,7 +153,7 @@ class Proxy:
             self._connections.remove(client)
             writer.close()
 
-    async def _serve_client(self, client: Client, peer: Peer) -> None:
+    async def _serve_client(self, client: ClientConnection, peer: Peer) -> None:
         before: Exchange | None = None
         while True:
             head = await _request_head(peer.reader, peer.writer)

@@ -24,6 +24,7 @@ from fairlead.control.records import (
 )
 from fairlead.formats.kubeconfig import read_kubeconfig
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound, refuse_malformed
+from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import (
     DEFAULT_NODE_POOL,
@@ -36,6 +37,7 @@ from fairlead.model.records.organization import (
     Quota,
 )
 from fairlead.model.records.people import Caller
+from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.base import Collection, VersionedRecord
 from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, POLICIES
 
@@ -196,24 +198,27 @@ async def delete_cluster(context: Context, caller: Caller, id: str, request_id: 
         for collection, records in owned:
             inside = [one for one in records if one.cluster_id == cluster.id]
             steps += [RecordChange(collection, one.id, None, "Deleted", f"{one.name} was removed") for one in inside]
-        steps += _remove_what_is_scoped(directory, cluster)
+        steps += _delete_scoped_records(directory, cluster)
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
     await retry_on_conflict(attempt)
 
 
-def _remove_what_is_scoped(directory: Directory, cluster: Cluster) -> list[RecordChange]:
-    """Its access rules and policies: those for a cluster count for everything if there is only one."""
+def _delete_scoped_records(directory: Directory, cluster: Cluster) -> list[RecordChange]:
+    """Delete the access rules and policies of a removed cluster.
+
+    Otherwise they would apply to everything as soon as one cluster is left.
+    """
     departments = [one.id for one in directory.departments.values() if one.cluster_id == cluster.id]
     scopes = {Scope("cluster", cluster.id), *(Scope("department", id) for id in departments)}
-    scoped: tuple[tuple[Collection[VersionedRecord], Any], ...] = (
-        (ACCESS_RULES, directory.access_rules),
-        (POLICIES, directory.policies),
+    scoped: tuple[tuple[Collection[VersionedRecord], Iterable[AccessRule | PolicyRecord]], ...] = (
+        (ACCESS_RULES, directory.access_rules.values()),
+        (POLICIES, directory.policies.values()),
     )
     return [
         RecordChange(collection, one.id, None, "Deleted", f"It was for cluster {cluster.name}, which was removed")
         for collection, records in scoped
-        for one in records.values()
+        for one in records
         if one.scope in scopes
     ]
 
