@@ -154,6 +154,21 @@ def test_a_template_sets_what_the_form_leaves_empty(visit: Visit, server: Server
     server.call("DELETE", f"/api/v1/workloads/trainings/{made['id']}")
 
 
+def test_a_form_is_kept_as_a_template(visit: Visit, server: Server) -> None:
+    page = open_form(visit)
+    field(page, "Image").fill(IMAGE)
+    field(page, "Command").fill("sleep 6")
+    page.get_by_role("button", name="Save as a template").click()
+    dialog = page.get_by_role("dialog", name="Save as a template")
+    dialog.get_by_label("Name of the template").fill("kept")
+    dialog.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status", name="What was done")).to_contain_text("The template kept can be used in default")
+    stored = server.call("GET", "/api/v1/workload-templates/trainings").json["entries"]
+    [made] = [one for one in stored if one["meta"]["name"] == "kept"]
+    assert made["spec"]["command"] == "sleep 6"
+    server.call("DELETE", f"/api/v1/workload-templates/{made['meta']['id']}")
+
+
 def test_a_policy_locks_and_limits_fields(visit: Visit, server: Server) -> None:
     department = server.call("GET", "/api/v1/org-unit/departments").json["departments"][0]
     body = {

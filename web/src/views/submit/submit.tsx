@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { type ApiError, post, type Schemas, send } from "../../api/client";
 import { type KindForm, loadForm } from "../../api/forms";
 import { actionOf, kinds, titleOf } from "../../api/kinds";
+import { may } from "../../api/session";
 import { useSettled } from "../../parts/delay";
 import { Dialects } from "../../parts/dialects";
 import { FieldInput, type FormState, SpecFields } from "../../parts/form/form";
@@ -12,6 +13,7 @@ import { asApiError, useLoad } from "../../parts/load";
 import { css as parts, Problem, ViewTitle } from "../../parts/parts";
 import { go, query, setQuery } from "../../router";
 import { isShown } from "../../store/clusters";
+import { SaveTemplate } from "./save-template";
 import { Start } from "./start";
 import { Plan, usePlan } from "./plan";
 import { findRule } from "./policy";
@@ -133,6 +135,12 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
     ruleOf: () => undefined,
   };
   return (
+    <>
+    {may("templates:create") && project && countValues(draft.spec) > 0 && (
+      <div>
+        <SaveTemplate form={form} spec={draft.spec} project={project} />
+      </div>
+    )}
     <form
       class={css.columns}
       noValidate
@@ -175,6 +183,7 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
         </section>
       </aside>
     </form>
+    </>
   );
 }
 
