@@ -11,4 +11,8 @@ trap 'cluster down' EXIT
 cluster build --with helm
 cluster up
 slow=(tests/kubernetes tests/e2e/test_kubernetes_helm_life.py)
+command -v java >/dev/null || {
+  echo "Java is missing here, so sign-on with Keycloak is not tested" >&2
+  slow+=(--ignore tests/kubernetes/test_sign_on_keycloak.py)
+}
 FAIRLEAD_CLUSTER=$folder .venv/bin/python -m pytest -m operators --nothing-skipped "${slow[@]}" "$@"
