@@ -18,6 +18,7 @@ import pytest
 
 from deploy.cluster import build, control
 from deploy.cluster import cluster as clusters
+from tests.clusters import set_nodes
 from tests.e2e.server import until
 from tests.kubernetes.cluster_harness import PATIENCE, ClusterHarness
 from tests.kubernetes.conftest import CRDS
@@ -117,6 +118,8 @@ def harness(
     finally:
         made.close()
         made.kubectl("delete", "clusterrolebinding,serviceaccount", "outside", "-n", "default")
+        # The API server was away for so long that nodes without a kubelet count as lost: later tests add new ones.
+        set_nodes(cluster)
 
 
 def run_really(harness: ClusterHarness, name: str, script: str) -> str:
