@@ -17,14 +17,10 @@ Entry = tuple[JobKey, LiveJob]
 class JobIndex:
     """Sorted entries per leaf of the jobs that a test lets in; `refresh` after a job has changed."""
 
-    def __init__(
-        self, wanted: Callable[[LiveJob], bool], jobs: Iterable[LiveJob], keeps_requests: bool = False
-    ) -> None:
-        """`keeps_requests`: also sort the jobs of each leaf by what they request next."""
+    def __init__(self, wanted: Callable[[LiveJob], bool], jobs: Iterable[LiveJob]) -> None:
         self.wanted = wanted
-        self.keeps_requests = keeps_requests
-        #: Leaf, then request, to the keys of the jobs with it, sorted.
-        self.by_request: dict[str, dict[Amounts, list[JobKey]]] = {}
+        #: Leaf, then request, to the keys of the jobs with it, sorted; None until asked for.
+        self._by_request: dict[str, dict[Amounts, list[JobKey]]] | None = None
         self._requests: dict[str, tuple[JobKey, Amounts]] = {}
         self.leaves: dict[str, list[Entry]] = {}
         self.keys: dict[str, JobKey] = {}
@@ -38,8 +34,6 @@ class JobIndex:
                     entries = self.leaves[job.queue.name] = []
                 entries.append((key, job))
                 self._note(job)
-                if keeps_requests:
-                    self._sort_by_request(job, key)
         for entries in self.leaves.values():
             entries.sort(key=_key)
 
@@ -52,8 +46,8 @@ class JobIndex:
         self._note(job)
         old = self.keys.get(job.id)
         new = job_key(job) if self.wanted(job) else None
-        if self.keeps_requests:
-            self._sort_by_request(job, new)
+        if self._by_request is not None:
+            self._sort_by_request(self._by_request, job, new)
         if old == new:
             return
         entries = self.leaves.setdefault(job.queue.name, [])
@@ -67,19 +61,30 @@ class JobIndex:
     def drop(self, job: LiveJob) -> None:
         """Forget a job that has gone."""
         old = self.keys.pop(job.id, None)
-        if self.keeps_requests:
-            self._sort_by_request(job, None)
+        if self._by_request is not None:
+            self._sort_by_request(self._by_request, job, None)
         if old is not None:
             entries = self.leaves[job.queue.name]
             del entries[bisect_left(entries, old, key=_key)]
 
-    def _sort_by_request(self, job: LiveJob, key: JobKey | None) -> None:
+    def by_request(self, leaf: str) -> dict[Amounts, list[JobKey]]:
+        """What the jobs of a leaf request next, each request with the keys of its jobs, sorted."""
+        if self._by_request is None:
+            self._by_request = {}
+            for entries in self.leaves.values():
+                for key, job in entries:
+                    self._sort_by_request(self._by_request, job, key)
+        return self._by_request[leaf]
+
+    def _sort_by_request(
+        self, by_request: dict[str, dict[Amounts, list[JobKey]]], job: LiveJob, key: JobKey | None
+    ) -> None:
         """Put a job where it belongs; nowhere, if it has no key."""
         old = self._requests.get(job.id)
         new = None if key is None else (key, next_request(job))
         if old == new:
             return
-        requests = self.by_request.setdefault(job.queue.name, {})
+        requests = by_request.setdefault(job.queue.name, {})
         if old is not None:
             keys = requests[old[1]]
             del keys[bisect_left(keys, old[0])]

@@ -163,11 +163,16 @@ class JobOrder:
         while (branch := self._best_leaf()) is not None:
             entries, head = branch.entries, branch.head
             count, alike = len(entries), _NONE
-            first = next_request(entries[head][1])
+            first, same = next_request(entries[head][1]), None
             while head < count:
                 next_job = entries[head][1]
                 if next_job.alike is not alike:
-                    if not _is_within(next_request(next_job), first) or not settled(next_job):
+                    lone = next_job.tasks[0].request_class if len(next_job.tasks) == 1 else None
+                    if lone is None or lone is not same:
+                        if not _is_within(next_request(next_job), first):
+                            break
+                        same = lone
+                    if not settled(next_job):
                         break
                     alike = next_job.alike if skip_alike and isinstance(next_job.alike, Alike) else _NONE
                 head += 1

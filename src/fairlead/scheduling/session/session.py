@@ -390,7 +390,7 @@ class SchedulingSession:
 
     def pending_jobs(self) -> JobIndex:
         if self._pending is None:
-            self._pending = JobIndex(has_pending, self.jobs.values(), keeps_requests=True)
+            self._pending = JobIndex(has_pending, self.jobs.values())
         return self._pending
 
     def ready_jobs(self) -> JobIndex:

@@ -88,7 +88,7 @@ class SimulationOrder:
         for name, entries in pending.leaves.items():
             if entries:
                 leaf = self._branch(session.queues[name], branches)
-                leaf.base, leaf.by_request = entries, pending.by_request[name]
+                leaf.base, leaf.by_request = entries, pending.by_request(name)
         for job in concerned.values():
             leaf = self._branch(job.queue, branches)
             key = job_key(job)
