@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,14 @@ class SqliteDatabase:
         finally:
             connection.close()
 
+    def explain(self, text: str, values: Sequence[Any]) -> str:
+        """How it would run a statement."""
+        connection = sqlite3.connect(self.path)
+        try:
+            return " / ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values))
+        finally:
+            connection.close()
+
 
 class PostgresDatabase:
     def __init__(self, server: PostgresServer) -> None:
@@ -58,6 +66,12 @@ class PostgresDatabase:
         with psycopg.connect(self.address, autocommit=True, options="-c search_path=fairlead") as connection:
             cursor = connection.execute(text)
             return cursor.fetchall() if cursor.description else []
+
+    def explain(self, text: str, values: Sequence[Any]) -> str:
+        """How it would run a statement, given the rows that it has now."""
+        with psycopg.connect(self.address, autocommit=True, options="-c search_path=fairlead") as connection:
+            connection.execute("ANALYZE")
+            return " / ".join(row[0] for row in connection.execute(f"EXPLAIN {text}", values))
 
 
 Database = SqliteDatabase | PostgresDatabase

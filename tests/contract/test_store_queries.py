@@ -1,6 +1,6 @@
 """What every store finds, in which order: the same on all of them, to the last letter and the last null."""
 
-import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,11 @@ import pytest
 
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import COLLECTIONS, EVENTS, PODS, WORKLOADS
 from fairlead.store.migrations import MIGRATIONS, Table
-from fairlead.store.sql import SQLITE, render_find
+from fairlead.store.sql import POSTGRES, SQLITE, render_find
 from tests.contract.databases import BOTH, Database, SqliteDatabase, event, make_database, named, opened, put, scenario
 
 RECORDS = (
@@ -22,6 +23,10 @@ RECORDS = (
     named("delta", created_at=20, priority=-7, completed_at=9, deleted_at=9, created_by="äöü"),
     named("alphabet", created_at=40, priority=2**40, created_by=r"back\slash'quote", running_time=61_500),
 )
+
+
+def by_age(workload: Workload) -> tuple[int, str]:
+    return workload.created_at, workload.id
 
 
 @pytest.fixture(params=BOTH)
@@ -137,6 +142,83 @@ async def test_pages_of_a_list(database: Database) -> None:
         assert await store.count(Query(collection=WORKLOADS, limit=1, offset=3)) == 5
 
 
+def in_projects(*projects: str | None, where: tuple[Where, ...] = (), **members: Any) -> Query:
+    """A page of the list of a user who sees only these projects."""
+    listed = Where("is_listed", IS.EQUAL, 1)
+    members = {"order": (("created_at", False),), "limit": 50, **members}
+    return Query(collection=WORKLOADS, where=(listed, Where("project_id", IS.ONE_OF, projects), *where), **members)
+
+
+#: Two of each age, in five projects, in an order that is neither that of ids nor that of ages.
+OF_PROJECTS = tuple(
+    named(f"w{n:02}", project_id=f"p{n % 5}", created_at=(n * 7 % 20) // 2, priority=n % 3, created_by=f"user{n % 4}")
+    for n in range(20)
+)
+PAGES_OF_PROJECTS: dict[str, tuple[Query, Callable[[Workload], bool], Callable[[Workload], Any], slice]] = {
+    "several": (in_projects("p1", "p3", "p4"), lambda one: one.project_id in "p1p3p4", by_age, slice(50)),
+    "one": (in_projects("p1"), lambda one: one.project_id == "p1", by_age, slice(50)),
+    "none": (in_projects(), lambda one: False, by_age, slice(50)),
+    "named twice, and null": (in_projects("p1", "p1", None), lambda one: one.project_id == "p1", by_age, slice(50)),
+    "downward, ties still by id": (
+        in_projects("p1", "p3", order=(("created_at", True),)),
+        lambda one: one.project_id in "p1p3",
+        lambda one: (-one.created_at, one.id),
+        slice(50),
+    ),
+    "the second page": (
+        in_projects("p1", "p3", "p4", offset=4, limit=4),
+        lambda one: one.project_id in "p1p3p4",
+        by_age,
+        slice(4, 8),
+    ),
+    "by what no index has": (
+        in_projects("p1", "p3", order=(("priority", True),), limit=3),
+        lambda one: one.project_id in "p1p3",
+        lambda one: (-one.priority, one.id),
+        slice(3),
+    ),
+    "by age, then by another column": (
+        in_projects("p1", "p2", "p3", order=(("created_at", False), ("priority", True)), limit=9),
+        lambda one: one.project_id in "p1p2p3",
+        lambda one: (one.created_at, -one.priority, one.id),
+        slice(9),
+    ),
+    "with a filter and a search": (
+        in_projects(
+            "p1", "p3", "p4", where=(Where("priority", IS.ABOVE, 0),), search="USER1", search_in=("submitted_by",)
+        ),
+        lambda one: one.project_id in "p1p3p4" and one.priority > 0 and one.created_by == "user1",
+        by_age,
+        slice(50),
+    ),
+}
+
+
+@scenario
+async def test_pages_of_a_few_projects(database: Database) -> None:
+    async with opened(database) as store:
+        await store.commit(put(*OF_PROJECTS))
+        found, want = {}, {}
+        for name, (query, is_wanted, order, page) in PAGES_OF_PROJECTS.items():
+            found[name] = [one.id for one in await store.find(query)]
+            want[name] = [one.id for one in sorted(filter(is_wanted, OF_PROJECTS), key=order)[page]]
+    assert found == want
+
+
+@scenario
+async def test_a_page_of_a_few_projects_reads_no_more_than_it_shows(database: Database) -> None:
+    """The projects' workloads are merged in the order of an index, however many they have; nothing is sorted."""
+    async with opened(database) as store:
+        await store.commit(put(*(named(f"w{n}", project_id=f"p{n % 20}", created_at=n) for n in range(2000))))
+    dialect = SQLITE if isinstance(database, SqliteDatabase) else POSTGRES
+    plan = database.explain(*render_find(in_projects("p1", "p3", "p4"), dialect))
+    assert plan.count("workloads_by_is_listed_project_id_created_at_id") == 3
+    assert ("MERGE (UNION ALL)" if dialect is SQLITE else "Merge Append") in plan
+    assert "TEMP B-TREE" not in plan
+    assert "Incremental Sort" not in plan
+    assert "->  Sort" not in plan
+
+
 @scenario
 async def test_search_and_conditions_together(database: Database) -> None:
     async with opened(database) as store:
@@ -216,13 +298,7 @@ async def test_what_is_asked_often_walks_no_whole_table(name: str, tmp_path: Pat
     query, want_index = PLANS[name]
     database = SqliteDatabase(tmp_path)
     await (await database.open()).close()
-    text, values = render_find(query, SQLITE)
-    connection = sqlite3.connect(database.path)
-    try:
-        plan = " / ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values))
-    finally:
-        connection.close()
-    assert want_index in plan
+    assert want_index in database.explain(*render_find(query, SQLITE))
 
 
 @scenario
@@ -262,10 +338,11 @@ def test_the_layout_adds_up_to_the_collections() -> None:
         name = step.name if isinstance(step, Table) else step.table
         columns.setdefault(name, []).extend((word.split(":")[0], word.split(":")[1]) for word in step.columns.split())
         indexes.setdefault(name, set()).update(step.indexed, step.sparse)
+        indexes[name].difference_update(() if isinstance(step, Table) else step.dropped)
         unique.setdefault(name, set()).update(step.unique if isinstance(step, Table) else ())
     for collection in COLLECTIONS:
         assert columns[collection.name] == [(column.name, column.type) for column in collection.columns]
-        single = {index for index in indexes[collection.name] if " " not in index}
-        assert single == {column.name for column in collection.columns if column.indexed}
+        single = {column.name for column in collection.columns if column.indexed}
+        assert indexes[collection.name] == single | {" ".join(group) for group in collection.indexes}
         assert unique[collection.name] == {" ".join(group) for group in collection.unique}
     assert [migration.number for migration in MIGRATIONS] == list(range(1, len(MIGRATIONS) + 1))

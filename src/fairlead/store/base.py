@@ -49,6 +49,8 @@ class Collection(msgspec.Struct, Generic[R_co], frozen=True):
     columns: tuple[Column[R_co], ...] = ()
     #: Groups of columns whose values must be unique together; a record with a null in the group is exempt.
     unique: tuple[tuple[str, ...], ...] = ()
+    #: Groups of columns that have an index together.
+    indexes: tuple[tuple[str, ...], ...] = ()
     #: The key's name in queries.
     key: str = "id"
     #: Records have no id of their own: the store numbers them in commit order and sets the key's field when it reads

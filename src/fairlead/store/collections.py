@@ -74,6 +74,8 @@ WORKLOADS: Collection[Workload] = Collection(
         _integer("is_listed", lambda workload: int(workload.is_listed), indexed=True),
     ),
     unique=(("project_id", "live_name"),),
+    # A page of the list: of all workloads by age, and of those of a few projects.
+    indexes=(("is_listed", "created_at"), ("is_listed", "project_id", "created_at", "id")),
 )
 
 PODS: Collection[Pod] = Collection(

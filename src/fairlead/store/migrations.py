@@ -46,6 +46,8 @@ class AddColumns(msgspec.Struct, frozen=True, kw_only=True):
     columns: str = ""
     indexed: tuple[str, ...] = ()
     sparse: tuple[str, ...] = ()
+    #: Indexes that another one replaces.
+    dropped: tuple[str, ...] = ()
 
 
 Step = Table | AddColumns
@@ -200,6 +202,17 @@ MIGRATIONS: tuple[Migration, ...] = (
             Table(name="notification_positions", columns=""),
         ),
     ),
+    # With the id, so that a page of a few projects needs no sorting.
+    Migration(
+        15,
+        (
+            AddColumns(
+                table="workloads",
+                indexed=("is_listed project_id created_at id",),
+                dropped=("is_listed project_id created_at",),
+            ),
+        ),
+    ),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number; and for rolling upgrades of the
@@ -309,6 +322,8 @@ def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> Non
         connection.execute(_render_index(step.table, indexed, dialect))
     for column in step.sparse:
         connection.execute(f"{_render_index(step.table, column, dialect)} WHERE {column} IS NOT NULL")
+    for indexed in step.dropped:
+        connection.execute(f"DROP INDEX {_index_name(step.table, indexed)}")
 
 
 def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
@@ -329,8 +344,13 @@ def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
 
 def _render_index(table: str, indexed: str, dialect: Dialect) -> str:
     names = indexed.split()
-    columns = ", ".join(name + dialect.nulls[False] for name in names)
-    return f"CREATE INDEX {table}_by_{'_'.join(names)} ON {table} ({columns})"
+    # An id is never null, and queries sort by it without saying where nulls would be.
+    columns = ", ".join(name if name == "id" else name + dialect.nulls[False] for name in names)
+    return f"CREATE INDEX {_index_name(table, indexed)} ON {table} ({columns})"
+
+
+def _index_name(table: str, indexed: str) -> str:
+    return f"{table}_by_{'_'.join(indexed.split())}"
 
 
 def column_types(words: str) -> list[tuple[str, str]]:

@@ -101,7 +101,7 @@ class PostgresStore:
     async def find(self, query: Query[R]) -> list[R]:
         self._check_open()
         rows = await self._readers.rows(*render_find(query, POSTGRES))
-        return [read_record(query.collection, *row) for row in rows]
+        return [read_record(query.collection, *row[:2]) for row in rows]
 
     async def count(self, query: Query[object]) -> int:
         self._check_open()

@@ -42,6 +42,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     #: Written before the key if another index should find the rows: SQLite has no statistics and would otherwise scan
     #: the whole table in order instead of sorting a few rows.
     steer: str
+    #: Template with `{select}` and `{order}`: one of several queries to merge. PostgreSQL sorts the rows of all unless
+    #: each is ordered; SQLite orders each by itself.
+    merged: str
     #: Counts the tables of a name.
     has_table: str
 
@@ -54,6 +57,7 @@ SQLITE = Dialect(
     one_of="{column} IN (SELECT value FROM json_each({mark}))",
     nulls=("", " DESC"),
     steer="+",
+    merged="{select}",
     has_table="SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 )
 
@@ -65,6 +69,7 @@ POSTGRES = Dialect(
     one_of="{column} = ANY({mark})",
     nulls=(" NULLS FIRST", " DESC NULLS LAST"),
     steer="",
+    merged="({select}{order})",
     has_table="SELECT count(*) FROM pg_tables WHERE schemaname = current_schema() AND tablename = %s",
 )
 
@@ -95,8 +100,24 @@ def statements(name: str, dialect_mark: str) -> Statements:
 
 
 def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
-    """The statement, with its values, that reads key and data of the matching records in order."""
-    condition, values = _render_condition(query, dialect)
+    """The statement, with its values, that reads the matching records in order: key, data, and what it sorts by."""
+    one, listed = _split(query)
+    order = _render_order(one, dialect)
+    condition, values = _render_condition(one, dialect)
+    key = query.collection.key
+    names = [key, "data", *(name for name, _ in query.order if len(listed) > 1 and name != key)]
+    text = f"SELECT {', '.join(names)} FROM {query.collection.name}{condition}"
+    if len(listed) > 1:
+        text = " UNION ALL ".join([dialect.merged.format(select=text, order=order)] * len(listed))
+        values = [value for first in listed for value in (first, *values[1:])]
+    text += order
+    if query.limit is not None or query.offset:
+        text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
+        values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
+    return text, values
+
+
+def _render_order(query: Query[object], dialect: Dialect) -> str:
     key = query.collection.key
     steer = dialect.steer if _is_narrow(query) else ""
     order = [
@@ -104,17 +125,46 @@ def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Param
     ]
     if all(name != key for name, _ in query.order):
         order.append(dialect.steer + key if _has_better_index(query) else key)
-    text = f"SELECT {key}, data FROM {query.collection.name}{condition} ORDER BY {', '.join(order)}"
-    if query.limit is not None or query.offset:
-        text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
-        values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
-    return text, values
+    return f" ORDER BY {', '.join(order)}"
+
+
+def _split(query: Query[object]) -> tuple[Query[object], list[Value]]:
+    """The query for one value of a short list, as its first condition, and all these values; itself and none if no
+    index has the rows of each value in order.
+
+    Databases merge such queries and stop at the limit. For the list as a whole they would read and sort all its rows.
+    """
+    for where in query.where:
+        if query.limit is not None and _is_short_list(where) and _has_index_in_order(query, where.column):
+            column = _column(query.collection, where.column)
+            given = dict.fromkeys(_value(column, value) for value in cast(Sequence[Value], where.value))
+            values: list[Value] = [value for value in given if value is not None]
+            if values:
+                others = (each for each in query.where if each is not where)
+                conditions = (Where(where.column, Comparison.EQUAL, values[0]), *others)
+                return msgspec.structs.replace(query, where=conditions), values
+    return query, []
+
+
+def _has_index_in_order(query: Query[object], listed: str) -> bool:
+    """Whether an index begins with that column and others that have one value, followed by the column to sort by."""
+    if not query.order:
+        return False
+    equal = {each.column for each in query.where if each.comparison is Comparison.EQUAL and each.value is not None}
+    for index in query.collection.indexes:
+        before = index[: index.index(query.order[0][0])] if query.order[0][0] in index else ()
+        if listed in before and equal.issuperset(set(before) - {listed}):
+            return True
+    return False
 
 
 def _is_narrow(query: Query[object]) -> bool:
     """Whether a condition leaves so few rows that finding and sorting them is faster than walking all in order."""
-    lists = (where.value for where in query.where if where.comparison is Comparison.ONE_OF)
-    return any(isinstance(values, Sequence) and len(values) <= _FEW for values in lists)
+    return any(_is_short_list(where) for where in query.where)
+
+
+def _is_short_list(where: Where) -> bool:
+    return where.comparison is Comparison.ONE_OF and isinstance(where.value, Sequence) and len(where.value) <= _FEW
 
 
 def _names_few(query: Query[object], where: Where) -> bool:

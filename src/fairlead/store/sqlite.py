@@ -87,7 +87,7 @@ class SqliteStore:
     async def find(self, query: Query[R]) -> list[R]:
         text, values = render_find(query, SQLITE)
         return await self._in_thread(
-            lambda: [read_record(query.collection, key, data) for key, data in self._rows(text, values)]
+            lambda: [read_record(query.collection, *row[:2]) for row in self._rows(text, values)]
         )
 
     async def count(self, query: Query[object]) -> int:
