@@ -106,6 +106,8 @@ class Context:
     usage_samples: UsageSampler | None = None
     #: Questions about the future that callers ask.
     questions: Questions = field(default_factory=Questions)
+    #: Whether people of this name sign on with an identity provider. Set if the server has one.
+    may_sign_on: Callable[[str], bool] = lambda name: False
     #: What use cases ask the engine. Set once the engine exists, because it loads records through this context.
     engine: EngineView = field(default_factory=EngineView)
     #: The newest revision of the store that the loop knows.

@@ -21,9 +21,12 @@ from fairlead.control.people.sign_on.pkce import challenge_of
 from fairlead.control.people.sign_on.provider import KEYS_LIFETIME, UNKNOWN_KEY_PAUSE
 from fairlead.control.people.sign_on.provider_sessions import CONFIRMATION_LIFETIME
 from fairlead.control.people.sign_on.settings import SignOnSettings, check_sign_on
+from fairlead.control.people.sign_on.sign_on import POLL_BURST, SIGN_ON_BURST, SIGN_ON_INTERVAL
 from fairlead.model.errors import Refused
 from tests.contract.api.api_server import ApiServer
 from tests.contract.api.browser import SignOnBrowser, path_of
+from tests.contract.api.test_people import RESEARCHER, Person, give_role
+from tests.contract.api.test_roles import role_id
 from tests.contract.api.test_sign_on import exchange, find_user, settings_for
 from tests.identity_provider import CLIENT, IdentityProvider, SigningKey
 
@@ -363,3 +366,52 @@ def test_accounts_of_the_machine_are_bound_by_name_only_within_one_domain(domain
         check_sign_on(settings, binds_equal_names=True)
     check_sign_on(settings)
     check_sign_on(msgspec.structs.replace(settings, domains=("a.example",)), binds_equal_names=True)
+
+
+def test_strangers_cannot_hammer_the_provider_through_this_server(tmp_path: Path) -> None:
+    device, poll = "/api/v1/sign-on/device", "/api/v1/sign-on/device/token"
+    with IdentityProvider() as provider, ApiServer(tmp_path, sign_on=settings_for(provider, tmp_path)) as api:
+        person = provider.add("ann@example.com")
+        answers = [api.call("POST", device, token="") for _ in range(SIGN_ON_BURST + 5)]
+        assert [one.status for one in answers] == [200] * SIGN_ON_BURST + [429] * 5
+        assert (answers[-1].headers["retry-after"], provider.asked.count("/device")) == ("2", SIGN_ON_BURST)
+        assert SignOnBrowser(api, provider).sign_on().status == 429
+        assert "/token" not in provider.asked, "nor by redeeming codes"
+        body = {"handle": answers[0].json["handle"]}
+        assert {api.call("POST", poll, body, token="").status for _ in range(POLL_BURST + 5)} == {202}
+        assert provider.asked.count("/token") == POLL_BURST
+        provider.approve_devices(person)
+        api.clock.now += SIGN_ON_INTERVAL
+        assert api.call("POST", poll, body, token="").status == 200, "who waits gets through"
+        assert api.call("POST", device, token="").status == 200
+        assert api.call("POST", device, token="").status == 429
+
+
+def test_nobody_in_a_department_can_take_an_address_away_from_its_owner(tmp_path: Path) -> None:
+    users = "/api/v1/users"
+    with IdentityProvider() as provider:
+        settings = settings_for(provider, tmp_path, domains=("example.com",))
+        with ApiServer(tmp_path, sign_on=settings) as api:
+            dean = Person(api, "dean@elsewhere.example")
+            dean.may(role_id(api, "Department administrator"), "department", "1")
+            local = dean.call("POST", users, {"email": "guest@elsewhere.example"})
+            assert (local.status, bool(local.json["tempPassword"])) == (201, True), "who cannot sign on has a password"
+            made = dean.call("POST", users, {"email": "Ann@example.com"})
+            assert (made.status, made.json["tempPassword"]) == (201, "")
+            one = f"{users}/{made.json['id']}"
+            give_role(api, "ann@example.com", RESEARCHER, "department", "1")
+            for method, path, body in (
+                ("POST", f"{one}/password", None),
+                ("POST", f"{one}/reset-code", None),
+                ("PATCH", one, {"enabled": False}),
+            ):
+                assert dean.call(method, path, body).status == 403, path
+            person = provider.add("ann@example.com")
+            assert exchange(api, provider.sign(provider.claims_of(person))).status == 200
+            assert find_user(api, "ann@example.com")["id"] == made.json["id"]
+            refused = dean.call("DELETE", one)
+            assert refused.status == 403
+            assert "signs on with the identity provider" in refused.json["details"]
+            early = dean.call("POST", users, {"email": "bob@example.com"}).json["id"]
+            assert dean.call("DELETE", f"{users}/{early}").status == 204, "nobody has got it yet"
+            assert api.call("PATCH", one, {"enabled": False}).status == 200, "an administrator of everything may"

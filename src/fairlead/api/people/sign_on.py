@@ -23,7 +23,7 @@ from fairlead.control.people.sign_on.pkce import comparison_code
 from fairlead.control.people.sign_on.provider import ProviderUnavailable
 from fairlead.control.people.sign_on.sign_on import FinishedSignOn, ProgramRequest, SignOn
 from fairlead.control.people.tokens import BadCredentials, Tokens
-from fairlead.model.errors import FairleadError, Invalid, Refused
+from fairlead.model.errors import FairleadError, Invalid, Refused, TooMuch
 from fairlead.model.spec.fields import Spec
 
 COOKIE = "fairlead-sign-on"
@@ -103,7 +103,7 @@ class SignOnRoutes:
         try:
             sign_on = self._require()
             with log_failed_sign_in(call, ""):
-                finished = await sign_on.finish(call.request.cookies.get(COOKIE, ""), query)
+                finished = await sign_on.finish(call.request.cookies.get(COOKIE, ""), query, client_of(call)[0])
             call.request.scope["fairlead.account"] = finished.user.name
             if finished.program is not None:
                 response = _approval_page(sign_on, finished, finished.program)
@@ -130,13 +130,14 @@ class SignOnRoutes:
             return _problem_page(call, error)
 
     async def start_device(self, call: Call) -> Response:
-        pending = await self._require().start_device()
+        with log_failed_sign_in(call, ""):
+            pending = await self._require().start_device(client_of(call)[0])
         return as_json(DeviceView(**msgspec.structs.asdict(pending)), headers=NO_CACHE)
 
     async def poll_device(self, call: Call) -> Response:
         body = await receive_json(call, DeviceBody)
         with log_failed_sign_in(call, ""):
-            signed_on = await self._require().poll_device(body.handle)
+            signed_on = await self._require().poll_device(body.handle, client_of(call)[0])
         if signed_on is None:
             return as_json(PendingView(pending=True), 202, NO_CACHE)
         call.request.scope["fairlead.account"] = signed_on.user.name
@@ -197,9 +198,9 @@ def _approval_page(sign_on: SignOn, finished: FinishedSignOn, program: ProgramRe
 
 
 def _problem_page(call: Call, error: FairleadError) -> Response:
-    status = 503 if isinstance(error, ProviderUnavailable) else 400
-    if not isinstance(error, BadCredentials | Invalid | Refused | ProviderUnavailable):
+    if not isinstance(error, BadCredentials | Invalid | Refused | ProviderUnavailable | TooMuch):
         raise error
+    status = 429 if isinstance(error, TooMuch) else 503 if isinstance(error, ProviderUnavailable) else 400
     text = f'<p>{escape(str(error))}.\n<p><a href="{PAGE_PATH}">Back to the page</a>'
     return _page(status, text, "'none'")
 
@@ -231,7 +232,7 @@ def sign_on_operations(authenticator: Authenticator) -> tuple[Operation, ...]:
             tag="Sessions",
             summary="Start a sign-on from a terminal, with a code to enter at the provider",
             run=routes.start_device,
-            answers={200: DeviceView, **failing(400, 500, 503)},
+            answers={200: DeviceView, **failing(400, 429, 500, 503)},
             is_public=True,
             is_addition=True,
         ),

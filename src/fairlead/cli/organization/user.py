@@ -123,9 +123,12 @@ def _create(invocation: Invocation, noun: str) -> int:
     if form in ("json", "yaml"):
         session.console.data(render(session.console, form, created))
     else:
-        session.console.data(created.get("tempPassword") or created["clientSecret"])
-        what = "password" if noun == "user" else "client secret"
-        session.console.say(f"This is the {what} of {name}. It is shown only once.")
+        if created.get("tempPassword") == "":
+            session.console.say(f"{name} has no password: the account belongs to the person who signs on as {name}.")
+        else:
+            session.console.data(created.get("tempPassword") or created["clientSecret"])
+            what = "password" if noun == "user" else "client secret"
+            session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
         session.console.say(f"Grant it access with `{grant}`.")
         _warn_of_account(session, body.get(_MEMBER, ""))

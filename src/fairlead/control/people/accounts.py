@@ -56,6 +56,7 @@ class CreatedAccount(NamedTuple):
     """A new account, or one with a new secret, and that secret in clear text."""
 
     account: User
+    #: Empty for a user who signs on with the identity provider.
     secret: str
 
 
@@ -80,7 +81,24 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
         raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and verb != "read":
         check_rank(context, caller, user)
+        _check_signs_on(caller, operation, user)
     return user
+
+
+def _check_signs_on(caller: Caller, operation: str, user: User) -> None:
+    """Raise Forbidden if a caller with rights in one department would lock somebody out of the whole installation.
+
+    That is somebody who signs on with the identity provider. An account that nobody has got yet can be deleted by its
+    creator.
+    """
+    if user.type != "user" or user.is_local or access.is_allowed(caller, operation, INSTALLATION_SCOPE_KEY):
+        return
+    if operation == "users:delete" and not user.subject and user.created_by == caller.name:
+        return
+    raise Forbidden(
+        f"{user.name} signs on with the identity provider; {caller.name} may not change the whole account, "
+        "but can remove its access rules for their own department"
+    )
 
 
 def _operation(type: str, verb: str) -> str:
@@ -109,6 +127,11 @@ class UserInput(NamedTuple):
 
 
 async def create_user(context: Context, caller: Caller, input: UserInput, request_id: str = "") -> CreatedAccount:
+    """Create a user with a password.
+
+    If the caller may do that in one department only, users of the identity provider have none: the account waits for
+    the person who signs on.
+    """
     access.check_anywhere(caller, "users:create")
     if input.machine_user:
         access.check(caller, "users:create")
@@ -116,8 +139,14 @@ async def create_user(context: Context, caller: Caller, input: UserInput, reques
     check_binding(context, input.machine_user)
     if len(mail) > _LONGEST or not _MAIL.match(mail):
         raise Invalid(issues=(ComplianceIssue("email", f"is '{mail[:80]}', which is not a mail address"),))
-    members = {"type": "user", "name": mail.lower(), "machine_user": input.machine_user}
-    return await _create(context, caller, members, secrets.token_urlsafe(12), request_id)
+    name = mail.lower()
+    # A password would keep the owner of the address from signing on, and would be known to somebody else.
+    waits_for_sign_on = context.may_sign_on(name) and not access.is_allowed(
+        caller, "users:create", INSTALLATION_SCOPE_KEY
+    )
+    password = "" if waits_for_sign_on else secrets.token_urlsafe(12)
+    members = {"type": "user", "name": name, "machine_user": input.machine_user}
+    return await _create(context, caller, members, password, request_id)
 
 
 class MachineInput(NamedTuple):
@@ -188,7 +217,7 @@ async def _create(
     context: Context, caller: Caller, members: dict[str, Any], secret: str, request_id: str
 ) -> CreatedAccount:
     now = context.clock()
-    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(members["type"]))
+    hashed = await asyncio.to_thread(hash_secret, secret, cost_for(members["type"])) if secret else ""
     user = User(
         id=context.new_id(),
         version=1,

@@ -1,7 +1,10 @@
-"""Slows down guessing of passwords: failed sign-ins of one account, or from one address, make the next one wait.
+"""Slows down strangers: those who guess passwords, and those who let this server ask the identity provider.
 
-`authentication.py` asks before it checks a secret. Kept in memory, for each server on its own.
+`authentication.py` asks before it checks a secret, `sign_on/sign_on.py` before it sends a request to the provider. Kept
+in memory, for each server on its own.
 """
+
+import ipaddress
 
 import msgspec
 
@@ -60,9 +63,41 @@ class SignInThrottle:
         self._failures.pop(_account(type, name), None)
 
 
+class RequestThrottle:
+    """Lets each address send `burst` requests at once, and then one per `interval`."""
+
+    def __init__(self, clock: Clock, burst: int, interval: Millis) -> None:
+        self._clock = clock
+        self._burst = burst
+        self._interval = interval
+        #: By network: when its requests so far will have been paid for, at one per interval.
+        self._paid_at: dict[str, Millis] = {}
+
+    def admit(self, address: str) -> Millis:
+        """Count a request from this address; returns 0, or how long it has to wait: then it is not counted."""
+        now, network = self._clock(), network_of(address)
+        paid_at = max(now, self._paid_at.pop(network, 0))
+        wait = max(0, paid_at - now - (self._burst - 1) * self._interval)
+        self._paid_at[network] = paid_at if wait else paid_at + self._interval
+        while len(self._paid_at) > MAX_REMEMBERED:
+            del self._paid_at[next(iter(self._paid_at))]
+        return wait
+
+
+def network_of(address: str) -> str:
+    """An IPv4 address itself; of an IPv6 address the /64, because one machine can take any address in it."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 4:
+        return address
+    return str(parsed.ipv4_mapped or parsed.packed[:8].hex())
+
+
 def _keys(type: str, name: str, address: str) -> tuple[tuple[Key, int], ...]:
     account = (_account(type, name), FREE_FAILURES_OF_ACCOUNT)
-    return (account, ((address,), FREE_FAILURES_OF_ADDRESS)) if address else (account,)
+    return (account, ((network_of(address),), FREE_FAILURES_OF_ADDRESS)) if address else (account,)
 
 
 def _account(type: str, name: str) -> Key:

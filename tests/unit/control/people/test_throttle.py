@@ -1,7 +1,7 @@
 """How failed sign-ins slow down the next ones."""
 
 from fairlead.control.people import throttle
-from fairlead.control.people.throttle import SignInThrottle
+from fairlead.control.people.throttle import RequestThrottle, SignInThrottle, network_of
 from fairlead.model.clock import SECOND
 from fairlead.model.errors import TooMuch
 
@@ -72,3 +72,26 @@ def test_it_remembers_no_more_than_it_should() -> None:
     for number in range(throttle.MAX_REMEMBERED + 10):
         guesser.throttle.record_failure("user", f"user-{number}", "")
     assert len(guesser.throttle._failures) == throttle.MAX_REMEMBERED
+
+
+def test_requests_get_through_at_their_pace() -> None:
+    now = 0
+    requests = RequestThrottle(lambda: now, 3, 2 * SECOND)
+    assert [requests.admit("10.0.0.1") for _ in range(5)] == [0, 0, 0, 2 * SECOND, 2 * SECOND]
+    assert requests.admit("10.0.0.2") == 0
+    now = 3 * SECOND
+    assert [requests.admit("10.0.0.1") for _ in range(2)] == [0, 1 * SECOND]
+    now = 3600 * SECOND
+    assert [requests.admit("10.0.0.1") for _ in range(4)] == [0, 0, 0, 2 * SECOND]
+    for number in range(throttle.MAX_REMEMBERED + 10):
+        requests.admit(f"host-{number}")
+    assert len(requests._paid_at) == throttle.MAX_REMEMBERED
+
+
+def test_one_machine_does_not_count_as_many() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:0:1::1")
+    assert network_of("::ffff:10.0.0.1") == network_of("10.0.0.1") != network_of("::ffff:10.0.0.2")
+    assert network_of("") == ""
+    guesser = Guesser()
+    checked = sum(not guesser.guess(name=f"user-{number}", address=f"2001:db8::{number}") for number in range(100))
+    assert checked == throttle.FREE_FAILURES_OF_ADDRESS + 1

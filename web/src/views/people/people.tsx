@@ -143,7 +143,8 @@ function AddUser({ changes, onSecret }: { changes: Changes; onSecret: (secret: S
   const [email, setEmail] = useState("");
   const add = async (): Promise<void> => {
     const made = await post("/api/v1/users", { body: { email } });
-    onSecret({ title: `The password of ${made.username}`, value: made.tempPassword });
+    if (made.tempPassword) onSecret({ title: `The password of ${made.username}`, value: made.tempPassword });
+    else tell(`${made.username} was added without a password: they sign on with the identity provider.`);
   };
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

@@ -12,7 +12,7 @@ import jwt
 import msgspec
 
 from fairlead.control.people.sign_on.provider import Provider, make_key
-from fairlead.control.people.sign_on.settings import SignOnSettings
+from fairlead.control.people.sign_on.settings import SignOnSettings, domain_of, may_sign_on
 from fairlead.control.people.tokens import BadCredentials
 from fairlead.model.clock import SECOND, Millis
 
@@ -111,9 +111,9 @@ def read_identity(claims: dict[str, Any], settings: SignOnSettings) -> ProvidedI
     if claim == "email" and claims.get("email_verified", True) is not True:
         raise BadProviderToken("The provider has not verified your mail address")
     username = username.strip().lower()
-    domain = username.rpartition("@")[2] if "@" in username else ""
-    if settings.domains and domain not in settings.domains:
-        raise BadProviderToken(f"People of {domain or 'no domain'} may not sign on here; an administrator can allow it")
+    if not may_sign_on(settings, username):
+        domain = domain_of(username) or "no domain"
+        raise BadProviderToken(f"People of {domain} may not sign on here; an administrator can allow it")
     return ProvidedIdentity(
         subject=str(claims["sub"])[:1000],
         username=username,

@@ -61,6 +61,16 @@ def check_sign_on(settings: SignOnSettings, *, binds_equal_names: bool = False) 
         raise Refused(f"The file of --oidc-ca-file, {settings.ca_file}, does not exist")
 
 
+def may_sign_on(settings: SignOnSettings, name: str) -> bool:
+    """Whether people of this name, in lower case, may sign on with the provider."""
+    return not settings.domains or domain_of(name) in settings.domains
+
+
+def domain_of(name: str) -> str:
+    """The domain of a mail address; empty for other names."""
+    return name.rpartition("@")[2] if "@" in name else ""
+
+
 def load_client_secret(settings: SignOnSettings) -> str:
     """The client's secret; empty for a public client. Read at every use, so that it can be replaced."""
     if not settings.client_secret_file:

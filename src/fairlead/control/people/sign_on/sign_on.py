@@ -7,6 +7,7 @@ device (device flow), or opens a browser on its own machine and receives a one-t
 
 import hmac
 import secrets
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -20,9 +21,10 @@ from fairlead.control.people.sign_on.pkce import challenge_of
 from fairlead.control.people.sign_on.provider import Provider, ProviderRefusal, ProviderTokens
 from fairlead.control.people.sign_on.provider_sessions import ProviderSessions
 from fairlead.control.people.sign_on.sealed import SealedValues
-from fairlead.control.people.sign_on.settings import SignOnSettings
+from fairlead.control.people.sign_on.settings import SignOnSettings, may_sign_on
+from fairlead.control.people.throttle import RequestThrottle
 from fairlead.model.clock import SECOND, Millis
-from fairlead.model.errors import Invalid, Unavailable
+from fairlead.model.errors import Invalid, TooMuch, Unavailable
 from fairlead.model.records.people import LoginSession, User
 from fairlead.store.collections import USERS
 
@@ -31,6 +33,11 @@ STATE_LIFETIME: Millis = 600 * SECOND
 CODE_LIFETIME: Millis = 60 * SECOND
 #: The longest session if the provider gives no refresh token, so that the session cannot be confirmed.
 UNCONFIRMED: Millis = 3600 * SECOND
+#: How many sign-ons one address may start or finish at once, and after which time it may one more. Each is a request to
+#: the provider, which may refuse this server if there are too many. Several people may share an address.
+SIGN_ON_BURST, SIGN_ON_INTERVAL = 60, 2 * SECOND
+#: The same for the questions of terminals whether their user has signed on.
+POLL_BURST, POLL_INTERVAL = 100, SECOND // 5
 _MAX_REMEMBERED = 20_000
 _STATE, _CODE, _DEVICE, _APPROVAL = "sign-on state", "sign-on code", "sign-on device", "sign-on approval"
 
@@ -90,6 +97,8 @@ class SignOn:
         self._provider = Provider(settings, context.clock)
         self._sealed = SealedValues(context.vault, context.clock)
         self.sessions = ProviderSessions(context, self._confirm)
+        self._sign_ons = RequestThrottle(context.clock, SIGN_ON_BURST, SIGN_ON_INTERVAL)
+        self._polls = RequestThrottle(context.clock, POLL_BURST, POLL_INTERVAL)
         #: By the provider's id of a person, when the newest token that this server has seen was issued. An account
         #: records that only with a change of its groups.
         self._newest: dict[str, Millis] = {}
@@ -116,12 +125,13 @@ class SignOn:
         url = f"{metadata.authorization_endpoint}{mark}{urlencode(query)}"
         return SignOnStart(url, self._sealed.seal(_STATE, STATE_LIFETIME, **members))
 
-    async def finish(self, cookie: str, query: dict[str, str]) -> FinishedSignOn:
-        """Finish a sign-on with the query of the browser's request; raises BadProviderToken."""
+    async def finish(self, cookie: str, query: dict[str, str], address: str) -> FinishedSignOn:
+        """Finish a sign-on with the query of the browser's request; raises BadProviderToken or TooMuch."""
         values = self._sealed.open(_STATE, cookie)
         state = query.get("state", "")
         if values is None or not hmac.compare_digest(values["state"].encode(), state.encode()):
             raise BadProviderToken("This sign-on was not started in this browser, or took too long; start it again")
+        self._check_pace(address)
         if not self._sealed.use_once(values):
             raise BadProviderToken("This sign-on was finished already; start it again")
         metadata = await self._provider.metadata()
@@ -172,7 +182,8 @@ class SignOn:
 
     # Terminals
 
-    async def start_device(self) -> PendingDevice:
+    async def start_device(self, address: str) -> PendingDevice:
+        self._check_pace(address)
         try:
             device = await self._provider.start_device()
         except ProviderRefusal as refusal:
@@ -187,11 +198,13 @@ class SignOn:
             interval=min(max(device.interval, 1), 60),
         )
 
-    async def poll_device(self, handle: str) -> SignedOnUser | None:
-        """None while the user has not signed on yet."""
+    async def poll_device(self, handle: str, address: str) -> SignedOnUser | None:
+        """None while the user has not signed on yet, or if this address asks too often: then nobody is asked."""
         values = self._sealed.open(_DEVICE, handle)
         if values is None:
             raise BadProviderToken("This sign-on took too long; start it again")
+        if self._polls.admit(address):
+            return None
         try:
             tokens = await self._provider.poll_device(values["device"])
         except ProviderRefusal as refusal:
@@ -199,6 +212,13 @@ class SignOn:
                 return None
             raise BadProviderToken(f"The provider refused the sign-on ({refusal.error}); start it again") from refusal
         return SignedOnUser(await self._ensure_user(await self._identify(tokens)), tokens.refresh_token)
+
+    def _check_pace(self, address: str) -> None:
+        """Raise TooMuch if this address lets us ask the provider too often."""
+        wait = self._sign_ons.admit(address)
+        if wait:
+            seconds = -(-wait // SECOND)
+            raise TooMuch(f"Too many sign-ons from this address; try again in {seconds} s", seconds)
 
     async def has_device_flow(self) -> bool:
         return bool((await self._provider.metadata()).device_authorization_endpoint)
@@ -262,4 +282,7 @@ class SignOn:
 
 def make_sign_on(context: Context, settings: SignOnSettings) -> SignOn | None:
     """None if no provider is set."""
-    return SignOn(context, settings) if settings.issuer else None
+    if not settings.issuer:
+        return None
+    context.may_sign_on = partial(may_sign_on, settings)
+    return SignOn(context, settings)
