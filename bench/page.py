@@ -181,10 +181,9 @@ def measure_idle(browser: Browser, server: Server, seconds: float) -> float:
 
 @contextlib.contextmanager
 def watching(server: Server, pages: int) -> Iterator[None]:
-    """As many streams as open pages have; what arrives is read and dropped."""
-    request = (
-        f"GET /api/v1/workloads/watch HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n".encode()
-    )
+    """As many streams as open pages have, compressed as for browsers; what arrives is read and dropped."""
+    headers = f"Host: x\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer {server.token}"
+    request = f"GET /api/v1/workloads/watch HTTP/1.1\r\n{headers}\r\n\r\n".encode()
     chosen = selectors.DefaultSelector()
     links = [socket.create_connection((server.host, server.port)) for _ in range(pages)]
     is_over = threading.Event()

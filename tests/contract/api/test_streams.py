@@ -3,6 +3,7 @@
 import http.client
 import json
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -119,6 +120,33 @@ def test_a_watch_from_before_what_is_kept_is_410_with_a_way_on(make_api: Callabl
         assert answer.json["listRevision"] == newest
     with Watch(api, f"?revision={oldest}") as watch:
         assert watch.next()[1]["workload"]["name"] == "new"
+
+
+def test_browsers_get_the_same_compressed(api: ApiServer) -> None:
+    """Streams that begin at different revisions share what is compressed after that."""
+    revision = api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
+    first = api.submit("compressed-1")
+    streams = [Compressed(api, f"?revision={revision}"), Compressed(api)]
+    second = api.submit("compressed-2")
+    assert [stream.read_until(second)[0] for stream in streams] == [": watching"] * 2
+    assert first in streams[0].text
+    assert first not in streams[1].text
+
+
+class Compressed:
+    """Decodes what arrives, as a browser does."""
+
+    def __init__(self, api: ApiServer, query: str = "") -> None:
+        self.connection, self.response = api.open("GET", WATCH + query, headers={"Accept-Encoding": "gzip, br"})
+        assert self.response.getheader("content-encoding") == "gzip"
+        self._inflate = zlib.decompressobj(wbits=31)
+        self.text = ""
+
+    def read_until(self, wanted: str) -> list[str]:
+        while wanted not in self.text:
+            self.text += self._inflate.decompress(self.response.read1(65_536)).decode()
+        self.connection.close()
+        return self.text.splitlines()
 
 
 @pytest.mark.parametrize("revision", ["-1", "x", "99999999999999999999999"])

@@ -35,6 +35,7 @@ from fairlead.api.workloads.views import (
     render_workload_view,
 )
 from fairlead.control import access
+from fairlead.control.context import Context
 from fairlead.control.explain.estimate import estimate_workload_start
 from fairlead.control.explain.foresight import explain_pending
 from fairlead.control.explain.past import explain_past_pending, explain_who_went_first, load_timeline
@@ -46,6 +47,7 @@ from fairlead.foresight.estimate import EstimateAnswer
 from fairlead.foresight.precedence import PrecedenceAnswer
 from fairlead.foresight.timeline import TimelineAnswer
 from fairlead.foresight.why import WhyAnswer
+from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod
 
 #: The revision of a list; a watch from there misses nothing.
@@ -69,14 +71,14 @@ class EventList(Shape):
     next: int | UnsetType = UNSET
 
 
-def make_view_context(call: Call) -> ViewContext:
-    directory = call.context.directory
+def make_view_context(context: Context, caller: Caller) -> ViewContext:
+    directory = context.directory
     return ViewContext(
-        now=call.context.clock(),
+        now=context.clock(),
         cluster=directory.cluster,
         projects=directory.projects,
-        urls=call.context.url_registry.settings,
-        visible=access.visible_projects(call.caller),
+        urls=context.url_registry.settings,
+        visible=access.visible_projects(caller),
     )
 
 
@@ -87,7 +89,7 @@ def _headers(page: Page[T]) -> dict[str, str]:
 async def list_workloads(call: Call) -> Response:
     page = await read.find_workloads(call.context, call.caller, read_list_request(call, WORKLOAD_FIELDS))
     pods = await read.load_live_pods(call.context, page.items)
-    view_context = make_view_context(call)
+    view_context = make_view_context(call.context, call.caller)
     views = [render_workload_view(workload, pods.get(workload.id, ()), view_context) for workload in page.items]
     return as_json(WorkloadList(workloads=views, next=next_offset(page)), headers=_headers(page))
 
@@ -99,7 +101,9 @@ async def count_workloads(call: Call) -> Response:
 async def get_workload(call: Call) -> Response:
     workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
     pods = await read.load_live_pods(call.context, (workload,))
-    return as_json(render_workload_detailed(workload, pods.get(workload.id, ()), make_view_context(call)))
+    return as_json(
+        render_workload_detailed(workload, pods.get(workload.id, ()), make_view_context(call.context, call.caller))
+    )
 
 
 async def get_workload_pods(call: Call) -> Response:
@@ -116,7 +120,7 @@ async def list_pods(call: Call) -> Response:
 
 async def _pods(call: Call, page: Page[Pod]) -> Response:
     workloads = await read.load_workloads_of(call.context, page.items)
-    view_context = make_view_context(call)
+    view_context = make_view_context(call.context, call.caller)
     views = [
         render_pod(pod, workloads[pod.workload_id], view_context) for pod in page.items if pod.workload_id in workloads
     ]
@@ -130,7 +134,7 @@ async def count_pods(call: Call) -> Response:
 async def get_workload_events(call: Call) -> Response:
     request = read_list_request(call, default_order="desc")
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
-    view_context = make_view_context(call)
+    view_context = make_view_context(call.context, call.caller)
     views = [render_event(event, workload, view_context) for event in page.items]
     return as_json(EventList(events=views, next=next_offset(page)), headers=_headers(page))
 
@@ -138,7 +142,7 @@ async def get_workload_events(call: Call) -> Response:
 async def get_workload_history(call: Call) -> Response:
     request = read_list_request(call)
     workload, page = await read.load_events(call.context, call.caller, call.path["workloadId"], request)
-    view_context = make_view_context(call)
+    view_context = make_view_context(call.context, call.caller)
     records = [render_history(event, workload, view_context) for event in page.items]
     return as_json(HistoryList(records=records, next=next_offset(page)), headers=_headers(page))
 

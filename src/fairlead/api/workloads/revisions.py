@@ -165,7 +165,7 @@ class Reads:
         workload, listed = await revisions.find_revisions(
             call.context, call.caller, self._kind.key, call.path["workloadId"], deleted
         )
-        view_context = make_view_context(call)
+        view_context = make_view_context(call.context, call.caller)
         views = []
         for revision in listed:
             pods = await revisions.load_revision_pods(call.context, revision, active_only=True)
@@ -185,7 +185,7 @@ class Reads:
     async def get(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         pods = await revisions.load_revision_pods(call.context, revision, active_only=True)
-        return as_json(render_revision(revision, workload, pods, make_view_context(call)))
+        return as_json(render_revision(revision, workload, pods, make_view_context(call.context, call.caller)))
 
     async def get_pods(self, call: Call) -> Response:
         """Pods that were stopped count as deleted, as in the list of a workload's pods."""
@@ -194,20 +194,20 @@ class Reads:
         pods = await revisions.load_revision_pods(call.context, revision)
         gone = workload.deleted_at is not None
         shown = [pod for pod in pods if deleted == (gone or pod.is_replaced or pod.phase is PodPhase.STOPPED)]
-        view_context = make_view_context(call)
+        view_context = make_view_context(call.context, call.caller)
         return as_json(RevisionPodList(pods=[render_pod(pod, workload, view_context) for pod in shown]))
 
     async def get_events(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         request = read_list_request(call, default_order="desc")
         page = await revisions.load_revision_events(call.context, revision, request)
-        view_context = make_view_context(call)
+        view_context = make_view_context(call.context, call.caller)
         events = [render_event(event, workload, view_context) for event in page.items]
         return as_json(EventList(events=events, next=next_offset(page)))
 
     async def get_history(self, call: Call) -> Response:
         workload, revision = await self._load(call)
         page = await revisions.load_revision_events(call.context, revision, read_list_request(call))
-        view_context = make_view_context(call)
+        view_context = make_view_context(call.context, call.caller)
         records = [render_history(event, workload, view_context) for event in page.items]
         return as_json(HistoryList(records=records, next=next_offset(page)))

@@ -6,7 +6,8 @@ message. Each message has the current workload, so a slow client skips steps but
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
@@ -16,9 +17,11 @@ from fairlead.api.http.errors import Error, Gone, RevisionGone
 from fairlead.api.http.guard import CHECK_SECONDS, StreamGuard
 from fairlead.api.http.operation import Call, Operation, Parameter
 from fairlead.api.http.shapes import Shape, Uuid
+from fairlead.api.workloads.change_feed import GZIP_HEADER, Batch, ChangeFeeds, Message
 from fairlead.api.workloads.reads import make_view_context
 from fairlead.api.workloads.views import WorkloadView, render_workload_view
 from fairlead.control import access
+from fairlead.control.context import Context
 from fairlead.control.workloads import read
 from fairlead.model.errors import TooMuch
 from fairlead.model.records.people import Caller
@@ -39,26 +42,17 @@ class ChangeView(Shape):
 
 
 def watch_operations(streams_most: int) -> tuple[Operation, ...]:
-    open_streams = 0
+    feeds = ChangeFeeds(streams_most)
 
     async def watch(call: Call) -> Response:
-        nonlocal open_streams
         since = await _start(call)
-        if open_streams >= streams_most:
+        if feeds.is_full:
             raise TooMuch(f"{streams_most} watch streams are open, the limit of this server", 30)
-        open_streams += 1
-
-        async def counted() -> AsyncIterator[bytes]:
-            nonlocal open_streams
-            try:
-                async with contextlib.aclosing(_changes(call, since)) as changes:
-                    async for message in changes:
-                        yield message
-            finally:
-                open_streams -= 1
-
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(counted(), 200, headers, "text/event-stream")
+        is_compressed = "gzip" in call.request.headers.get("accept-encoding", "")
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
+        headers |= {"content-encoding": "gzip"} if is_compressed else {}
+        pieces = _encode(_watch(call, since, feeds), is_compressed=is_compressed)
+        return StreamingResponse(pieces, 200, headers, "text/event-stream")
 
     operation = Operation(
         method="GET",
@@ -104,48 +98,50 @@ async def _start(call: Call) -> int:
     return since
 
 
-async def _changes(call: Call, since: int) -> AsyncGenerator[bytes, None]:
-    """Messages until the caller loses access. A commit during a read sets the flag again."""
-    changed = asyncio.Event()
-    changed.set()
+async def _encode(batches: AsyncGenerator[Batch, None], *, is_compressed: bool) -> AsyncIterator[bytes]:
+    async with contextlib.aclosing(batches):
+        if is_compressed:
+            yield GZIP_HEADER
+        async for batch in batches:
+            yield batch.deflated if is_compressed else batch.text
 
-    def hear(revision: int, subjects: Sequence[tuple[str, str]]) -> None:
-        changed.set()
+
+async def _watch(call: Call, since: int, feeds: ChangeFeeds) -> AsyncGenerator[Batch, None]:
+    with feeds.count():
+        yield Batch(since, since, [(since, b": watching\n\n")])
+        async with contextlib.aclosing(_changes(call, since, feeds)) as batches:
+            async for batch in batches:
+                yield batch
+
+
+async def _changes(call: Call, since: int, feeds: ChangeFeeds) -> AsyncGenerator[Batch, None]:
+    """Changes until the caller loses access. If the caller sees other projects from now on, another feed has them."""
+    project = query_text(call, "projectId")
 
     async def check(caller: Caller) -> None:
         access.check(caller, "workloads:read", project)
 
-    project = query_text(call, "projectId")
-    guard, silent_seconds = StreamGuard(call, check), 0.0
-    stop = call.context.store.subscribe(hear)
-    try:
-        yield b": watching\n\n"
-        while await guard.may_continue():
-            if changed.is_set():
-                changed.clear()
-                since, messages = await _load_messages(call, since, project)
-                if messages:
-                    # There may be more than one read returns.
-                    changed.set()
-                for message in messages:
-                    silent_seconds = 0.0
-                    yield message
-            elif not await _wait(changed):
-                silent_seconds += CHECK_SECONDS
-            if silent_seconds >= KEEP_ALIVE_SECONDS:
-                silent_seconds = 0.0
-                # Clients remember an id without data, but do not show it.
-                yield b"id: %d\n\n" % since
-    finally:
-        stop()
+    guard, clock = StreamGuard(call, check), asyncio.get_running_loop().time
+    sent_at = clock()
+    while await guard.may_continue():
+        visible = access.visible_projects(call.caller)
+        load = partial(_load_messages, call.context, call.caller, project)
+        async with feeds.join((project, visible), call.context.store.subscribe, load, since) as feed:
+            while await guard.may_continue() and access.visible_projects(call.caller) == visible:
+                since, batches = await feed.read(since, CHECK_SECONDS)
+                if not batches and clock() - sent_at >= KEEP_ALIVE_SECONDS:
+                    # Clients remember an id without data, but do not show it.
+                    batches = [Batch(since, since, [(since, b"id: %d\n\n" % since)])]
+                for batch in batches:
+                    yield batch
+                    sent_at = clock()
 
 
-async def _load_messages(call: Call, since: int, project: str) -> tuple[int, list[bytes]]:
+async def _load_messages(context: Context, caller: Caller, project: str, since: int) -> tuple[int, list[Message]]:
     """The events after a revision as messages, and the revision of the last one."""
-    context = call.context
-    through, changes = await read.load_changes(context, call.caller, since, project)
+    through, changes = await read.load_changes(context, caller, since, project)
     live = await read.load_live_pods(context, (workload for _, workload in changes if workload is not None))
-    view_context = make_view_context(call)
+    view_context = make_view_context(context, caller)
     messages = []
     for event, workload in changes:
         view = None if workload is None else render_workload_view(workload, live.get(workload.id, ()), view_context)
@@ -156,14 +152,6 @@ async def _load_messages(call: Call, since: int, project: str) -> tuple[int, lis
             message=event.message_for(view_context.visible),
             workload=view,
         )
-        messages.append(b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change)))
+        text = b"id: %d\nevent: workload\ndata: %b\n\n" % (event.revision, msgspec.json.encode(change))
+        messages.append((event.revision, text))
     return through, messages
-
-
-async def _wait(changed: asyncio.Event) -> bool:
-    """Whether a change came before it is time to check the caller's rights again."""
-    try:
-        await asyncio.wait_for(changed.wait(), CHECK_SECONDS)
-    except TimeoutError:
-        return False
-    return True
