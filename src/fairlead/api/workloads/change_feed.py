@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import cached_property
 
-
 #: The pause between two reads for each open stream, and the longest one.
 _PAUSE_SECONDS, _MAX_PAUSE_SECONDS = 0.002, 1.0
 _MAX_BATCHES = 16
