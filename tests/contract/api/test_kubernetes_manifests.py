@@ -88,6 +88,166 @@ def test_a_deployment_becomes_an_inference_and_can_change(api: ApiServer) -> Non
     assert spec["labels"] == [{"name": "app", "value": "web"}]
 
 
+def _replicas(count: int = 1, gpus: int = 1, **members: Any) -> dict[str, Any]:
+    container = {"name": "main", "image": "trainer:1", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return {"replicas": count, "template": {"spec": {"containers": [container]}}, **members}
+
+
+def _kubeflow(kind: str, spec: dict[str, Any], version: str = "v1") -> dict[str, Any]:
+    return {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": {"name": kind.lower()}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "want_spec", "want_outside"),
+    [
+        pytest.param(
+            _kubeflow(
+                "PyTorchJob",
+                {
+                    "nprocPerNode": "4",
+                    "runPolicy": {"backoffLimit": 2, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 60},
+                    "pytorchReplicaSpecs": {"Master": _replicas(gpus=0), "Worker": _replicas(3)},
+                },
+            ),
+            {
+                "distributedFramework": "PyTorch",
+                "numWorkers": 3,
+                "restartPolicy": "OnFailure",
+                "backoffLimit": 2,
+                "cleanPodPolicy": "All",
+                "autoDeletionTimeAfterCompletionSeconds": 60,
+                "compute": {"gpuDevicesRequest": 1},
+                "environmentVariables": [{"name": "PET_NPROC_PER_NODE", "value": "4"}],
+            },
+            {"masterSpec": {"image": "trainer:1", "compute": {"gpuDevicesRequest": 0}}},
+            id="pytorch",
+        ),
+        pytest.param(
+            _kubeflow(
+                "PyTorchJob",
+                {
+                    "elasticPolicy": {"minReplicas": 2, "maxReplicas": 6},
+                    "pytorchReplicaSpecs": {"Worker": _replicas(4)},
+                },
+            ),
+            {"numWorkers": 4, "minReplicas": 2, "maxReplicas": 6},
+            {"masterSpecSameAsWorker": False},
+            id="elastic",
+        ),
+        pytest.param(
+            _kubeflow("TFJob", {"tfReplicaSpecs": {"Chief": _replicas(), "Worker": _replicas(2)}}),
+            {"distributedFramework": "TF", "numWorkers": 2, "restartPolicy": "Never"},
+            {"masterSpec": {"image": "trainer:1"}},
+            id="tensorflow",
+        ),
+        pytest.param(
+            _kubeflow("JAXJob", {"jaxReplicaSpecs": {"Worker": _replicas(2, restartPolicy="OnFailure")}}),
+            {"distributedFramework": "JAX", "numWorkers": 2, "restartPolicy": "OnFailure"},
+            {},
+            id="jax",
+        ),
+        pytest.param(
+            _kubeflow("XGBoostJob", {"xgbReplicaSpecs": {"Master": _replicas(), "Worker": _replicas()}}),
+            {"distributedFramework": "XGBoost", "numWorkers": 1},
+            {"masterSpec": {"image": "trainer:1"}},
+            id="xgboost",
+        ),
+        pytest.param(
+            _kubeflow(
+                "MPIJob",
+                {
+                    "slotsPerWorker": 2,
+                    "launcherCreationPolicy": "WaitForWorkersReady",
+                    "mpiImplementation": "OpenMPI",
+                    "mpiReplicaSpecs": {"Launcher": _replicas(gpus=0), "Worker": _replicas(2)},
+                },
+                "v2beta1",
+            ),
+            {
+                "distributedFramework": "MPI",
+                "slotsPerWorker": 2,
+                "mpiLauncherCreationPolicy": "WaitForWorkersReady",
+                "restartPolicy": "OnFailure",
+            },
+            {"masterSpec": {"image": "trainer:1"}},
+            id="mpi",
+        ),
+    ],
+)
+def test_a_job_of_kubeflow_becomes_a_distributed_training(
+    request: pytest.FixtureRequest,
+    api: ApiServer,
+    manifest: dict[str, Any],
+    want_spec: dict[str, Any],
+    want_outside: dict[str, Any],
+) -> None:
+    name = request.node.callspec.id
+    id = _id(_submit(api, manifest, name))
+    made = api.get(f"/api/v1/workloads/distributed/{id}")
+    assert {name: made["spec"].get(name) for name in want_spec} == want_spec
+    for member, want in want_outside.items():
+        found = made[member]
+        assert ({key: found[key] for key in want} if isinstance(want, dict) else found) == want
+    [listed] = api.get(f"/api/v1/workloads?filterBy=name=={name}")["workloads"]
+    assert listed["type"] == "Distributed"
+    assert api.call("PUT", f"{PATH}/{id}", {}).status == 202
+    assert api.get(f"{PATH}/{id}")["workload"]["rawManifest"] == manifest
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "field"),
+    [
+        ("PyTorchJob", {}, "manifest.spec.pytorchReplicaSpecs.Worker: must be given"),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": {}}}, "pytorchReplicaSpecs.Worker: has no pod template"),
+        ("PyTorchJob", {"pytorchReplicaSpecs": {"Worker": _replicas(0)}}, "Worker.replicas: must be"),
+        (
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Master": _replicas(2), "Worker": _replicas()}},
+            "Master.replicas: is 2",
+        ),
+        (
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Worker": _replicas(restartPolicy="ExitCode")}},
+            "Worker.restartPolicy: is ExitCode",
+        ),
+        (
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Master": _replicas(restartPolicy="Never"), "Worker": _replicas()}},
+            "Worker.restartPolicy: is OnFailure",
+        ),
+        (
+            "PyTorchJob",
+            {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Worker": _replicas()}},
+            "manifest.spec.runPolicy.suspend: has no equivalent",
+        ),
+        (
+            "PyTorchJob",
+            {"elasticPolicy": {"rdzvBackend": "etcd"}, "pytorchReplicaSpecs": {"Worker": _replicas()}},
+            "elasticPolicy.rdzvBackend: must be c10d",
+        ),
+        ("TFJob", {"tfReplicaSpecs": {"PS": _replicas(), "Worker": _replicas()}}, "tfReplicaSpecs.PS: has no"),
+        (
+            "TFJob",
+            {"successPolicy": "AllWorkers", "tfReplicaSpecs": {"Chief": _replicas(), "Worker": _replicas()}},
+            "manifest.spec.successPolicy: has no",
+        ),
+    ],
+)
+def test_what_a_distributed_training_lacks_is_refused_with_its_path(
+    api: ApiServer, kind: str, spec: dict[str, Any], field: str
+) -> None:
+    answer = _submit(api, _kubeflow(kind, spec), "refused")
+    assert answer.status == 400, answer
+    assert field in answer.json["details"]
+
+
+def test_a_pod_of_a_job_gets_no_privileges(api: ApiServer) -> None:
+    worker = _replicas()
+    worker["template"]["spec"] |= {"hostNetwork": True, "hostPID": True}
+    answer = _submit(api, _kubeflow("JAXJob", {"jaxReplicaSpecs": {"Worker": worker}}), "refused")
+    assert "manifest.spec.jaxReplicaSpecs.Worker.template.spec.hostPID" in answer.json["details"]
+
+
 def test_what_cannot_change_is_named(api: ApiServer) -> None:
     id = _id(_submit(api, JOB, "fixed"))
     answer = api.call("PUT", f"{PATH}/{id}", {"manifest": {**JOB, "spec": {**JOB["spec"], "completions": 9}}})  # type: ignore[dict-item]  # the spec is a dict

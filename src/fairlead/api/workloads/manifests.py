@@ -1,7 +1,7 @@
 """The routes of workloads that are submitted as Kubernetes manifests (`/api/v2/workloads`).
 
-A Pod, Job or Deployment is read as a workload, which both engines run; another kind of object is refused. The manifest
-is stored, and shown as it was sent.
+A Pod, a Job, a Deployment or a job of Kubeflow is read as a workload, which both engines run; another kind of object is
+refused. The manifest is stored, and shown as it was sent.
 """
 
 import base64
@@ -25,6 +25,7 @@ from fairlead.control.workloads.update import update_from_manifest
 from fairlead.formats.foreign.manifests import DIALECT, ReadManifest, group_version_kind_of, read_manifest, read_text
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
+from fairlead.kinds.kind import outside_spec_names
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.records.assets import Scope
@@ -145,12 +146,15 @@ async def create(call: Call) -> Response:
     wanted = read_manifest(manifest)
     metadata = body.metadata
     project_id = metadata.project_id or ""
+    spec = _with_metadata({**_defaults_of_type(call, wanted), **wanted.spec}, metadata)
+    outside = outside_spec_names(wanted.kind)
     request = {
         "name": metadata.name or wanted.name,
         "useGivenNameAsPrefix": metadata.use_given_name_as_prefix is True,
         "projectId": project_id,
         "clusterId": metadata.cluster_id or cluster_of_scope(call.context, Scope("project", project_id)),
-        "spec": _with_metadata({**_defaults_of_type(call, wanted), **wanted.spec}, metadata),
+        "spec": {name: value for name, value in spec.items() if name not in outside},
+        **{name: spec[name] for name in outside if name in spec},
     }
     _check_namespace(call, project_id, wanted)
     submission = read_submission(wanted.kind, msgspec.json.encode(request))
@@ -250,7 +254,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path=_PATH,
         id="create_workload_v2",
         tag="Manifests",
-        summary="Submit a Pod, a Job or a Deployment as a workload",
+        summary="Submit a Kubernetes manifest as a workload",
         run=create,
         body=RequestBody(schema=ManifestSubmission),
         answers={**_FAILURES, **failing(400, 409), 202: ManifestWorkload},

@@ -1,14 +1,16 @@
-"""Reads a Pod, a Job or a Deployment as the spec of a workload. Called by the API for submitted manifests.
+"""Reads Kubernetes objects that run pods as the spec of a workload. Called by the API for submitted manifests.
 
 Nothing is dropped: a member of the pod template that a workload does not have is a violation with its path. Members of
 the object's own metadata stay in the manifest, which is stored.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
-from fairlead.formats.foreign.kubernetes_job import read_job
+from fairlead.formats.foreign.kubeflow_jobs import KUBEFLOW_JOBS, read_kubeflow_job
+from fairlead.formats.foreign.pod_templates import SPEC, read_mapping, read_template
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
@@ -19,7 +21,6 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 
 #: The dialect of workloads that were read from a manifest.
 DIALECT = "manifest"
-_NO_TEMPLATE = "has no pod template"
 #: What a Deployment has besides its template; a rollout needs none of it here.
 _OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
 
@@ -81,24 +82,15 @@ def read_manifest(manifest: Plain) -> ReadManifest:
         known = ", ".join(each.title for each in _READERS)
         detail = f"is a {gvk.title[:120]}; manifests that can be run here are {known}"
         raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
-    metadata = _mapping(manifest, "metadata", "manifest")
-    kind, spec = reader(_mapping(manifest, "spec", "manifest"))
+    metadata = read_mapping(manifest, "metadata", "manifest")
+    kind, spec = reader(read_mapping(manifest, "spec", "manifest"))
     return ReadManifest(kind, gvk, str(metadata.get("name") or ""), str(metadata.get("namespace") or ""), spec)
-
-
-def _mapping(plain: Plain, name: str, path: str) -> Plain:
-    value = plain.get(name)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise Invalid(issues=(ComplianceIssue(f"{path}.{name}", "must be an object"),))
-    return value
 
 
 def _read_pod(spec: Plain) -> tuple[Kind, Plain]:
     """A bare pod is not replaced, so a failed one fails the workload."""
     job = {"template": {"spec": spec}}
-    read = _read_template(job, "manifest.spec", "spec.template.spec")
+    read = read_template(job, SPEC, "spec.template.spec")
     read.setdefault("restartPolicy", "Always")
     if read["restartPolicy"] == "Never":
         read["backoffLimit"] = 0
@@ -106,7 +98,7 @@ def _read_pod(spec: Plain) -> tuple[Kind, Plain]:
 
 
 def _read_job(spec: Plain) -> tuple[Kind, Plain]:
-    return TRAINING, _read_template(spec, "manifest.spec", "spec")
+    return TRAINING, read_template(spec, SPEC)
 
 
 def _read_deployment(spec: Plain) -> tuple[Kind, Plain]:
@@ -120,7 +112,7 @@ def _read_deployment(spec: Plain) -> tuple[Kind, Plain]:
     replicas = spec.get("replicas", 1)
     if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
         raise Invalid(issues=(ComplianceIssue("manifest.spec.replicas", "must be a whole number of at least 1"),))
-    read = _read_template({"template": spec.get("template")}, "manifest.spec", "spec")
+    read = read_template({"template": spec.get("template")}, SPEC)
     policy = read.pop("restartPolicy", "Always")
     if policy != "Always":
         path = "manifest.spec.template.spec.restartPolicy"
@@ -134,41 +126,12 @@ def _read_deployment(spec: Plain) -> tuple[Kind, Plain]:
     return INFERENCE, read
 
 
-def _read_template(job: Plain, path: str, inside: str) -> Plain:
-    """The spec of the pods of a Job; `path` replaces `inside` in the paths of violations."""
-    template = _mapping(job, "template", path)
-    pod = _mapping(template, "spec", f"{path}.template")
-    containers = pod.get("containers")
-    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
-        raise Invalid(issues=(ComplianceIssue(path, _NO_TEMPLATE),))
-    if len(containers) > 1:
-        detail = f"has {len(containers)} containers; a workload has one"
-        raise Invalid(issues=(ComplianceIssue(f"{path}.containers", detail),))
-    # The name of a container says nothing; ports are read here, because Jobs of other systems have none.
-    main: dict[str, Any] = {name: value for name, value in containers[0].items() if name != "ports"}
-    plain = {**job, "template": {**template, "spec": {**pod, "containers": [main]}}}
-    try:
-        task = read_job({"apiVersion": "batch/v1", "kind": "Job", "spec": plain})
-    except (AttributeError, TypeError, ValueError) as error:
-        raise Invalid(issues=(ComplianceIssue(path, f"is not a valid pod template: {error}"),)) from error
-    issues = [
-        ComplianceIssue(f"{path}{loss.path.removeprefix(inside)}", f"{loss.reason} in a workload")
-        for loss in task.losses
-    ]
-    spec = dict(task.spec)
-    ports = [port for port in containers[0].get("ports") or () if isinstance(port, dict)]
-    for number, port in enumerate(ports):
-        if not isinstance(port.get("containerPort"), int):
-            issues.append(ComplianceIssue(f"{path}.containers[0].ports[{number}].containerPort", "must be a number"))
-    if issues:
-        raise Invalid(issues=tuple(issues))
-    if ports:
-        spec["ports"] = [{"container": port["containerPort"], "serviceType": "ClusterIP"} for port in ports]
-    return spec
-
-
-_READERS = {
+_READERS: dict[GroupVersionKind, Callable[[Plain], tuple[Kind, Plain]]] = {
     GroupVersionKind("", "v1", "Pod"): _read_pod,
     GroupVersionKind("batch", "v1", "Job"): _read_job,
     GroupVersionKind("apps", "v1", "Deployment"): _read_deployment,
+    **{
+        GroupVersionKind("kubeflow.org", *version_and_kind): partial(read_kubeflow_job, job)
+        for version_and_kind, job in KUBEFLOW_JOBS.items()
+    },
 }

@@ -23,6 +23,7 @@ from fairlead.engines.kubernetes.plan.recreate import decide_recreation, find_re
 from fairlead.engines.kubernetes.render.context import LaunchChoices, RenderContext
 from fairlead.engines.kubernetes.render.kubeflow import OPERATORS, note_name, render_note
 from fairlead.engines.kubernetes.render.workload import kinds_for, render_objects
+from fairlead.formats.foreign.manifests import read_manifest
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
 from fairlead.model.pods.podset import PodSet
@@ -59,6 +60,29 @@ def test_request_becomes_this_job(path: Path) -> None:
 def test_every_framework_has_a_golden_job() -> None:
     made = {json.loads(path.read_bytes())[-1]["kind"] for path in FOLDER.glob("*.kubeflow.json")}
     assert made == ALL
+
+
+@pytest.mark.parametrize("framework", sorted(OPERATORS))
+def test_a_submitted_job_becomes_a_job_of_the_same_kind(framework: str) -> None:
+    operator = OPERATORS[framework]
+    pod = {"containers": [{"name": "any", "image": "x", "command": ["run"], "args": ["a b"]}]}
+    wanted = {
+        type: {"replicas": 3 if type == "Worker" else 1, "restartPolicy": "OnFailure", "template": {"spec": pod}}
+        for type in operator.types.values()
+    }
+    head = {"apiVersion": operator.resource.api, "kind": operator.resource.kind}
+    policy = {"cleanPodPolicy": "All", "backoffLimit": 3}
+    read = read_manifest({**head, "spec": {operator.member: wanted, "runPolicy": policy}})
+    job = job_of(KIND.podsets(build(KIND.spec, read.spec)))
+    assert ({name: job[name] for name in head}, job["spec"]["runPolicy"]) == (head, policy)
+    for type, replicas in wanted.items():
+        made = job["spec"][operator.member][type]
+        assert {name: made[name] for name in ("replicas", "restartPolicy")} == {
+            name: replicas[name] for name in ("replicas", "restartPolicy")
+        }
+        assert made["template"]["spec"]["schedulerName"] == "kai-scheduler"
+        main = made["template"]["spec"]["containers"][0]
+        assert (main["image"], main["command"], main["args"]) == ("x", ["run"], ["a b"])
 
 
 @pytest.mark.parametrize("framework", sorted(OPERATORS))

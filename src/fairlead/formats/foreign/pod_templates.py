@@ -1,0 +1,57 @@
+"""Reads the pod templates of Kubernetes manifests as specs. Called by the readers of manifests.
+
+Nothing is dropped: a member of the template that a workload does not have is a violation with its path.
+"""
+
+from typing import Any
+
+from fairlead.formats.foreign.kubernetes_job import read_job
+from fairlead.formats.plain import Plain
+from fairlead.model.errors import ComplianceIssue, Invalid
+
+#: The path of an object's spec in a request.
+SPEC = "manifest.spec"
+_NO_TEMPLATE = "has no pod template"
+
+
+def read_mapping(plain: Plain, name: str, path: str) -> Plain:
+    """A member that is an object; empty if it is missing."""
+    value = plain.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise Invalid(issues=(ComplianceIssue(f"{path}.{name}", "must be an object"),))
+    return value
+
+
+def read_template(job: Plain, path: str, inside: str = "spec") -> Plain:
+    """The spec of the pods of a Job; `path` replaces `inside` in the paths of violations."""
+    template = read_mapping(job, "template", path)
+    pod = read_mapping(template, "spec", f"{path}.template")
+    containers = pod.get("containers")
+    if not isinstance(containers, list) or not containers or not isinstance(containers[0], dict):
+        raise Invalid(issues=(ComplianceIssue(path, _NO_TEMPLATE),))
+    if len(containers) > 1:
+        detail = f"has {len(containers)} containers; a workload has one"
+        raise Invalid(issues=(ComplianceIssue(f"{path}.containers", detail),))
+    # The name of a container says nothing; ports are read here, because Jobs of other systems have none.
+    main: dict[str, Any] = {name: value for name, value in containers[0].items() if name != "ports"}
+    plain = {**job, "template": {**template, "spec": {**pod, "containers": [main]}}}
+    try:
+        task = read_job({"apiVersion": "batch/v1", "kind": "Job", "spec": plain})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise Invalid(issues=(ComplianceIssue(path, f"is not a valid pod template: {error}"),)) from error
+    issues = [
+        ComplianceIssue(f"{path}{loss.path.removeprefix(inside)}", f"{loss.reason} in a workload")
+        for loss in task.losses
+    ]
+    spec = dict(task.spec)
+    ports = [port for port in containers[0].get("ports") or () if isinstance(port, dict)]
+    for number, port in enumerate(ports):
+        if not isinstance(port.get("containerPort"), int):
+            issues.append(ComplianceIssue(f"{path}.containers[0].ports[{number}].containerPort", "must be a number"))
+    if issues:
+        raise Invalid(issues=tuple(issues))
+    if ports:
+        spec["ports"] = [{"container": port["containerPort"], "serviceType": "ClusterIP"} for port in ports]
+    return spec
