@@ -26,9 +26,11 @@ from fairlead.control.loop.fleet import ClusterSessions, Fleet
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.references.resolve import Resolver
-from fairlead.engines.local.configuration import make_engine
+from fairlead.engines.local.configuration import load_settings
+from fairlead.engines.local.engine import LocalEngine
+from fairlead.engines.local.linux.nvml import DeviceMeter
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
-from fairlead.engines.local.usage import observe_usage
+from fairlead.engines.local.usage import UsageMeter
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Refused
 from fairlead.model.records.organization import Cluster
@@ -118,7 +120,9 @@ def _make_host(
     kept = settings.control
     compact_store = partial(compact, context.store, keep_events=kept.keep_events, keep_audit=kept.keep_audit)
     if settings.engine == LOCAL:
-        engine = make_engine(settings, clock, Resolver(context).load, Supplier(context).load)
+        own = load_settings(settings, clock)
+        engine = LocalEngine(own, clock, Resolver(context).load, Supplier(context).load)
+        meter = UsageMeter(settings.data_dir, own.nodes, DeviceMeter())
         if not settings.personal:
             engine.reserve([reserve(each) for each in own_sockets])
         pods = EngineHost(
@@ -129,10 +133,10 @@ def _make_host(
             driver=PodDriver(context, engine),
             sessions=engine,
             logs=engine,
-            observe_usage=partial(observe_usage, settings.data_dir),
+            observe_usage=meter.observe,
             find_warnings=engine.find_warnings,
         )
-        return pods, EngineView(review=engine.review)
+        return pods, EngineView(review=engine.review, measures_gpus=meter.measures_gpus)
     module = importlib.import_module(ENGINES[settings.engine])
     cluster = module.make_engine(settings, lambda: context.directory.cluster_id, ClusterSupplier(context).load)
     view = EngineView(

@@ -20,8 +20,8 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """Start servers with arguments of one's own; all are gone afterwards."""
     made: list[Server] = []
 
-    def make(*arguments: str, name: str = "data") -> Server:
-        server = Server(tmp_path / name, *arguments)
+    def make(*arguments: str, name: str = "data", environment: dict[str, str] | None = None) -> Server:
+        server = Server(tmp_path / name, *arguments, environment=environment)
         made.append(server)
         return server.start()
 

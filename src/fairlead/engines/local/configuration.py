@@ -8,16 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.nodes import observe_machine, parse_node, parse_nodes
 from fairlead.engines.local.plan.container import HOST, RUNTIMES
-from fairlead.engines.local.plan.environment import PATH, LoadReferences
+from fairlead.engines.local.plan.environment import PATH
 from fairlead.engines.local.plan.identity import load_account
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Invalid
-from fairlead.model.pods.supplies import LoadSupplies
 from fairlead.model.records.organization import Node
 
 
@@ -46,12 +44,8 @@ class LocalOptions(Protocol):
     def pids_limit(self) -> int | None: ...
 
 
-def make_engine(written: LocalOptions, clock: Clock, references: LoadReferences, supplies: LoadSupplies) -> LocalEngine:
-    """The engine of this machine; raises Invalid for a declaration that cannot be read."""
-    return LocalEngine(load_settings(written, clock), clock, references, supplies)
-
-
 def load_settings(written: LocalOptions, clock: Clock) -> LocalSettings:
+    """Raises Invalid for a declaration that cannot be read."""
     myself = load_identity(os.geteuid())
     # Without root a shared server can only run pods as itself, each in a view of its own.
     other = (

@@ -1,20 +1,28 @@
-"""What the pods of this machine, and the machine as a whole, use of its processors and memory: one look at /proc.
+"""What the pods of this machine, and the machine as a whole, use of its processors, memory and GPUs.
 
 Handed to telemetry by `app`, and called from a thread: it reads much and changes nothing.
 """
 
 import contextlib
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
+
+import msgspec
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local import journal
 from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.engines.local.linux.nvml import DeviceMeter, DeviceUse
+from fairlead.model.records.organization import Node
+from fairlead.model.records.workload import LaunchRecord
 from fairlead.model.resource_usage import MeasuredUsage, node_key
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_WHOLE = 1000
 
 
 class Process(NamedTuple):
@@ -26,23 +34,60 @@ class Process(NamedTuple):
     resident: int
 
 
-def observe_usage(data_dir: str | Path) -> list[MeasuredUsage]:
-    """Of every pod whose supervisor lives, and of the machine."""
-    processes = _observe_processes()
-    below: dict[int, list[int]] = {}
-    for pid, process in processes.items():
-        below.setdefault(process.parent, []).append(pid)
-    usages = [_observe_machine()]
-    root = AttemptFolders(str(data_dir)).root
-    with contextlib.suppress(FileNotFoundError):
-        for name in os.listdir(f"{root}/live"):
-            record = journal.load(f"{root}/live/{name}")
-            if record is None or record.get("state") != PodState.RUNNING:
-                continue
-            supervisor = processes.get(record["pid"])
-            if supervisor is not None and supervisor.start == record["start"]:
-                usages.append(_add_up(name.rpartition(".")[0], record["pid"], processes, below))
-    return usages
+class UsageMeter:
+    """`nodes`: those of the engine. The GPUs of a declaration need not exist, so their use is not measured."""
+
+    def __init__(self, data_dir: str | Path, nodes: Sequence[Node], devices: DeviceMeter) -> None:
+        self._folders = AttemptFolders(str(data_dir))
+        self._measured = {node.name for node in nodes if node.gpus and "gpus" not in node.declared}
+        self._devices = devices
+        found = self._observe_devices()
+        with_gpus = [node for node in nodes if node.gpus]
+        #: Whether it is known of every GPU how busy it is.
+        self.measures_gpus = bool(with_gpus) and all(
+            node.name in self._measured and all(device.index in found for device in node.gpus) for node in with_gpus
+        )
+
+    def observe(self) -> list[MeasuredUsage]:
+        """The usage of every pod whose supervisor lives, and of the machine."""
+        processes = _observe_processes()
+        below: dict[int, list[int]] = {}
+        for pid, process in processes.items():
+            below.setdefault(process.parent, []).append(pid)
+        devices = self._observe_devices()
+        usages = [_observe_machine()]
+        with contextlib.suppress(FileNotFoundError):
+            for name in os.listdir(f"{self._folders.root}/live"):
+                pod_id, _, attempt = name.rpartition(".")
+                key = pod_id, int(attempt)
+                record = journal.load(self._folders.journal(key))
+                if record is None or record.get("state") != PodState.RUNNING:
+                    continue
+                supervisor = processes.get(record["pid"])
+                if supervisor is not None and supervisor.start == record["start"]:
+                    usage = _add_up(pod_id, record["pid"], processes, below)
+                    usages.append(self._with_gpus(usage, self._folders.load_record(key), devices) if devices else usage)
+        return usages
+
+    def _observe_devices(self) -> dict[int, DeviceUse]:
+        return self._devices.observe() if self._measured else {}
+
+    def _with_gpus(self, usage: MeasuredUsage, launch_record: bytes, devices: Mapping[int, DeviceUse]) -> MeasuredUsage:
+        """With the use of the pod's own GPUs; for parts of a GPU it is not known who uses it."""
+        try:
+            pod = msgspec.json.decode(launch_record, type=LaunchRecord).pod
+        except msgspec.MsgspecError:
+            return usage
+        if pod.node not in self._measured or pod.gpu_thousandths != _WHOLE or not pod.gpu_devices:
+            return usage
+        used = [devices[index] for index in pod.gpu_devices if index in devices]
+        if len(used) < len(pod.gpu_devices):
+            return usage
+        return msgspec.structs.replace(
+            usage,
+            gpu_percent=fmean(use.percent for use in used),
+            gpu_memory_bytes=sum(use.memory_bytes for use in used),
+        )
 
 
 def _add_up(pod_id: str, root: int, processes: dict[int, Process], below: dict[int, list[int]]) -> MeasuredUsage:

@@ -111,7 +111,8 @@ def _devices(request: Request, devices: tuple[int, ...], device_memory: int) -> 
     portion = request.gpu_portion / 1000
     if request.gpu_memory_bytes and device_memory:
         portion = round(request.gpu_memory_bytes / device_memory, 3)
-    visible = {"CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
+    # CUDA would number them by their speed, and not as the scheduler and the drivers do.
+    visible = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
     if portion < 1:
         share = f"{portion * len(devices):g}"
         return {**visible, "RUNAI_NUM_OF_GPUS": share, "GPU_PORTION": f"{portion:g}"}

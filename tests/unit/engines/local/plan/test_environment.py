@@ -85,7 +85,14 @@ DEVICES = {
         Request(), (), {"RUNAI_NUM_OF_GPUS": "0", "NVIDIA_VISIBLE_DEVICES": "void", "CUDA_VISIBLE_DEVICES": ""}
     ),
     "two whole": Devices(
-        Request(gpu_devices=2), (1, 3), {"RUNAI_NUM_OF_GPUS": "2", "CUDA_VISIBLE_DEVICES": "1,3", "GPU_PORTION": "1"}
+        Request(gpu_devices=2),
+        (1, 3),
+        {
+            "RUNAI_NUM_OF_GPUS": "2",
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": "1,3",
+            "GPU_PORTION": "1",
+        },
     ),
     "half": Devices(Request(gpu_devices=1, gpu_portion=500), (0,), {"RUNAI_NUM_OF_GPUS": "0.5", "GPU_PORTION": "0.5"}),
     "half of two": Devices(
