@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable, Sequence
 
-from fairlead.cli.flags import Flag
+from fairlead.cli.command import Invocation
+from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -13,12 +14,23 @@ from fairlead.client.json_object import Json
 SNAPSHOT = Flag(
     "snapshot", "Ask about this snapshot instead of a server; - is standard input", short="f", placeholder="FILE"
 )
+WORKLOAD = Flag("workload", "The workload, instead of NAME", placeholder="NAME")
 RUNTIMES = Flag("runtimes", "With --snapshot: JSON with declared times or similar runs by workload", placeholder="FILE")
 #: The module that answers on a file; it imports the scheduler, so it is loaded only then.
 OFFLINE = "scheduling.offline"
 #: Changes that are shown without -o json.
 _SHOWN = 12
 _NAMES = 4
+
+
+def read_workload(invocation: Invocation) -> str:
+    """The workload that a question is about: the argument, or the flag."""
+    names = [*invocation.names, *filter(None, [invocation.get("workload")])]
+    if len(names) != 1:
+        command = " ".join(invocation.words) or "the command"
+        raise UsageError(f"Name one workload, as in `fairlead {command} NAME` or with --workload NAME.")
+    name: str = names[0]
+    return name
 
 
 def show_changes(console: Console, answer: Json) -> None:

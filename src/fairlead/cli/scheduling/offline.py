@@ -10,7 +10,7 @@ import msgspec
 from fairlead.cli.command import Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import UsageError
-from fairlead.cli.scheduling.answers import show_estimate, show_plan, show_what_if, show_why
+from fairlead.cli.scheduling.answers import read_workload, show_estimate, show_plan, show_what_if, show_why
 from fairlead.cli.scheduling.schedule import load_file, refuse
 from fairlead.cli.scheduling.snapshot_files import load_snapshot
 from fairlead.cli.terminal.console import Console
@@ -30,7 +30,7 @@ def why(invocation: Invocation) -> int:
     """Answer `why NAME --snapshot FILE`."""
     try:
         snapshot = load_snapshot(invocation)
-        answer = explain_why(snapshot, invocation.names[0])
+        answer = explain_why(snapshot, read_workload(invocation))
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     except UnknownName as error:
@@ -45,7 +45,7 @@ def plan(invocation: Invocation) -> int:
     try:
         snapshot = load_snapshot(invocation)
         runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
-        answer = make_plan(snapshot, invocation.names[0], runtimes=runtimes)
+        answer = make_plan(snapshot, read_workload(invocation), runtimes=runtimes)
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     except UnknownName as error:
@@ -59,7 +59,7 @@ def estimate(invocation: Invocation) -> int:
     """Answer `estimate NAME --snapshot FILE --runtimes FILE`."""
     try:
         snapshot = load_snapshot(invocation)
-        answer = estimate_start(snapshot, invocation.names[0], _read_runtimes(invocation, snapshot))
+        answer = estimate_start(snapshot, read_workload(invocation), _read_runtimes(invocation, snapshot))
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     except UnknownName as error:

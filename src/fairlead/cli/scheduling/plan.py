@@ -7,7 +7,7 @@ submit, with `--plan`. What is left here is a workload that waits in a snapshot 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import OFFLINE, RUNTIMES
+from fairlead.cli.scheduling.answers import OFFLINE, RUNTIMES, WORKLOAD
 
 _DETAILS = """\
 Takes everything that `submit`, `run` and `apply -f` take:
@@ -22,7 +22,7 @@ With --snapshot, NAME is a workload that waits in a snapshot file."""
 def commands(_noun: str) -> tuple[Command, ...]:
     snapshot = Flag("snapshot", "Plan a workload that waits in this snapshot; - is standard input", placeholder="FILE")
     summary = "Show what a submission would do, without submitting"
-    return (Command("", summary, _plan, (snapshot, RUNTIMES, *OUTPUT), "KIND|run|NAME", 1, 1, details=_DETAILS),)
+    return (Command("", summary, _plan, (snapshot, WORKLOAD, RUNTIMES, *OUTPUT), "KIND|run|NAME", 0, 1, details=_DETAILS),)
 
 
 def _plan(invocation: Invocation) -> int:

@@ -6,7 +6,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.nouns import load_module
-from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, show_changes
+from fairlead.cli.scheduling.answers import OFFLINE, SNAPSHOT, WORKLOAD, read_workload, show_changes
 from fairlead.cli.scheduling.answers import show_why as show_why_answer
 from fairlead.cli.scheduling.past import AT, at_query, show_precedence, show_timeline
 from fairlead.cli.scheduling.questions import announce_turn
@@ -29,8 +29,8 @@ _ENDED = {"Completed", "Failed", "Deleting"}
 
 def commands(_noun: str) -> tuple[Command, ...]:
     summary = "Explain why a workload is pending, what blocks it and what would start it"
-    flags = (PROJECT, AT, _HISTORY, _AFTER, SNAPSHOT, *OUTPUT)
-    return (Command("", summary, show_why, flags, "NAME", 1, 1, details=_DETAILS, completes="workload"),)
+    flags = (PROJECT, WORKLOAD, AT, _HISTORY, _AFTER, SNAPSHOT, *OUTPUT)
+    return (Command("", summary, show_why, flags, "NAME", 0, 1, details=_DETAILS, completes="workload"),)
 
 
 def show_why(invocation: Invocation) -> int:
@@ -41,7 +41,7 @@ def show_why(invocation: Invocation) -> int:
         raise UsageError("Use only one of --at, --history and --after.")
     query = at_query(invocation)
     session = ServerSession(invocation)
-    workload = _find(session, invocation.names[0])
+    workload = _find(session, read_workload(invocation))
     if query or invocation.get("history") or invocation.get("after"):
         _show_past(session, workload, query)
         session.close()

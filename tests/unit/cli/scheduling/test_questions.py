@@ -14,6 +14,7 @@ def test_why_is_the_same_to_the_byte(tmp_path: Path) -> None:
     path = save(tmp_path, snapshot())
     first = call("why", "j2", "--snapshot", path, "-o", "json", home=tmp_path)
     assert first.code == OK
+    assert first.out == call("why", "--snapshot", path, "--workload", "j2", "-o", "json", home=tmp_path).out
     assert first.out == call("why", "j2", "-f", "-", "--json", home=tmp_path, stdin=json.dumps(snapshot())).out
     answer = json.loads(first.out)
     assert (answer["status"], answer["revision"]) == ("waits", None)
@@ -28,7 +29,9 @@ def test_why_in_words(tmp_path: Path) -> None:
 
 def test_a_plan_of_what_waits(tmp_path: Path) -> None:
     path = save(tmp_path, snapshot())
-    plan = json.loads(call("plan", "j0", "--snapshot", path, "-o", "json", home=tmp_path).out)
+    planned = call("plan", "j0", "--snapshot", path, "-o", "json", home=tmp_path).out
+    assert planned == call("plan", "--snapshot", path, "--workload", "j0", "-o", "json", home=tmp_path).out
+    plan = json.loads(planned)
     assert (plan["status"], [pod["node"] for pod in plan["pods"]]) == ("starts", ["n1"])
     assert [ref["workload"] for ref in plan["effects"]["delayed"]["workloads"]] == ["j2"]
     shown = call("plan", "j0", "--snapshot", path, home=tmp_path)
@@ -50,9 +53,10 @@ def test_plan_needs_something_to_plan(tmp_path: Path) -> None:
     [
         ("{", ("j2",), FAILED, "Input data was truncated"),
         (snapshot(), ("nobody",), USAGE, "The snapshot has no workload 'nobody'."),
-        (snapshot(), (), USAGE, "why"),
+        (snapshot(), (), USAGE, "Name one workload, as in `fairlead why NAME` or with --workload NAME."),
+        (snapshot(), ("j2", "--workload", "j2"), USAGE, "Name one workload"),
     ],
-    ids=["not JSON", "unknown workload", "no name"],
+    ids=["not JSON", "unknown workload", "no name", "two names"],
 )
 def test_bad_input_is_answered(tmp_path: Path, content: object, words: tuple[str, ...], code: int, want: str) -> None:
     called = call("why", *words, "--snapshot", save(tmp_path, content), home=tmp_path)
@@ -101,7 +105,7 @@ def test_an_estimate_on_a_file(tmp_path: Path) -> None:
     jobs[0]["tasks"] = [{"id": "t0", "gpu": 2, "status": "Running", "node": "n1"}]
     path = save(tmp_path, snapshot(jobs=jobs[:2]))
     runtimes = save(tmp_path, {"j0": {"declared": 60}}, "runtimes.json")
-    words = ("estimate", "j1", "--snapshot", path, "--runtimes", runtimes)
+    words = ("estimate", "--workload", "j1", "--snapshot", path, "--runtimes", runtimes)
     answer = json.loads(call(*words, "-o", "json", home=tmp_path).out)
     assert (answer["status"], answer["p50"]) == ("estimated", 160)
     assert "- 1970-01-01 00:02:40Z: j0 ends (declared)\n" in call(*words, home=tmp_path).out
