@@ -22,7 +22,9 @@ With --snapshot, NAME is a workload that waits in a snapshot file."""
 def commands(_noun: str) -> tuple[Command, ...]:
     snapshot = Flag("snapshot", "Plan a workload that waits in this snapshot; - is standard input", placeholder="FILE")
     summary = "Show what a submission would do, without submitting"
-    return (Command("", summary, _plan, (snapshot, WORKLOAD, RUNTIMES, *OUTPUT), "KIND|run|NAME", 0, 1, details=_DETAILS),)
+    return (
+        Command("", summary, _plan, (snapshot, WORKLOAD, RUNTIMES, *OUTPUT), "KIND|run|NAME", 0, 1, details=_DETAILS),
+    )
 
 
 def _plan(invocation: Invocation) -> int:
