@@ -93,6 +93,16 @@ def _replicas(count: int = 1, gpus: int = 1, **members: Any) -> dict[str, Any]:
     return {"replicas": count, "template": {"spec": {"containers": [container]}}, **members}
 
 
+LWS = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet"}
+
+
+def _groups(ports: tuple[int, ...] = (), pod: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
+    """The spec of a LeaderWorkerSet whose pods are all alike."""
+    container = {"name": "main", "image": "server:1", "ports": [{"containerPort": port} for port in ports]}
+    template = {"spec": {"containers": [container], "priorityClassName": "high", **(pod or {})}}
+    return {"replicas": 2, "leaderWorkerTemplate": {"size": 3, "workerTemplate": template, **members}}
+
+
 def _kubeflow(kind: str, spec: dict[str, Any], version: str = "v1") -> dict[str, Any]:
     return {"apiVersion": f"kubeflow.org/{version}", "kind": kind, "metadata": {"name": kind.lower()}, "spec": spec}
 
@@ -231,14 +241,50 @@ def test_a_job_of_kubeflow_becomes_a_distributed_training(
             {"successPolicy": "AllWorkers", "tfReplicaSpecs": {"Chief": _replicas(), "Worker": _replicas()}},
             "manifest.spec.successPolicy: has no",
         ),
+        ("LeaderWorkerSet", {}, "leaderWorkerTemplate.workerTemplate: has no pod template"),
+        ("LeaderWorkerSet", _groups(size=0), "leaderWorkerTemplate.size: must be"),
+        ("LeaderWorkerSet", _groups(subGroupPolicy={"subGroupSize": 2}), "subGroupPolicy: has no equivalent"),
+        ("LeaderWorkerSet", {**_groups(), "rolloutStrategy": {"type": "RollingUpdate"}}, "spec.rolloutStrategy: has"),
+        ("LeaderWorkerSet", _groups(ports=(1, 2)), "its leader has 2 ports"),
+        (
+            "LeaderWorkerSet",
+            _groups(pod={"restartPolicy": "Never"}),
+            "leaderWorkerTemplate.workerTemplate.spec.restartPolicy: is Never",
+        ),
+        (
+            "LeaderWorkerSet",
+            _groups(pod={"hostPID": True}),
+            "leaderWorkerTemplate.workerTemplate.spec.hostPID: has no equivalent",
+        ),
     ],
 )
-def test_what_a_distributed_training_lacks_is_refused_with_its_path(
+def test_what_workloads_of_several_pods_lack_is_refused_with_its_path(
     api: ApiServer, kind: str, spec: dict[str, Any], field: str
 ) -> None:
-    answer = _submit(api, _kubeflow(kind, spec), "refused")
+    manifest = _kubeflow(kind, spec)
+    if kind == LWS["kind"]:
+        manifest["apiVersion"] = LWS["apiVersion"]
+    answer = _submit(api, manifest, "refused")
     assert answer.status == 400, answer
     assert field in answer.json["details"]
+
+
+def test_a_leader_worker_set_becomes_a_distributed_inference(api: ApiServer) -> None:
+    manifest = {**LWS, "metadata": {"name": "groups"}, "spec": _groups(ports=(8000,), restartPolicy="None")}
+    id = _id(_submit(api, manifest))
+    made = api.get(f"/api/v1/workloads/distributed-inferences/{id}")
+    assert made["spec"] == {
+        "leader": {"image": "server:1"},
+        "worker": {"image": "server:1"},
+        "workers": 2,
+        "replicas": 2,
+        "restartPolicy": "None",
+        "servingPort": {"port": 8000, "exposeExternally": False},
+        "priorityClass": "high",
+    }
+    more = {**manifest, "spec": {**_groups(ports=(8000,), restartPolicy="None"), "replicas": 4}}
+    assert api.call("PUT", f"{PATH}/{id}", {"manifest": more}).status == 202
+    assert api.get(f"/api/v1/workloads/distributed-inferences/{id}")["spec"]["replicas"] == 4
 
 
 def test_a_pod_of_a_job_gets_no_privileges(api: ApiServer) -> None:

@@ -1,7 +1,7 @@
 """The routes of workloads that are submitted as Kubernetes manifests (`/api/v2/workloads`).
 
-A Pod, a Job, a Deployment or a job of Kubeflow is read as a workload, which both engines run; another kind of object is
-refused. The manifest is stored, and shown as it was sent.
+An object of a kind that `formats/foreign/manifests.py` knows is read as a workload, which both engines run; other kinds
+are refused. The manifest is stored, and shown as it was sent.
 """
 
 import base64
@@ -274,7 +274,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path=f"{_PATH}/{{WorkloadV2Id}}",
         id="update_workload_v2",
         tag="Manifests",
-        summary="Change a workload that was submitted as a Deployment",
+        summary="Change a workload that was submitted as a manifest",
         run=update,
         parameters=(_ID,),
         body=RequestBody(schema=ManifestUpdate),

@@ -8,15 +8,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from fairlead.formats.foreign.pod_templates import SPEC, read_mapping, read_template
+from fairlead.formats.foreign.pod_templates import (
+    SPEC,
+    invalid,
+    read_mapping,
+    read_template,
+    refuse_unknown,
+    take_shared,
+)
 from fairlead.formats.plain import Plain
 from fairlead.kinds.distributed import DISTRIBUTED
 from fairlead.kinds.frameworks import JAX_PORT, PYTORCH_PORT, TENSORFLOW_PORT, XGBOOST_PORT
 from fairlead.kinds.kind import Kind
-from fairlead.model.errors import ComplianceIssue, Invalid
 
 _WORKER = "Worker"
-_NOT_HERE = "has no equivalent in a workload"
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _RUN_POLICY = {
     "cleanPodPolicy": "cleanPodPolicy",
@@ -104,7 +109,7 @@ def read_kubeflow_job(job: KubeflowJob, spec: Plain) -> tuple[Kind, Plain]:
     worker = _read_replicas(job, types, _WORKER)
     leader = _read_replicas(job, types, lead) if lead else None
     if leader is not None and leader.count != 1:
-        raise _invalid(f"{leader.path}.replicas", f"is {leader.count}; a job has one {lead}")
+        raise invalid(f"{leader.path}.replicas", f"is {leader.count}; a job has one {lead}")
     read: Plain = {
         **worker.spec,
         "distributedFramework": job.framework,
@@ -114,7 +119,8 @@ def read_kubeflow_job(job: KubeflowJob, spec: Plain) -> tuple[Kind, Plain]:
         **_read_others(job, spec, lead),
     }
     if leader is not None:
-        read["masterSpec"] = _without_shared(leader, read)
+        take_shared(leader.spec, read, f"{leader.path}.template")
+        read["masterSpec"] = leader.spec
     elif job.leaders:
         read["masterSpecSameAsWorker"] = False
     if job.is_pytorch:
@@ -122,42 +128,31 @@ def read_kubeflow_job(job: KubeflowJob, spec: Plain) -> tuple[Kind, Plain]:
     return DISTRIBUTED, read
 
 
-def _invalid(path: str, detail: str) -> Invalid:
-    return Invalid(issues=(ComplianceIssue(path, detail),))
-
-
-def _refuse_unknown(plain: Plain, known: Iterable[str], path: str) -> None:
-    """Raise Invalid for members that are not known, unless they are off."""
-    unknown = sorted(name for name in set(plain) - set(known) if plain[name] not in (None, False, "", {}, []))
-    if unknown:
-        raise Invalid(issues=tuple(ComplianceIssue(f"{path}.{name}", _NOT_HERE) for name in unknown))
-
-
 def _check_types(job: KubeflowJob, types: Plain, lead: str) -> None:
     path = f"{SPEC}.{job.member}"
-    _refuse_unknown(types, (_WORKER, lead), path)
+    refuse_unknown(types, (_WORKER, lead), path)
     if _WORKER not in types:
-        raise _invalid(f"{path}.{_WORKER}", "must be given; a distributed workload has at least one worker")
+        raise invalid(f"{path}.{_WORKER}", "must be given; a distributed workload has at least one worker")
     if job.always_leads and not lead:
-        raise _invalid(f"{path}.{job.leaders[0]}", "must be given")
+        raise invalid(f"{path}.{job.leaders[0]}", "must be given")
 
 
 def _read_replicas(job: KubeflowJob, types: Plain, type: str) -> _Replicas:
     path = f"{SPEC}.{job.member}.{type}"
     given = read_mapping(types, type, f"{SPEC}.{job.member}")
-    _refuse_unknown(given, ("replicas", "restartPolicy", "template"), path)
+    refuse_unknown(given, ("replicas", "restartPolicy", "template"), path)
     count = 1 if given.get("replicas") is None else given["replicas"]
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise _invalid(f"{path}.replicas", "must be a whole number of at least 1")
+        raise invalid(f"{path}.replicas", "must be a whole number of at least 1")
     restart = str(given.get("restartPolicy") or "")
     if restart and restart not in _RESTART_POLICIES:
-        raise _invalid(f"{path}.restartPolicy", f"is {restart[:60]}; a workload has {', '.join(_RESTART_POLICIES)}")
+        raise invalid(f"{path}.restartPolicy", f"is {restart[:60]}; a workload has {', '.join(_RESTART_POLICIES)}")
     spec = read_template({"template": given.get("template")}, path)
     restart = restart or job.default_restart(type)
     inner = spec.pop("restartPolicy", restart)
     if inner != restart:
         detail = f"is {str(inner)[:60]}, but the operator gives pods that of {type}, which is {restart}"
-        raise _invalid(f"{path}.template.spec.restartPolicy", detail)
+        raise invalid(f"{path}.template.spec.restartPolicy", detail)
     ports = [port for port in spec.pop("ports", ()) if port["container"] != job.port]
     return _Replicas(path, count, restart, {**spec, **({"ports": ports} if ports else {})})
 
@@ -169,32 +164,22 @@ def _restart_policy(job: KubeflowJob, worker: _Replicas, leader: _Replicas | Non
     if job.always_leads and worker.restart == job.default_restart(_WORKER):
         return leader.restart
     detail = f"is {worker.restart}, but that of {leader.path} is {leader.restart}; a workload has one"
-    raise _invalid(f"{worker.path}.restartPolicy", detail)
-
-
-def _without_shared(leader: _Replicas, read: Plain) -> Plain:
-    """The leader's own spec; what counts for the whole workload moves there."""
-    spec = dict(leader.spec)
-    for name in ("priorityClass", "preemptibility"):
-        given = spec.pop(name, None)
-        if given is not None and read.setdefault(name, given) != given:
-            raise _invalid(f"{leader.path}.template", f"has the {name} {given}, but the workers have {read[name]}")
-    return spec
+    raise invalid(f"{worker.path}.restartPolicy", detail)
 
 
 def _read_run_policy(spec: Plain) -> Plain:
     policy = read_mapping(spec, "runPolicy", SPEC)
-    _refuse_unknown(policy, _RUN_POLICY, f"{SPEC}.runPolicy")
+    refuse_unknown(policy, _RUN_POLICY, f"{SPEC}.runPolicy")
     return {ours: policy[name] for name, ours in _RUN_POLICY.items() if policy.get(name) is not None}
 
 
 def _read_others(job: KubeflowJob, spec: Plain, lead: str) -> Plain:
     own = ("elasticPolicy", "nprocPerNode") if job.is_pytorch else ()
     fixed = {} if lead and not job.always_leads else job.fixed
-    _refuse_unknown(spec, (job.member, "runPolicy", *job.members, *fixed, *own), SPEC)
+    refuse_unknown(spec, (job.member, "runPolicy", *job.members, *fixed, *own), SPEC)
     for name, value in fixed.items():
         if spec.get(name) not in (None, "", value):
-            raise _invalid(f"{SPEC}.{name}", f"is {str(spec[name])[:60]}; only {value} is supported")
+            raise invalid(f"{SPEC}.{name}", f"is {str(spec[name])[:60]}; only {value} is supported")
     read = {ours: spec[name] for name, ours in job.members.items() if spec.get(name) is not None}
     return read | (_read_elastic_policy(spec, lead) if job.is_pytorch else {})
 
@@ -202,16 +187,16 @@ def _read_others(job: KubeflowJob, spec: Plain, lead: str) -> Plain:
 def _read_elastic_policy(spec: Plain, lead: str) -> Plain:
     path = f"{SPEC}.elasticPolicy"
     policy = read_mapping(spec, "elasticPolicy", SPEC)
-    _refuse_unknown(policy, (*_BOUNDS, "rdzvBackend"), path)
+    refuse_unknown(policy, (*_BOUNDS, "rdzvBackend"), path)
     if policy.get("rdzvBackend") not in (None, "c10d"):
-        raise _invalid(f"{path}.rdzvBackend", "must be c10d, which is what workloads use")
+        raise invalid(f"{path}.rdzvBackend", "must be c10d, which is what workloads use")
     read: Plain = {}
     for name in _BOUNDS:
         count = policy.get(name)
         if count is None:
             continue
         if not isinstance(count, int) or isinstance(count, bool):
-            raise _invalid(f"{path}.{name}", "must be a whole number")
+            raise invalid(f"{path}.{name}", "must be a whole number")
         # The operator counts all pods, a workload its workers.
         read[name] = count - bool(lead)
     return read

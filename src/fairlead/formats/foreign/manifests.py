@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from fairlead.formats.foreign.kubeflow_jobs import KUBEFLOW_JOBS, read_kubeflow_job
+from fairlead.formats.foreign.leader_worker_sets import read_leader_worker_set
 from fairlead.formats.foreign.pod_templates import SPEC, read_mapping, read_template
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
@@ -130,6 +131,7 @@ _READERS: dict[GroupVersionKind, Callable[[Plain], tuple[Kind, Plain]]] = {
     GroupVersionKind("", "v1", "Pod"): _read_pod,
     GroupVersionKind("batch", "v1", "Job"): _read_job,
     GroupVersionKind("apps", "v1", "Deployment"): _read_deployment,
+    GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"): read_leader_worker_set,
     **{
         GroupVersionKind("kubeflow.org", *version_and_kind): partial(read_kubeflow_job, job)
         for version_and_kind, job in KUBEFLOW_JOBS.items()

@@ -3,6 +3,7 @@
 Nothing is dropped: a member of the template that a workload does not have is a violation with its path.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from fairlead.formats.foreign.kubernetes_job import read_job
@@ -12,6 +13,7 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 #: The path of an object's spec in a request.
 SPEC = "manifest.spec"
 _NO_TEMPLATE = "has no pod template"
+_NOT_HERE = "has no equivalent in a workload"
 
 
 def read_mapping(plain: Plain, name: str, path: str) -> Plain:
@@ -55,3 +57,22 @@ def read_template(job: Plain, path: str, inside: str = "spec") -> Plain:
     if ports:
         spec["ports"] = [{"container": port["containerPort"], "serviceType": "ClusterIP"} for port in ports]
     return spec
+
+
+def take_shared(pod: Plain, workload: Plain, path: str) -> None:
+    """Move what counts for the whole workload from the spec of a role; raises Invalid if roles differ in it."""
+    for name in ("priorityClass", "preemptibility"):
+        given = pod.pop(name, None)
+        if given is not None and workload.setdefault(name, given) != given:
+            raise invalid(path, f"has the {name} {given}, but other pods have {workload[name]}; a workload has one")
+
+
+def refuse_unknown(plain: Plain, known: Iterable[str], path: str) -> None:
+    """Raise Invalid for members that are not known, unless they are off."""
+    unknown = sorted(name for name in set(plain) - set(known) if plain[name] not in (None, False, "", {}, []))
+    if unknown:
+        raise Invalid(issues=tuple(ComplianceIssue(f"{path}.{name}", _NOT_HERE) for name in unknown))
+
+
+def invalid(path: str, detail: str) -> Invalid:
+    return Invalid(issues=(ComplianceIssue(path, detail),))
