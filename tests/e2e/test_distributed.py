@@ -60,6 +60,22 @@ def test_ranks_meet_and_the_workload_completes_with_its_master(server: Server) -
     }
 
 
+def test_a_job_of_kubeflow_runs_here_without_its_operator(server: Server) -> None:
+    container = {"name": "pytorch", "image": "fairlead.local/host", "command": ["python3", "-c", RENDEZVOUS]}
+    one = {"restartPolicy": "Never", "template": {"spec": {"containers": [container]}}}
+    manifest = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "spec": {"pytorchReplicaSpecs": {"Master": one, "Worker": {**one, "replicas": 2}}},
+    }
+    body = {"metadata": {"name": "from-kubeflow", "projectId": "1"}, "manifest": manifest}
+    made = server.call("POST", "/api/v2/workloads", body)
+    assert made.status == 202, made
+    workload_id = made.json["metadata"]["id"]
+    server.until_phase(workload_id, "Completed")
+    assert sorted(outputs(server, workload_id).values()) == ["heard 3\n", "heard 3\n", "met 3\n"]
+
+
 def test_two_at_once_do_not_get_in_each_others_way(server: Server) -> None:
     ids = [run(server, f"twin-{number}", RENDEZVOUS, numWorkers=2) for number in range(2)]
     for workload_id in ids:
