@@ -72,6 +72,8 @@ class CustomResourceSync:
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
+        #: The next time at which an object is reconciled although nothing has changed.
+        self._timers: dict[str, asyncio.TimerHandle] = {}
         self._wakeup = asyncio.Event()
         #: Ids of objects that wait for a template; and of those that are templates, with namespace and name.
         self._waiting_for_template: set[str] = set()
@@ -119,7 +121,18 @@ class CustomResourceSync:
         self._wakeup.set()
 
     def _mark_later(self, id: str, seconds: float) -> None:
-        asyncio.get_running_loop().call_later(seconds, self._mark, id)
+        """Reconcile it within that time. One timer for each object: every reconciliation may ask for several."""
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(id)
+        if timer is not None and timer.when() <= loop.time() + seconds:
+            return
+        if timer is not None:
+            timer.cancel()
+        self._timers[id] = loop.call_later(seconds, self._on_timer, id)
+
+    def _on_timer(self, id: str) -> None:
+        del self._timers[id]
+        self._mark(id)
 
     def _on_commit(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
         for collection, id in subjects:

@@ -1,6 +1,7 @@
 """The loop over applied objects: one that fails keeps nobody waiting, and never too many are looked at side by side."""
 
 import asyncio
+import selectors
 from collections.abc import Callable, Coroutine, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
@@ -90,6 +91,25 @@ class Objects:
                 await self._news.wait()
 
 
+class JumpingSelector(selectors.DefaultSelector):
+    """Its time jumps to the next timer whenever nothing else is to be done."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.now += timeout or 0.0
+        return super().select(0)
+
+
+class JumpingLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._jumping = JumpingSelector()
+        super().__init__(self._jumping)
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
 def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
     async def both() -> None:
         loop = CustomResourceSync(cast(Context, Server()), cast(CustomResources, objects), settle_seconds=0)
@@ -114,6 +134,21 @@ def test_one_that_fails_keeps_nobody_waiting() -> None:
 
     run(objects, act)
     assert objects.tried == ["bad", "later", "bad"]
+
+
+def test_one_that_fails_again_and_again_is_tried_at_a_steady_pace() -> None:
+    """It asks for another try because it failed, and because nobody would tell whether it had an effect."""
+    objects = Objects("bad", failing="bad")
+    objects.open.set()
+
+    async def watch() -> None:
+        loop = CustomResourceSync(cast(Context, Server()), cast(CustomResources, objects), settle_seconds=0)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(loop.run(), 101)
+
+    with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+        runner.run(watch())
+    assert len(objects.tried) == 51, "once, and then every two seconds"
 
 
 def test_never_too_many_side_by_side() -> None:
