@@ -183,6 +183,12 @@ PAGES_OF_PROJECTS: dict[str, tuple[Query, Callable[[Workload], bool], Callable[[
         lambda one: (one.created_at, -one.priority, one.id),
         slice(9),
     ),
+    "with a second short list": (
+        in_projects("p1", "p3", where=(Where("submitted_by", IS.ONE_OF, ("user1", "user3")),)),
+        lambda one: one.project_id in "p1p3" and one.created_by in ("user1", "user3"),
+        by_age,
+        slice(50),
+    ),
     "with a filter and a search": (
         in_projects(
             "p1", "p3", "p4", where=(Where("priority", IS.ABOVE, 0),), search="USER1", search_in=("submitted_by",)

@@ -102,7 +102,7 @@ def statements(name: str, dialect_mark: str) -> Statements:
 def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
     """The statement, with its values, that reads the matching records in order: key, data, and what it sorts by."""
     one, listed = _split(query)
-    order = _render_order(one, dialect)
+    order = _render_order(one, dialect, is_steered=not listed and _is_narrow(query))
     condition, values = _render_condition(one, dialect)
     key = query.collection.key
     names = [key, "data", *(name for name, _ in query.order if len(listed) > 1 and name != key)]
@@ -117,9 +117,9 @@ def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Param
     return text, values
 
 
-def _render_order(query: Query[object], dialect: Dialect) -> str:
+def _render_order(query: Query[object], dialect: Dialect, *, is_steered: bool) -> str:
     key = query.collection.key
-    steer = dialect.steer if _is_narrow(query) else ""
+    steer = dialect.steer if is_steered else ""
     order = [
         steer + _column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order
     ]
