@@ -232,6 +232,16 @@ def test_a_warning_about_idle_gpus_is_given_once_and_taken_back() -> None:
     assert found == [(1, ["IdleGpus"]), (0, ["IdleGpus"]), (0, []), (1, ["IdleGpus"])]
 
 
+def test_a_stopped_workload_has_no_warning_about_idle_gpus() -> None:
+    holder = msgspec.structs.replace(HOLDER, gpu_devices=(0,))
+    rules = builders.rules(idle_time=lambda ids: 40_000)
+    workload = builders.workload(phase=Phase.RUNNING, idle_limit=60_000)
+    warned = decide_pods(entry(workload, holder), (), NOW, rules).workload
+    stopped = msgspec.structs.replace(warned, desired_phase=DesiredPhase.STOPPED)
+    draft = decide_pods(entry(stopped, holder), (), NOW, rules)
+    assert ([one.type for one in warned.conditions], draft.workload.conditions) == (["IdleGpus"], ())
+
+
 def test_pods_without_gpus_are_never_idle() -> None:
     rules = builders.rules(idle_time=lambda ids: 0 if not ids else 60_000)
     holder = msgspec.structs.replace(HOLDER, gpu_devices=())

@@ -1,6 +1,6 @@
 """The limit on idle GPUs that a project can set: a warning after half of that time, then the workload is stopped. Pure.
 
-Called by the phase machine. A workload whose GPUs are used again loses the warning.
+Called by the phase machine. A workload loses the warning when it uses its GPUs again or is stopped.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,7 @@ def has_exceeded_idle_limit(draft: Draft, idle_time: IdleTime) -> bool:
     """Whether its GPUs have been idle for longer than its project allows; it is then stopped as by a user."""
     workload, limit = draft.workload, draft.workload.idle_limit
     if workload.desired_phase is not DesiredPhase.RUNNING or limit is None:
+        _set_warning(draft, "")
         return False
     idle = _idle_time_of(draft, idle_time)
     if idle >= limit:

@@ -96,10 +96,6 @@ def has_node(context: Context, name: str) -> bool:
     return any(node.name == name and node.ready for node in context.directory.nodes.values())
 
 
-def _idle_time(context: Context, pod_ids: Sequence[str]) -> Millis:
-    return context.usage_samples.idle_time(pod_ids) if context.usage_samples else 0
-
-
 def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[str, PhaseInputs]:
     """What decisions need beyond the workload, by kind."""
     return {
