@@ -5,6 +5,7 @@ rest as an `Observation`; one short function per desired phase then decides. Pla
 (`placement/`), and orders follow from the draft (`pods/orders.py`, `cluster/orders.py`).
 """
 
+import re
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -37,6 +38,8 @@ _NEW = frozenset({Phase.CREATING, Phase.RESUMING})
 _FINISHING = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED})
 #: The message of a workload that was evicted and is pending again.
 EVICTED = "Preempted; waiting to be scheduled again"
+#: The end of a message about the next try.
+_COUNTDOWN = re.compile(r" in [0-9.]+ s\Z")
 
 #: Writes what an engine reported into the pods of a draft; returns the rest.
 Observe = Callable[[Draft], Observation]
@@ -220,7 +223,7 @@ class _Machine:
         elif workload.phase is Phase.DEGRADED:
             message = self._retry_message()
             # Once per failure: the seconds that are left would change the record with every decision.
-            if not (workload.phase_message or "").startswith(message.rpartition(" in ")[0] or message):
+            if not (workload.phase_message or "").startswith(_COUNTDOWN.sub("", message)):
                 self.draft.set_phase(Phase.DEGRADED, message)
 
     def _is_scaling_from_zero(self) -> bool:

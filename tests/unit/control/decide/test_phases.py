@@ -160,6 +160,13 @@ def test_what_waits_for_its_next_try_says_why_also_after_the_first(
         workload=draft.workload, pods=tuple(draft.pods.values()), podsets=(builders.podset(restart=restart),)
     )
     assert decide_pods(later, (), NOW + 400, RULES).workload.phase_message == want
+    # Another failure is told, also if both sentences begin alike.
+    told = msgspec.structs.replace(later.workload, phase_message="Cannot read a in b; retrying in 1.0 s")
+    restarting = tuple(
+        msgspec.structs.replace(one, message="Cannot read c in d", restart_at=NOW + 1000) for one in later.pods
+    )
+    other = msgspec.structs.replace(later, workload=told, pods=restarting)
+    assert decide_pods(other, (), NOW, RULES).workload.phase_message.startswith("Cannot read c in d; re")
     # A failure that is known no more, because its pod was removed, stays in the message.
     without = msgspec.structs.replace(later, pods=())
     assert decide_pods(without, (), NOW + 400, RULES).workload.phase_message == want
