@@ -130,6 +130,8 @@ def test_metrics_can_ask_for_a_token(make_api: Callable[..., ApiServer], tmp_pat
     file.write_text("")
     with pytest.raises(Refused, match="is empty"):
         check_metrics_token(str(file))
+    unread = api.call("GET", "/metrics", token="")
+    assert (unread.status, str(file).encode() in unread.body) == (503, False)
 
 
 def test_an_explanation_tells_given_from_default(api: ApiServer) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import hmac
+import logging
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from fairlead.api.http.operation import Call, Operation, as_json
 from fairlead.api.server.metrics import Metrics
 from fairlead.control.workloads import read
 from fairlead.model.errors import Refused, Unauthenticated, Unavailable
+
+logger = logging.getLogger("fairlead.api")
 
 
 class Health(msgspec.Struct):
@@ -48,7 +51,12 @@ def health_operations(metrics: Metrics, token_file: str = "") -> tuple[Operation
 
     async def get_metrics(call: Call) -> Response:
         if token_file:
-            wanted = f"Bearer {await asyncio.to_thread(load_metrics_token, token_file)}"
+            try:
+                wanted = f"Bearer {await asyncio.to_thread(load_metrics_token, token_file)}"
+            except Refused as error:
+                # Whoever scrapes may be a stranger, who need not know the path.
+                logger.error("/metrics cannot be served: %s", error)
+                raise Unavailable("The token of /metrics cannot be read; the log of the server says why") from error
             given = call.request.headers.get("authorization", "")
             if not hmac.compare_digest(given.encode(), wanted.encode()):
                 raise Unauthenticated("/metrics needs `Authorization: Bearer` with the token of --metrics-token-file")
