@@ -41,13 +41,22 @@ export function Sessions() {
   );
 }
 
+/** Browsers with what they call themselves. Most also name those that they are compatible with, so the order matters. */
+const BROWSERS: readonly [string, RegExp][] = [
+  ["Edge", /\bEdg\/(\d+)/],
+  ["Opera", /\bOPR\/(\d+)/],
+  ["Firefox", /\bFirefox\/(\d+)/],
+  ["Chrome", /\b(?:Headless)?Chrome\/(\d+)/],
+  ["Safari", /\bVersion\/(\d+).* Safari\//],
+];
+
 /** A program by the name that it gives: of a browser the one that people know. */
 export function programOf(client: string): string {
-  const browser = /\b(Firefox|Edg|OPR|HeadlessChrome|Chrome|Safari)\/(\d+)/.exec(client);
-  if (!client.startsWith("Mozilla/") || !browser) return client.split(/[ /]/)[0] || "unknown program";
-  const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", HeadlessChrome: "Chrome" };
-  const name = browser[1] ?? "";
-  return `${names[name] ?? name} ${browser[2] ?? ""}`;
+  for (const [name, pattern] of client.startsWith("Mozilla/") ? BROWSERS : []) {
+    const version = pattern.exec(client)?.[1];
+    if (version) return `${name} ${version}`;
+  }
+  return client.split(/[ /]/)[0] || "unknown program";
 }
 
 export function Password() {
