@@ -25,7 +25,7 @@ it("points to what failed lately, can never start, or waits for long", () => {
       row("Failed", { phaseSince: NOW - 2 * 86_400_000 }),
       row("Pending", { message: "Can never start: it asks for 9 GPUs" }),
       row("Pending", { phaseSince: NOW - 7 * 3_600_000 }),
-      row("Pending", { message: "Evicted by team/b, which was below its quota" }),
+      row("Pending", { message: "Preempted; waiting to be scheduled again" }),
       row("Pending"),
       row("Running"),
     ],

@@ -4,7 +4,7 @@ import { isRunning, isWaiting, type Row } from "../../store/rows";
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 /** Messages of workloads that wait in vain, or that were running already. */
-const STUCK = /^Can never start|\bevicted\b/i;
+const STUCK = /^Can never start|\b(evicted|preempted)\b/i;
 /** A workload that has waited this long is worth a look. */
 const LONG_WAIT = 6 * HOUR;
 
