@@ -176,11 +176,11 @@ def test_a_rule_is_added_tried_and_its_error_shown(browser: Browser, shared: Ser
     visit = Visit(browser, shared.url)
     sign_in(visit, shared)
     page = visit.open("/ui/notifications")
-    expect(page.get_by_text("Nobody is told about anything")).to_be_visible()
+    expect(page.get_by_text("There are no notification rules")).to_be_visible()
     page.get_by_role("button", name="Add a rule").click()
     dialog = page.get_by_role("dialog", name="Add a rule")
     dialog.get_by_label("About").select_option("Project speech")
-    dialog.get_by_label("a workload waits for long").check()
+    dialog.get_by_label("a workload waits for a long time").check()
     dialog.get_by_label("Minutes after which").fill("90")
     target = dialog.get_by_label("URL")
     target.fill("ftp://127.0.0.1/hook")
@@ -194,7 +194,7 @@ def test_a_rule_is_added_tried_and_its_error_shown(browser: Browser, shared: Ser
     expect(rules).to_contain_text("project speech")
     expect(rules).to_contain_text("failed, waiting (1 h)")
     page.get_by_role("button", name="Send a test message to 127.0.0.1").click()
-    expect(page.get_by_role("status", name="What was done")).to_contain_text("is on its way")
+    expect(page.get_by_role("status", name="What was done")).to_contain_text("Sending a test message")
     errors = page.get_by_role("region", name="Messages that were not delivered").first
 
     def reload_until_refused() -> None:
@@ -203,7 +203,7 @@ def test_a_rule_is_added_tried_and_its_error_shown(browser: Browser, shared: Ser
 
     retry(reload_until_refused)
     page.get_by_role("button", name="Delete the rule for 127.0.0.1").click()
-    expect(page.get_by_text("Nobody is told about anything")).to_be_visible()
+    expect(page.get_by_text("There are no notification rules")).to_be_visible()
     assert shared.call("GET", "/api/v1/notification-rules").json["rules"] == []
     visit.close()
 

@@ -1,4 +1,4 @@
-// What people can be told about, and a rule in words.
+// The events that a rule can name, and a rule in words.
 import type { Schemas } from "../../api/client";
 import { span } from "../../parts/texts";
 
@@ -9,8 +9,8 @@ export const EVENTS: readonly [string, string][] = [
   ["completed", "a workload completes"],
   ["failed", "a workload fails"],
   ["evicted", "a workload is evicted"],
-  ["idle", "a workload is stopped because its GPUs are idle"],
-  ["waiting", "a workload waits for long"],
+  ["idle", "the GPUs of a workload are idle, before and when it is stopped for that"],
+  ["waiting", "a workload waits for a long time"],
   ["quota", "the project reaches its quota"],
 ];
 

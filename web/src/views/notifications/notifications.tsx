@@ -1,4 +1,4 @@
-// Who is told about what, where, and which messages could not be delivered.
+// Notification rules, and messages that could not be delivered.
 import { useState } from "preact/hooks";
 import { get, post, remove, type Schemas } from "../../api/client";
 import { type Changes, useChanges } from "../../parts/change";
@@ -43,7 +43,7 @@ export function Notifications() {
       )}
       {rules.value && shown.length === 0 && (
         <Empty command="fairlead notification add --email me@lab.example --on failed,completed">
-          Nobody is told about anything. Add a rule here, or with:
+          There are no notification rules. Add one here, or with:
         </Empty>
       )}
       {shown.length > 0 && (
@@ -83,7 +83,7 @@ function RuleActions({ rule, changes }: { rule: Rule; changes: Changes }) {
   const path = { ruleId: rule.id };
   const send = async (): Promise<void> => {
     await post("/api/v1/notification-rules/{ruleId}/test", { path });
-    tell(`A test message to ${rule.target} is on its way; if it fails, it appears below.`);
+    tell(`Sending a test message to ${rule.target}. If it fails, it appears below.`);
   };
   return (
     <div class={parts.actions}>

@@ -36,7 +36,7 @@ export function Policies() {
         {entries.length > 0 && (
           <Table
             label="Policies"
-            columns={columnsOf(canWrite, changes)}
+            columns={columnsOf(may("policies:delete"), changes)}
             rows={entries}
             keyOf={(entry) => entry.meta.id}
           />
@@ -54,14 +54,14 @@ export function Policies() {
   );
 }
 
-function columnsOf(canWrite: boolean, changes: Changes): Column<Entry>[] {
+function columnsOf(canDelete: boolean, changes: Changes): Column<Entry>[] {
   return [
     { title: "Name", cell: (entry) => <strong>{entry.meta.name}</strong> },
     { title: "For", cell: (entry) => entry.type },
     { title: "Scope", cell: (entry) => describeScope(entry.meta) },
     { title: "Changed", cell: (entry) => <Time at={entry.meta.updatedAt} /> },
     { title: "By", cell: (entry) => entry.meta.updatedBy },
-    ...(canWrite ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
+    ...(canDelete ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
   ];
 }
 
