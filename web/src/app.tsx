@@ -102,7 +102,7 @@ function Shell() {
   );
 }
 
-/** Narrows every view to one of several clusters. */
+/** Narrows the views of what belongs to a cluster to one of several. */
 function ClusterChoice() {
   if (clusters.value.length < 2) return null;
   return (
