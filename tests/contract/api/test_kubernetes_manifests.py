@@ -294,6 +294,32 @@ def test_a_pod_of_a_job_gets_no_privileges(api: ApiServer) -> None:
     assert "manifest.spec.jaxReplicaSpecs.Worker.template.spec.hostPID" in answer.json["details"]
 
 
+@pytest.mark.parametrize(
+    ("probe", "want"),
+    [
+        ({"httpGet": {"path": "/ready", "port": "web"}, "periodSeconds": 5}, {"path": "/ready", "port": 8080}),
+        ({"httpGet": {"port": 8081, "scheme": "HTTPS"}, "periodSeconds": 5}, {"port": 8081, "scheme": "HTTPS"}),
+        ({"httpGet": {"port": "other"}}, "readinessProbe.httpGet.port: has no equivalent"),
+        ({"exec": {"command": ["true"]}}, "readinessProbe.exec.command: has no equivalent"),
+        ({"httpGet": {"port": 80, "host": "elsewhere"}}, "readinessProbe.httpGet.host: has no equivalent"),
+        ({"httpGet": {"port": 80, "path": {"a": 1}}}, "readinessProbe.httpGet.path.a: has no equivalent"),
+    ],
+    ids=["name", "number", "unknown", "command", "host", "object"],
+)
+def test_a_readiness_probe_is_kept_or_refused(
+    request: pytest.FixtureRequest, api: ApiServer, probe: dict[str, Any], want: dict[str, Any] | str
+) -> None:
+    ports = [{"name": "web", "containerPort": 8080}]
+    pod = {"containers": [{"name": "web", "image": "server:1", "ports": ports, "readinessProbe": probe}]}
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"template": {"spec": pod}}}
+    made = _submit(api, manifest, f"probe-{request.node.callspec.id}")
+    if isinstance(want, str):
+        assert (made.status, want in made.json["details"]) == (400, True), made
+        return
+    spec = api.get(f"/api/v1/workloads/inferences/{_id(made)}")["spec"]
+    assert spec["probes"] == {"readiness": {"periodSeconds": 5, "handler": {"httpGet": want}}}
+
+
 def test_what_cannot_change_is_named(api: ApiServer) -> None:
     id = _id(_submit(api, JOB, "fixed"))
     answer = api.call("PUT", f"{PATH}/{id}", {"manifest": {**JOB, "spec": {**JOB["spec"], "completions": 9}}})  # type: ignore[dict-item]  # the spec is a dict
@@ -344,8 +370,34 @@ def test_a_taken_name_is_a_conflict(api: ApiServer) -> None:
             "manifest.spec.containers: has 2 containers",
         ),
         ({**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "paused": True}}, "manifest.spec.paused"),  # type: ignore[dict-item]  # the spec is a dict
+        (
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "spec": {
+                    "containers": [
+                        {
+                            "image": "i",
+                            "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": {"a": 1}, "key": "k"}}}],
+                        }
+                    ]
+                },
+            },
+            "env[0].valueFrom.secretKeyRef.name.a: has no equivalent",
+        ),
     ],
-    ids=["kind", "version", "empty", "template", "namespace", "job-member", "pod-member", "containers", "paused"],
+    ids=[
+        "kind",
+        "version",
+        "empty",
+        "template",
+        "namespace",
+        "job-member",
+        "pod-member",
+        "containers",
+        "paused",
+        "object",
+    ],
 )
 def test_what_cannot_be_run_is_refused_with_its_path(api: ApiServer, manifest: dict[str, Any], field: str) -> None:
     answer = _submit(api, manifest, "refused")

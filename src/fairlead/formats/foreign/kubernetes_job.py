@@ -34,6 +34,9 @@ _JOB = {
     f"{_MAIN}.tty": "tty",
     f"{_MAIN}.stdin": "stdin",
 }
+#: Of a probe: its request, and when it is sent.
+_REQUEST = ("path", "port", "scheme")
+_TIMES = ("initialDelaySeconds", "periodSeconds", "timeoutSeconds", "successThreshold", "failureThreshold")
 _SECURITY = {
     "runAsNonRoot": "runAsNonRoot",
     "readOnlyRootFilesystem": "readOnlyRootFilesystem",
@@ -59,6 +62,7 @@ def read_job(job: Plain) -> ForeignTask:
     main = next(iter(pod.get("containers") or [{}]))
     _read_environment(source, main, spec)
     _read_resources(source, main, spec)
+    _read_probe(source, main, spec)
     _read_identity(source, spec)
     _read_volumes(source, pod, main, spec)
     _read_placement(source, pod, spec)
@@ -123,6 +127,17 @@ def _read_resources(source: Source, main: Plain, spec: Plain) -> None:
         compute["extendedResources"] = [{"resource": name, "quantity": value} for name, value in extended.items()]
     if compute:
         spec["compute"] = compute
+
+
+def _read_probe(source: Source, main: Plain, spec: Plain) -> None:
+    """The readiness probe, if it is an HTTP request to a port with a number: a workload has no other."""
+    probe, get = _inside(main, "readinessProbe"), _inside(main, "readinessProbe.httpGet")
+    if not isinstance(get.get("port"), int):
+        return
+    here = f"{_MAIN}.readinessProbe"
+    request = {name: source.take(f"{here}.httpGet.{name}") for name in _REQUEST if get.get(name) is not None}
+    times = {name: source.take(f"{here}.{name}") for name in _TIMES if probe.get(name) is not None}
+    spec["probes"] = {"readiness": {**times, "handler": {"httpGet": request}}}
 
 
 def _cores(value: Any) -> float | int | None:

@@ -37,7 +37,9 @@ def read_template(job: Plain, path: str, inside: str = "spec") -> Plain:
         detail = f"has {len(containers)} containers; a workload has one"
         raise Invalid(issues=(ComplianceIssue(f"{path}.containers", detail),))
     # The name of a container says nothing; ports are read here, because Jobs of other systems have none.
-    main: dict[str, Any] = {name: value for name, value in containers[0].items() if name != "ports"}
+    main = _with_numbered_probe(
+        {name: value for name, value in containers[0].items() if name != "ports"}, containers[0]
+    )
     plain = {**job, "template": {**template, "spec": {**pod, "containers": [main]}}}
     try:
         task = read_job({"apiVersion": "batch/v1", "kind": "Job", "spec": plain})
@@ -57,6 +59,19 @@ def read_template(job: Plain, path: str, inside: str = "spec") -> Plain:
     if ports:
         spec["ports"] = [{"container": port["containerPort"], "serviceType": "ClusterIP"} for port in ports]
     return spec
+
+
+def _with_numbered_probe(main: dict[str, Any], container: Plain) -> dict[str, Any]:
+    """The container with the number of the port in its readiness probe, which may be the name of one of its ports."""
+    probe = main.get("readinessProbe")
+    if not isinstance(probe, dict):
+        return main
+    get = probe.get("httpGet")
+    if not isinstance(get, dict) or not isinstance(get.get("port"), str):
+        return main
+    ports = [port for port in container.get("ports") or () if isinstance(port, dict)]
+    number = next((port.get("containerPort") for port in ports if port.get("name") == get["port"]), get["port"])
+    return {**main, "readinessProbe": {**probe, "httpGet": {**get, "port": number}}}
 
 
 def take_shared(pod: Plain, workload: Plain, path: str) -> None:
