@@ -44,10 +44,8 @@ def page_operations(folder: Path = FOLDER) -> tuple[Operation, ...]:
 
     async def load_smallest(path: str, call: Call) -> Response | None:
         """The file in the best encoding that the browser takes."""
-        accepted = call.request.headers.get("accept-encoding", "")
-        taken = {part.partition(";")[0].strip() for part in accepted.split(",")}
         for name, suffix in _ENCODINGS.items():
-            if name in taken and (response := await files.load(path + suffix, call)):
+            if call.accepts(name) and (response := await files.load(path + suffix, call)):
                 response.headers["content-encoding"] = name
                 return response
         return await files.load(path, call)

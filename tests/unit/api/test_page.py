@@ -48,6 +48,8 @@ def test_every_path_of_the_page_shows_the_page(built: Path, path: str) -> None:
         ("gzip, deflate, br", ".br", "br"),
         ("gzip;q=1.0", ".gz", "gzip"),
         ("identity", "", None),
+        ("br;q=0, GZIP;q=0.5", ".gz", "gzip"),
+        ("br; q=0.0, gzip;q=0", "", None),
     ],
 )
 def test_files_come_in_the_best_encoding(

@@ -4,6 +4,7 @@ The router, 405 responses, the API description and the metrics' labels all come 
 is not declared cannot be reached.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
@@ -14,6 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from fairlead.control.context import Context
 from fairlead.model.records.people import Caller
+
+#: The weight of an encoding that the client does not take.
+_REFUSED_WEIGHT = re.compile(r"q=0(\.0*)?")
 
 
 class Call:
@@ -33,6 +37,14 @@ class Call:
         self.authenticate: Callable[[], Caller] = lambda: self.caller
         #: Asks the identity provider about the caller's session, if that is due; raises `Unauthenticated`.
         self.confirm_session: Callable[[], Awaitable[None]] = _confirm_nothing
+
+    def accepts(self, encoding: str) -> bool:
+        """Whether the client takes an answer in this encoding."""
+        for part in self.request.headers.get("accept-encoding", "").split(","):
+            name, _, weight = (word.strip().lower() for word in part.partition(";"))
+            if name == encoding:
+                return not _REFUSED_WEIGHT.fullmatch(weight)
+        return False
 
 
 async def _confirm_nothing() -> None:

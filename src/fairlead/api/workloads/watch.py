@@ -48,7 +48,7 @@ def watch_operations(streams_most: int) -> tuple[Operation, ...]:
         since = await _start(call)
         if feeds.is_full:
             raise TooMuch(f"{streams_most} watch streams are open, the limit of this server", 30)
-        is_compressed = "gzip" in call.request.headers.get("accept-encoding", "")
+        is_compressed = call.accepts("gzip")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no", "vary": "accept-encoding"}
         headers |= {"content-encoding": "gzip"} if is_compressed else {}
         pieces = _encode(_watch(call, since, feeds), is_compressed=is_compressed)
