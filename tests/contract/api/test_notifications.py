@@ -16,6 +16,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MailHandler
 
+from fairlead.cli.exit_codes import OK
 from fairlead.control.notifications.dispatch import FIRST_RETRY, MOST_ATTEMPTS, Notifier
 from fairlead.control.notifications.rules import MOST_RULES
 from fairlead.control.notifications.settings import NotificationSettings, is_allowed_address
@@ -25,6 +26,7 @@ from fairlead.store.base import Change, Put
 from fairlead.store.collections import NOTIFICATION_RULES
 from tests.builders import workload
 from tests.contract.api.api_server import Answer, ApiServer
+from tests.unit.cli.calling import call
 
 RULES = "/api/v1/notification-rules"
 
@@ -197,7 +199,22 @@ def test_mail_arrives(make_api: Any) -> None:
     assert lines == ["train in project default has failed", "https://f.example/ui/workloads/id-train"]
 
 
-def test_a_failed_delivery_is_repeated_and_listed_until_it_arrives(desk: Desk, hook: Hook) -> None:
+def show(desk: Desk, verb: str, home: Path) -> str:
+    """What the command line prints."""
+    url = f"http://127.0.0.1:{desk.api.port}"
+    shown = call("notification", verb, home=home, FAIRLEAD_URL=url, FAIRLEAD_TOKEN=desk.api.token)
+    assert shown.code == OK, shown.err
+    return shown.out
+
+
+def test_the_list_names_projects(desk: Desk, hook: Hook, tmp_path: Path) -> None:
+    desk.add(hook.url)
+    assert "your own workloads" in show(desk, "list", tmp_path)
+    desk.add(hook.url, projectId="1")
+    assert "  default\n" in show(desk, "list", tmp_path)
+
+
+def test_a_failed_delivery_is_repeated_and_listed_until_it_arrives(desk: Desk, hook: Hook, tmp_path: Path) -> None:
     desk.add(hook.url)
     hook.status = 500
     desk.tell("train", Phase.FAILED)
@@ -207,6 +224,7 @@ def test_a_failed_delivery_is_repeated_and_listed_until_it_arrives(desk: Desk, h
     (error,) = desk.errors()
     assert (error["attempts"], error["workloadName"]) == (1, "train")
     assert "answered 500" in error["error"]
+    assert "answered 500" in show(desk, "errors", tmp_path)
     # Another server goes on where this one stopped.
     desk.notifier = Notifier(desk.api.context, NotificationSettings(allowed=("127.0.0.0/8",)))
     hook.status = 200

@@ -1,5 +1,7 @@
 """The noun `notification`: rules for notifications about workloads, and messages that could not be delivered."""
 
+from collections.abc import Mapping
+
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
@@ -34,18 +36,23 @@ def commands(_noun: str) -> tuple[Command, ...]:
 def _list(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     rows = session.client.request("GET", _PATH)["rules"]
+    projects = {str(each["id"]): str(each["name"]) for each in session.client.projects()}
     columns = (
         TableColumn("ID", lambda row: row["id"]),
         TableColumn("CHANNEL", lambda row: row["channel"]),
         TableColumn("TARGET", lambda row: row["target"], shrinks=True),
         TableColumn("ON", lambda row: ",".join(row["on"]), shrinks=True),
-        TableColumn("PROJECT", lambda row: row["projectId"] or "your own workloads"),
+        TableColumn("PROJECT", lambda row: _about(row["projectId"], projects)),
         TableColumn("OWNER", lambda row: row["owner"], wide=True),
     )
     listing = Listing(columns, lambda row: str(row["id"]), "There are no notification rules.")
     listing.show(session.console, chosen_format(invocation, session.settings), rows, not invocation.get("no-headers"))
     session.close()
     return OK
+
+
+def _about(project_id: str, projects: Mapping[str, str]) -> str:
+    return projects.get(project_id, project_id) or "your own workloads"
 
 
 def _add(invocation: Invocation) -> int:
@@ -96,7 +103,7 @@ def _errors(invocation: Invocation) -> int:
         TableColumn("EVENT", lambda row: row["event"]),
         TableColumn("WORKLOAD", lambda row: row["workloadName"]),
         TableColumn("SINCE", lambda row: shown_time(row["createdAt"])),
-        TableColumn("ATTEMPTS", lambda row: row["attempts"]),
+        TableColumn("ATTEMPTS", lambda row: str(row["attempts"])),
         TableColumn("NEXT", lambda row: shown_time(row["nextAttempt"]) if row["nextAttempt"] else "given up"),
         TableColumn("ERROR", lambda row: row["error"], shrinks=True),
     )
