@@ -12,7 +12,7 @@ from fairlead.cli.session.background import is_healthy
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.times import span
-from fairlead.client.access.local import LocalServer, load_flags, load_local, read_flag
+from fairlead.client.access.local import LocalServer, is_in_background, load_flags, load_local, read_flag
 from fairlead.model.finding import Finding
 from fairlead.store.last_backup import load_last_backup
 
@@ -38,6 +38,8 @@ def check_server(invocation: Invocation) -> list[Finding]:
             Finding("Version", "ok", __version__),
         ]
         return [*findings, _check_ports(load_flags(folder)), _check_backup(invocation, folder)]
+    if not is_in_background(server.pid):
+        restart = "where `fairlead serve` was started"
     version = judge_version(server.version, __version__, restart)
     return [_check_answer(server), version, _check_backup(invocation, folder)]
 
@@ -78,9 +80,14 @@ def _check_backup(invocation: Invocation, folder: str) -> Finding:
 def restart_with_flags(invocation: Invocation) -> str:
     """The command that restarts the server with more flags, which follow it.
 
-    Flags after -- replace the recorded ones, so it repeats these.
+    Flags after -- replace the recorded ones, so it repeats these. A server that was started with `fairlead serve` is
+    restarted where it was started.
     """
-    recorded = shlex.join(load_flags(data_folder(invocation)))
+    folder = data_folder(invocation)
+    recorded = shlex.join(load_flags(folder))
+    server = load_local(folder)
+    if server is not None and not is_in_background(server.pid):
+        return f"stop the server, then start it with {next_command(invocation, 'serve')} {recorded}".rstrip()
     return f"{next_command(invocation, 'server restart')} -- {recorded}".rstrip()
 
 

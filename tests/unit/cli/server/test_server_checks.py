@@ -3,6 +3,8 @@
 import io
 import json
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +105,15 @@ def test_a_server_elsewhere_is_not_to_be_started_here(tmp_path: Path) -> None:
         found = {each.what: each for each in check_server(invocation)}
     assert found.keys() == {"Server", "Version"}
     assert (found["Server"].state, found["Server"].found) == ("missing", f"does not answer at {url}, as configured")
+
+
+def test_a_server_in_the_foreground_is_not_to_be_restarted_in_the_background(tmp_path: Path) -> None:
+    invocation = invocation_in(tmp_path, ["--port", "8000"])
+    # A process whose command line is that of `fairlead serve`.
+    with subprocess.Popen([sys.executable, "-c", "input()", "serve"], stdin=subprocess.PIPE) as process:
+        content = {"url": "http://127.0.0.1:1", "pid": process.pid, "version": "0.0.1"}
+        (tmp_path / "server.json").write_text(json.dumps(content))
+        found = {each.what: each for each in check_server(invocation)}
+        process.kill()
+    assert "stop the server, then start it with fairlead serve --port 8000 --backup-every 6h" in found["Backup"].advice
+    assert found["Version"].advice.endswith("where `fairlead serve` was started")
