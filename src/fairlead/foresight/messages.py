@@ -99,7 +99,9 @@ def _format_of_workload(
     if isinstance(change, SetNodePools):
         return f"Use node pool {enumerate_names(change.node_pools)}"
     if isinstance(change, SetPriority):
-        return f"Raise its priority to {_priority_name(change.value)}"
+        current = workloads.jobs[workloads.find(change.workload)][0].priority
+        verb = "Lower" if change.value < current else "Raise"
+        return f"{verb} its priority to {_priority_name(change.value)}"
     if isinstance(change, SetPreemptible):
         return "Make it preemptible" if change.value else "Make it non-preemptible"
     if isinstance(change, DropConstraint):

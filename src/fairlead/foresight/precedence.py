@@ -95,7 +95,9 @@ def _compare_projects(
     is_within = [quota < 0 or held + more <= quota for quota, held, more in zip(quotas, used, asked, strict=True)]
     figures = f"{others} held {_of(used[1], quotas[1])}, {own} held {_of(used[0], quotas[0])}"
     if is_within[1] and not is_within[0]:
-        return f"Project {others} was within its quota with it, and {own} was not: {figures}."
+        names = f"with {workloads.name(first)}, and {own} above its quota with {workloads.name(key)}"
+        requests = f"they ask for {asked[1]:g} and {asked[0]:g} GPUs"
+        return f"Project {others} is within its quota {names}: {requests}; {figures}."
     return f"Project {others} came before {own}, because it used a smaller part of its share: {figures}."
 
 

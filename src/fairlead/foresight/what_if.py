@@ -70,7 +70,7 @@ def ask_what_if(snapshot: Snapshot, changes: Sequence[Change], asker: Asker = AN
     ]
     drained = _drained(snapshot, changed)
     return WhatIfAnswer(
-        changes=tuple(format_change(snapshot, workloads, change) for change in changes),
+        changes=tuple(_format_named(snapshot, workloads, change) for change in changes),
         starts=workloads.refer(sorted(pair for pair in started if pair[1] not in drained)),
         effects=_with_drained(compare(workloads, before, after, (), removed), workloads, after, drained),
         shares=_shares(workloads, before, after),
@@ -78,6 +78,14 @@ def ask_what_if(snapshot: Snapshot, changes: Sequence[Change], asker: Asker = AN
         waiting_after=_count_waiting(SnapshotWorkloads(after.last)),
         now=snapshot.now,
     )
+
+
+def _format_named(snapshot: Snapshot, workloads: SnapshotWorkloads, change: Change) -> str:
+    """A change of a workload, which `why` shows under that workload, is preceded by its name here."""
+    text = format_change(snapshot, workloads, change)
+    if isinstance(change, SetShare | AddNodes | SetNode | AddJobs | RemoveWorkload):
+        return text
+    return f"{workloads.name(workloads.find(change.workload))}: {text[:1].lower()}{text[1:]}"
 
 
 def _drained(before: Snapshot, after: Snapshot) -> dict[str, str]:

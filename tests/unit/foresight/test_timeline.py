@@ -127,7 +127,7 @@ FIRSTS = [
             queues=(queue("a", quota=0), queue("b", quota=4)),
         ),
         "project",
-        "within its quota",
+        "b is within its quota with other, and a above its quota with me: they ask for 4 and 4 GPUs",
     ),
     First(
         "it-would-not-have-fitted",

@@ -55,6 +55,7 @@ def test_a_higher_priority_delays_who_was_first() -> None:
     snapshot = cluster(job("first", gpu=4, created=1.0), job("second", gpu=4, created=2.0))
     answer = ask_what_if(snapshot, [SetPriority(workload="second", value=90)])
     assert (names(answer.starts), names(answer.effects.delayed)) == (["second"], ["first"])
+    assert answer.changes == ("second: raise its priority to medium-high (90)",)
 
 
 def test_hidden_workloads_are_counted() -> None:

@@ -91,7 +91,8 @@ def show_plan(console: Console, plan: Json) -> None:
     """What would happen if a workload were submitted now."""
     console.data(f"{plan['workload']} ({plan['project']}): {plan['message']}")
     for pod in plan["pods"]:
-        devices = f", devices {','.join(map(str, pod['devices']))}" if pod["devices"] else ""
+        numbers = ", ".join(map(str, pod["devices"]))
+        devices = f", {'GPU' if len(pod['devices']) == 1 else 'GPUs'} {numbers}" if numbers else ""
         later = "" if pod["cycle"] == 1 else ", as soon as the pods that make room have stopped"
         console.data(f"- a pod on {pod['node']}{devices}{later}")
     if plan["evictions"]:
@@ -161,7 +162,7 @@ def show_what_if(console: Console, answer: Json) -> None:
         if concerned.get("workloads") or concerned.get("hidden"):
             console.title(title)
             for ref in concerned.get("workloads", ()):
-                gpus = f", {ref['gpus']:g} GPUs" if ref.get("gpus") else ""
+                gpus = f", {ref['gpus']:g} {'GPU' if ref['gpus'] == 1 else 'GPUs'}" if ref.get("gpus") else ""
                 console.data(f"- {ref['workload']} ({ref['project']}{gpus})")
             if concerned.get("hidden"):
                 console.data(f"- {concerned['hidden']} of other projects")

@@ -58,12 +58,16 @@ def find_needed_capacity(invocation: Invocation) -> int:
     count, tried = find_capacity(cluster, history, project, int(match[1]) / 100, wait, most)
     console = Console(invocation)
     for number in sorted(tried):
-        console.data(f"{number} more nodes: p{match[1]} wait {format_wait(tried[number])}")
+        console.data(f"{_more_nodes(number)}: p{match[1]} wait {format_wait(tried[number])}")
     if count is None:
-        console.complain(f"Not even {most} more nodes reach it.")
+        console.complain(f"Not even {_more_nodes(most)} would be enough.")
         return FAILED
-    console.data(f"{count} more nodes like {cluster.nodes[0].name} are enough.")
+    console.data(f"{_more_nodes(count)} like {cluster.nodes[0].name} {'is' if count == 1 else 'are'} enough.")
     return OK
+
+
+def _more_nodes(count: int) -> str:
+    return "1 more node" if count == 1 else f"{count} more nodes"
 
 
 def _load(invocation: Invocation) -> tuple[tuple[Arrival, ...], Snapshot]:
@@ -121,7 +125,7 @@ def _show(console: Console, answer: HistoryAnswer) -> None:
         if report is not None:
             console.data(
                 f"{title}: wait p50 {format_wait(report.wait_p50)}, p90 {format_wait(report.wait_p90)}, "
-                f"{100 * report.allocation:.1f} % of the GPU time in use, {report.evictions} evictions."
+                f"{100 * report.allocation:.1f} % of the GPU time in use, evictions: {report.evictions}."
             )
     if answer.after is not None:
         console.data(f"Wait less: {', '.join(answer.winners) or 'nobody'}.")

@@ -4,7 +4,7 @@ import time
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
-from fairlead.cli.flags import OUTPUT, Flag
+from fairlead.cli.flags import OUTPUT, Flag, UsageError
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -52,6 +52,10 @@ def at_query(invocation: Invocation, flag: str = "at", parameter: str = "at") ->
 
 def _replay(invocation: Invocation) -> int:
     query = {**at_query(invocation, "from", "since"), **at_query(invocation, "to", "until")}
+    since, until = query.get("since", ""), query.get("until", "")
+    if "T" in since and "T" in until and until < since:
+        times = f"--to is {shown_time(until)}, before --from, which is {shown_time(since)}"
+        raise UsageError(f"{times}. A time of day means its last occurrence.")
     session = ServerSession(invocation)
     answer = session.client.replay(**query)
     while answer.get("nextSince") is not None:

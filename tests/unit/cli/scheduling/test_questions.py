@@ -35,7 +35,7 @@ def test_a_plan_of_what_waits(tmp_path: Path) -> None:
     assert (plan["status"], [pod["node"] for pod in plan["pods"]]) == ("starts", ["n1"])
     assert [ref["workload"] for ref in plan["effects"]["delayed"]["workloads"]] == ["j2"]
     shown = call("plan", "j0", "--snapshot", path, home=tmp_path)
-    assert shown.out.startswith("j0 (team): Starts 1 pod on n1; delays j2.\n- a pod on n1, devices 0\n")
+    assert shown.out.startswith("j0 (team): Starts 1 pod on n1; delays j2.\n- a pod on n1, GPU 0\n")
     assert "Quotas afterwards: gpu\nOWNER" in shown.out
     owners = [row["type"] for row in plan["queues"]]
     assert owners == ["PROJECT", *["DEPARTMENT"] * (len(owners) - 1)]
@@ -71,7 +71,7 @@ def test_what_if_on_a_file(tmp_path: Path) -> None:
     assert [ref["workload"] for ref in answer["starts"]["workloads"]] == ["j2"]
     shown = call(*words, home=tmp_path).out
     assert "If: Add 2 nodes like n1 (2 GPUs each)\n" in shown
-    assert "Would start\n- j2 (team, 1 GPUs)\n" in shown
+    assert "Would start\n- j2 (team, 1 GPU)\n" in shown
     weight = "{change: share, queue: team, field: weight, value: 3}"
     changes = f"changes:\n- change: addNodes\n  like: n1\n  count: 2\n- {weight}\n"
     file = save(tmp_path, changes, "changes.yaml")
@@ -127,7 +127,7 @@ def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
     assert (tmp_path / "waits.svg").read_text().startswith("<svg")
     assert "Wait less: p.\n" in call(*words, home=tmp_path).out
     found = call("what-if", "capacity", path, "--nodes", "1x4", "--target", "p90 wait of p <= 1m", home=tmp_path)
-    assert found.out.endswith("1 more nodes like node-0001 are enough.\n")
+    assert found.out.endswith("1 more node like node-0001 is enough.\n")
 
 
 @pytest.mark.parametrize(
@@ -145,3 +145,9 @@ def test_histories_that_cannot_be_replayed(tmp_path: Path, words: tuple[str, ...
     called = call("what-if", *words, home=tmp_path)
     assert (called.code, called.out) == (USAGE, "")
     assert want in called.err
+
+
+def test_a_replay_that_ends_before_it_begins_is_refused_with_both_times(tmp_path: Path) -> None:
+    called = call("replay", "--from", "2026-10-01T14:00", "--to", "2026-10-01T13:00", home=tmp_path)
+    assert called.code == USAGE
+    assert "--to is 2026-10-01 13:00:00Z, before --from, which is 2026-10-01 14:00:00Z." in called.err

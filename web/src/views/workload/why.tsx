@@ -37,8 +37,8 @@ function Estimate({ answer }: { answer: Schemas["EstimateAnswer"] }) {
       {(answer.chain ?? []).length > 0 && (
         <ol>
           {(answer.chain ?? []).map((step) => (
-            <li key={`${step.at} ${step.event}`}>
-              <Time at={step.at * 1000} />: {step.event} {step.workload} <span class={parts.quiet}>({step.basis})</span>
+            <li key={`${step.at} ${step.workload} ${step.event}`}>
+              <Time at={step.at * 1000} />: {step.workload} {step.event} <span class={parts.quiet}>({step.basis})</span>
             </li>
           ))}
         </ol>
