@@ -174,7 +174,9 @@ def test_workload_delete_knows_the_kind(fairlead: Caller) -> None:
 def test_wait_says_by_its_exit_code(fairlead: Caller, command: str, phase: str, want: int) -> None:
     name = submit(fairlead, "--name-prefix", "waited", "--backoff-limit", "0", "-c", "--", *command.split())
     timeout = "1s" if want == exit_codes.TIMED_OUT else "120s"
-    assert fairlead("wait", name, "--for", phase, "--timeout", timeout).code == want
+    called = fairlead("wait", name, "--for", phase, "--timeout", timeout)
+    assert called.code == want
+    assert ("Timed out: " in called.err) == (want == exit_codes.TIMED_OUT)
     fairlead("training", "delete", name)
 
 

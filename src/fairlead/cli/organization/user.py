@@ -130,7 +130,7 @@ def _create(invocation: Invocation, noun: str) -> int:
             what = "password" if noun == "user" else "client secret"
             session.console.say(f"This is the {what} of {name}. It is shown only once.")
         grant = next_command(invocation, f"{noun} grant {name} --project NAME")
-        session.console.say(f"Grant it access with `{grant}`.")
+        session.console.say(f"Grant access with `{grant}`.")
         _warn_of_account(session, body.get(_MEMBER, ""))
         if noun == "user" and session.is_personal:
             restart = next_command(invocation, "server restart")

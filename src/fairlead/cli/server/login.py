@@ -31,6 +31,7 @@ _APPLICATION_FLAGS = (
     Flag("name", "Client id of the application", placeholder="ID", aliases=("client-id",)),
     Flag("secret", "Client secret; you are asked if it is not given", aliases=("client-secret",)),
 )
+_PIPE = "Pipe it in with --password-stdin."
 
 
 def commands(noun: str) -> tuple[Command, ...]:
@@ -53,13 +54,13 @@ def _log_in_user(invocation: Invocation) -> int:
     if invocation.get("sso") or invocation.get("browser"):
         return log_in_with_provider(invocation)
     name = invocation.get("user") or _ask(invocation, "User name: ")
-    secret = _piped(invocation) or invocation.get("password") or _ask_secret(invocation, "Password: ")
+    secret = _piped(invocation) or invocation.get("password") or _ask_secret(invocation, "Password: ", _PIPE)
     return _log_in(invocation, password(name, secret), name)
 
 
 def _log_in_application(invocation: Invocation) -> int:
     name = invocation.get("name") or _ask(invocation, "Application: ")
-    secret = invocation.get("secret") or _ask_secret(invocation, "Secret: ")
+    secret = invocation.get("secret") or _ask_secret(invocation, "Secret: ", "Pass it with --secret.")
     return _log_in(invocation, application(name, secret), name)
 
 
@@ -83,12 +84,10 @@ def _ask(invocation: Invocation, prompt: str) -> str:
     return environment.stdin.readline().strip()
 
 
-def _ask_secret(invocation: Invocation, prompt: str) -> str:
+def _ask_secret(invocation: Invocation, prompt: str, otherwise: str = "Run this command in a terminal.") -> str:
     environment = invocation.environment
     if not environment.stdin.isatty():
-        raise UsageError(
-            "There is no terminal to ask for the secret. Pass it as a flag, a password with --password-stdin."
-        )
+        raise UsageError(f"There is no terminal to ask for the {prompt.rstrip(': ').lower()}. {otherwise}")
     return getpass.getpass(prompt, environment.stderr)
 
 

@@ -259,5 +259,7 @@ class AsyncWorkloads(AsyncRequests):
 def _timeout_message(known: Mapping[str, Json]) -> str:
     waiting = [workload for workload in known.values() if workload["phase"] not in ENDED]
     if len(waiting) == 1:
-        return f"{waiting[0]['name']} is {waiting[0]['phase']}. {waiting[0].get('phaseMessage') or ''}".rstrip()
-    return f"{len(waiting)} workloads have not ended: {', '.join(workload['name'] for workload in waiting[:5])} …"
+        message = waiting[0].get("phaseMessage") or ""
+        return f"Timed out: {waiting[0]['name']} is still {waiting[0]['phase']}. {message}".rstrip()
+    names = ", ".join(workload["name"] for workload in waiting[:5])
+    return f"Timed out: {len(waiting)} workloads have not ended: {names}{' …' if len(waiting) > 5 else ''}"
