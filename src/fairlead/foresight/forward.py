@@ -205,8 +205,13 @@ def format_start(median: float, late: float) -> str:
 def explain_missing_start(
     workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], untold: list[PlayedSample]
 ) -> str:
-    """Why these samples did not start it: nothing is known of what runs, it is too far away, or nothing helps."""
-    blind = [key for key in workloads.holders() if runtimes.get(key, UNKNOWN).basis == "unknown"]
+    """Why these samples did not start it: nothing is known of what runs, it is too far away, or nothing helps.
+
+    What starts before it runs too, so an unknown running time of a workload that waits now also leaves no estimate.
+    """
+    started = {key for sample in untold for _, event, key in sample.events if event == "starts"}
+    running = sorted(started.union(workloads.holders()))
+    blind = [key for key in running if runtimes.get(key, UNKNOWN).basis == "unknown"]
     shown = [workloads.name(key) for key in blind if workloads.is_visible(key)][:_SHOWN]
     reached = [each.until for each in untold if each.until is not None]
     if len(reached) == len(untold):

@@ -85,6 +85,13 @@ def test_what_is_not_known_is_not_guessed() -> None:
     assert hidden.message == "No estimate: nothing like 1 workload of other projects has ended yet."
 
 
+def test_an_unknown_running_time_of_who_goes_first_is_named() -> None:
+    first = job("first", gpu=4, created=1.0)
+    snapshot = cluster(job("holds", on="n1", gpu=4), first, job("waits", gpu=4, created=2.0))
+    answer = estimate_start(snapshot, "waits", {HOLDS: RunningTime(declared=100)})
+    assert answer.message == "No estimate: nothing like first has ended yet."
+
+
 def test_what_starts_now_and_what_never_does() -> None:
     assert estimate_start(cluster(job("waits")), "waits", {}).message == "It starts in the next scheduling cycle."
     never = estimate_start(
