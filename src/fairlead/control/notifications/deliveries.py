@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.notifications.messages import notified_by, render_quota, render_workload
-from fairlead.control.people.ranks import find_caller
+from fairlead.control.people.current_rights import find_caller
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.errors import Conflict
 from fairlead.model.records.event import Event

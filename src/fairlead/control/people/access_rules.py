@@ -9,7 +9,7 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.people.accounts import refuse_without_administrator
 from fairlead.control.people.callers import is_subject, rights_key
-from fairlead.control.people.ranks import find_lacking
+from fairlead.control.people.escalation import find_lacking
 from fairlead.control.records import AuditedRequest, RecordChange, allocate_id, record_steps, retry_on_conflict
 from fairlead.control.references import scopes
 from fairlead.control.role_table import ADMINISTRATOR_ROLE, GIVEN_BY_HOLDERS

@@ -18,8 +18,8 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
 from fairlead.control.people.callers import has_administrator, is_subject, rights_key
+from fairlead.control.people.escalation import check_account_rights
 from fairlead.control.people.passwords import find_weakness
-from fairlead.control.people.ranks import check_rank
 from fairlead.control.people.secret_hashes import DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
 from fairlead.model.clock import DAY, Millis
@@ -80,7 +80,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
     if not is_own and not _is_within(context, caller, operation, user):
         raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and verb != "read":
-        check_rank(context, caller, user)
+        check_account_rights(context, caller, user)
         _check_signs_on(caller, operation, user)
     return user
 
@@ -88,8 +88,8 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
 def _check_signs_on(caller: Caller, operation: str, user: User) -> None:
     """Raise Forbidden if a caller with rights in one department would lock somebody out of the whole installation.
 
-    That is somebody who signs on with the identity provider. An account that nobody has got yet can be deleted by its
-    creator.
+    That is somebody who signs on with the identity provider. Its creator can delete an account that nobody
+    has signed on to yet.
     """
     if user.type != "user" or user.is_local or access.is_allowed(caller, operation, INSTALLATION_SCOPE_KEY):
         return
@@ -338,7 +338,7 @@ async def update_account(
     if input.sign_on:
         members |= {"secret_hash": "", "subject": "", "reset_hash": "", "reset_expires_at": 0}
     after = msgspec.structs.replace(before, **members)
-    check_rank(context, caller, after)
+    check_account_rights(context, caller, after)
     refuse_without_administrator(context, [after if user.id == id else user for user in _accounts(context)])
     request = AuditedRequest(caller, "update", request_id)
     return await _change(

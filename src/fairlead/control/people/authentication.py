@@ -17,8 +17,8 @@ import msgspec
 from fairlead.control.bootstrap import ensure_same_on_all_servers
 from fairlead.control.context import Context
 from fairlead.control.keys import write_private
+from fairlead.control.people.current_rights import find_caller
 from fairlead.control.people.login_sessions import new_session, record_sign_in
-from fairlead.control.people.ranks import find_caller
 from fairlead.control.people.secret_hashes import cost_for, hash_of_nobody, hash_secret, is_secret
 from fairlead.control.people.sign_on.sign_on import SignedOnUser, SignOn
 from fairlead.control.people.throttle import SignInThrottle

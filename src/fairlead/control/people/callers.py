@@ -1,6 +1,6 @@
 """Derives the permissions of one account from the access rules: the caller that use cases get.
 
-Called by `authentication.py` for a new token, and again when accounts, rules or projects have changed.
+Called by `current_rights.py` with the records that there are now.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -4,7 +4,7 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.people.ranks import check_role_content
+from fairlead.control.people.escalation import check_role_content
 from fairlead.control.records import AuditedRequest, change_cluster, load_cluster, retry_on_conflict
 from fairlead.control.role_table import ACTIONS, FIRST_CUSTOM, PERMISSION_SETS, PermissionSet, resolve_role
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed

@@ -214,7 +214,7 @@ class SignOn:
         return SignedOnUser(await self._ensure_user(await self._identify(tokens)), tokens.refresh_token)
 
     def _check_pace(self, address: str) -> None:
-        """Raise TooMuch if this address lets us ask the provider too often."""
+        """Raise TooMuch if this address would make us send too many requests to the provider."""
         wait = self._sign_ons.admit(address)
         if wait:
             seconds = -(-wait // SECOND)

@@ -1,33 +1,21 @@
 """Keeps people from getting rights that they cannot give: by the account of somebody else, or by a changed role.
 
 The checks are called by the use cases on accounts, access rules and roles: whoever sets the password of an account can
-use its rights, and whoever changes a role changes the rights of all who have it. `find_caller` tells what an account
-may do now.
+use its rights, and whoever changes a role changes the rights of all who have it.
 """
 
 from collections.abc import Iterable
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.directory import Directory
-from fairlead.control.people.callers import build_caller
+from fairlead.control.people.current_rights import find_caller
 from fairlead.control.role_table import EVERYBODY, GIVEN_BY_HOLDERS
 from fairlead.model.errors import Forbidden
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.people import Caller, User
 
 
-def find_caller(directory: Directory, user: User) -> Caller:
-    """The account as a caller, with the rights that it has now."""
-    departments = directory.departments if len(directory.clusters) > 1 else None
-    # A rule for a cluster that was removed must not count for the only one that is left.
-    rules = [
-        rule for rule in directory.rules_of(user) if rule.scope.type != "cluster" or rule.scope.id in directory.clusters
-    ]
-    return build_caller(user, rules, directory.roles, directory.projects, departments)
-
-
-def check_rank(context: Context, caller: Caller, user: User) -> None:
+def check_account_rights(context: Context, caller: Caller, user: User) -> None:
     """Raise Forbidden if the account has rights, anywhere, that the caller cannot give there."""
     if caller.is_administrator:
         return
