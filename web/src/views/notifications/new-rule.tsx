@@ -52,7 +52,7 @@ export function NewRule({ projects, changes, onMade, onClose }: Props) {
         </fieldset>
         {on.includes("waiting") && (
           <label class={parts.field}>
-            Minutes after which a wait is long
+            Minutes after which it is sent
             <input type="number" min="1" required value={minutes} onInput={(event) => setMinutes(event.currentTarget.value)} />
           </label>
         )}

@@ -22,8 +22,8 @@ export function Notifications() {
   const errors = useLoad((signal) => get("/api/v1/notification-rules/errors", { signal }), changes.version);
   const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query: { limit: 500 }, signal }), "");
   const own = projects.value?.projects ?? [];
-  const away = new Set(own.filter((one) => !isShown(one.clusterId)).map((one) => one.id));
-  const shown = (rules.value?.rules ?? []).filter((rule) => !away.has(rule.projectId));
+  const hidden = new Set(own.filter((one) => !isShown(one.clusterId)).map((one) => one.id));
+  const shown = (rules.value?.rules ?? []).filter((rule) => !hidden.has(rule.projectId));
   const failed = (errors.value?.deliveries ?? []).filter((one) => shown.some((rule) => rule.id === one.ruleId));
   const names = new Map(own.map((one) => [one.id, one.name]));
   return (

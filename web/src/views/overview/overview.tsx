@@ -41,7 +41,7 @@ export function Overview() {
           <Projects all={all} />
         </Panel>
         <Panel title="Needs attention">
-          <NodesAway />
+          <Unreachable />
           <Rows shown={attention} none="Nothing needs attention." />
         </Panel>
         </div>
@@ -112,7 +112,7 @@ function byPool(view: Schemas["TelemetryView"]): Map<string, number> {
 }
 
 /** Nodes that are not ready, and clusters that the server cannot reach. */
-function NodesAway() {
+function Unreachable() {
   const nodes = useLoad((signal) => get("/api/v1/nodes", { query: { limit: 500 }, signal }), String(Math.floor(now.value / 30_000)));
   const lost = (nodes.value?.nodes ?? []).filter((node) => node.status !== "Ready" && isShown(node.clusterUuid));
   const away = clusters.value.filter((one) => one.status?.state === "Disconnected" && isShown(one.uuid));
@@ -121,7 +121,7 @@ function NodesAway() {
     <ul class={css.list}>
       {away.map((cluster) => (
         <li key={cluster.uuid}>
-          <Phase phase="Failed" label="Away" /> cluster {cluster.name}
+          <Phase phase="Failed" label="Disconnected" /> cluster {cluster.name}
           {cluster.status?.reason && <div class={parts.quiet}>{cluster.status.reason}</div>}
         </li>
       ))}
