@@ -8,6 +8,7 @@ import asyncio
 import logging
 import resource
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -59,7 +60,8 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._by_address: defaultdict[str, set[Connection]] = defaultdict(set)
+        #: In the order in which they came, which decides between those that wait equally long.
+        self._by_address: defaultdict[str, dict[Connection, None]] = defaultdict(dict)
         self._count = 0
         self._timer: asyncio.TimerHandle | None = None
         #: The time of the last check or new connection: exact enough, and cheaper than the clock for every request.
@@ -69,7 +71,7 @@ class Connections:
         """Take a connection on. If there are too many, the slowest of them is closed, which may be this one."""
         self.now = connection.waiting_since = connection.loop.time()
         own = self._by_address[connection.address]
-        own.add(connection)
+        own[connection] = None
         self._count += 1
         if len(own) > self.limits.max_per_address:
             self._close_slowest(own, connection)
@@ -82,12 +84,12 @@ class Connections:
     def remove(self, connection: Connection) -> None:
         own = self._by_address[connection.address]
         if connection in own:
-            own.remove(connection)
+            del own[connection]
             self._count -= 1
         if not own:
             del self._by_address[connection.address]
 
-    def _close_slowest(self, connections: set[Connection], newest: Connection) -> None:
+    def _close_slowest(self, connections: Iterable[Connection], newest: Connection) -> None:
         waiting = [one for one in connections if one.waiting_since is not None and one is not newest]
         slowest = min(waiting, key=lambda one: one.waiting_since or 0.0, default=newest)
         self._close(slowest, "too many connections")
