@@ -8,7 +8,7 @@ import asyncio
 import logging
 import resource
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Protocol
 
 import msgspec
@@ -89,7 +89,7 @@ class Connections:
         if not own:
             del self._by_address[connection.address]
 
-    def _close_slowest(self, connections: Iterable[Connection], newest: Connection) -> None:
+    def _close_slowest(self, connections: Collection[Connection], newest: Connection) -> None:
         waiting = [one for one in connections if one.waiting_since is not None and one is not newest]
         slowest = min(waiting, key=lambda one: one.waiting_since or 0.0, default=newest)
         self._close(slowest, "too many connections")
