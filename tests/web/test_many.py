@@ -167,6 +167,11 @@ def test_two_people_do_not_see_each_others_things(browser: Browser, shared: Serv
         # Nor by an address that somebody sent.
         visit.open(f"/ui/workloads/{ids[other]}")
         expect(page.get_by_role("alert")).to_contain_text("can see nothing with that id")
+        # Nothing leads to nodes, which they may not read.
+        visit.open("/ui/")
+        expect(page.get_by_role("heading", name="Projects")).to_be_visible()
+        expect(views.get_by_role("link", name="Cluster")).to_have_count(0)
+        expect(page.get_by_text("may not read")).to_have_count(0)
         visit.close()
     for id in ids.values():
         shared.call("DELETE", f"/api/v1/workloads/trainings/{id}")

@@ -15,7 +15,7 @@ const ALL: readonly Section[] = [
   { path: "/", title: "Overview", key: "o" },
   { path: "/workloads", title: "Workloads", key: "w" },
   { path: "/submit", title: "Submit", key: "n" },
-  { path: "/cluster", isFirst: true, title: "Cluster", key: "c" },
+  { path: "/cluster", isFirst: true, title: "Cluster", key: "c", needs: "nodes:read" },
   { path: "/organization", title: "Organization", key: "p" },
   { path: "/people", isFirst: true, title: "People", key: "u", needs: "users:read" },
   { path: "/policies", title: "Policies", key: "l" },

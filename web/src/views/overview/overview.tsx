@@ -1,5 +1,6 @@
 // Everything at a glance: GPUs, who runs and who waits, what changed and what needs attention.
 import { get, type Schemas } from "../../api/client";
+import { may } from "../../api/session";
 import { useLoad } from "../../parts/load";
 import { Bar, css as parts, Empty, now, Panel, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
 import { amount, count, span } from "../../parts/texts";
@@ -36,7 +37,9 @@ export function Overview() {
       </dl>
       <div class={css.grid}>
         <div class={css.column}>
-        <Gpus version={running.map((row) => row.id).join()} sharing={running.filter((row) => row.gpusHeld % 1 !== 0)} />
+        {may("nodes:read") && (
+          <Gpus version={running.map((row) => row.id).join()} sharing={running.filter((row) => row.gpusHeld % 1 !== 0)} />
+        )}
         <Panel title="Projects">
           <Projects all={all} />
         </Panel>
