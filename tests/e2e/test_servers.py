@@ -16,7 +16,7 @@ import pytest
 
 from fairlead.client import Client
 from fairlead.client.duplex import open_duplex
-from tests.e2e.cli_calls import Caller
+from tests.e2e.cli_calls import COMMAND, Caller, surroundings
 from tests.e2e.server import IDLE_PROCESSES, Server, until
 from tests.e2e.web import ask_access, bearer, exposed, fetch, start_web
 from tests.postgres import PostgresServer
@@ -71,9 +71,8 @@ def pair(make_server: Callable[..., Server], postgres_server: PostgresServer, tm
 
 def call(server: Server, *words: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The command line beside that server."""
-    environment = {**os.environ, "FAIRLEAD_DATA_DIR": str(server.data_dir)}
-    command = [sys.executable, "-m", "fairlead", *words]
-    return subprocess.run(command, input=input, capture_output=True, env=environment, timeout=120)
+    command = [*COMMAND, *words]
+    return subprocess.run(command, input=input, capture_output=True, env=surroundings(server.data_dir), timeout=120)
 
 
 def test_servers_that_start_together_on_an_empty_database_agree(

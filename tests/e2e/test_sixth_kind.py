@@ -1,7 +1,6 @@
 """A kind is one file: a copy of the package gets one more, its line in the list, and everything else follows."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import fairlead
+from tests.e2e.cli_calls import surroundings
 from tests.e2e.server import Server, until
 
 #: A kind of its own: a number of pods that count down, each in its place, all of them in one gang.
@@ -91,7 +91,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(copy: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(copy)}
+    return {**surroundings(copy / "data"), "PYTHONPATH": str(copy)}
 
 
 def run(copy: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
