@@ -4,11 +4,8 @@ A file has a line for each device: how busy it is in percent, or `-` if it does 
 """
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
-
-import pytest
 
 GIBIBYTE = 1 << 30
 _SOURCE = r"""
@@ -71,15 +68,12 @@ int nvmlDeviceGetUtilizationRates(void *handle, utilization_t *utilization) {
 
 class FakeNvml:
     def __init__(self, folder: Path, *percents: str) -> None:
-        compiler = shutil.which("cc")
-        if compiler is None:
-            pytest.skip("there is no C compiler to build the library with")
         folder.mkdir(exist_ok=True)
         self.library = folder / "libnvidia-ml.so.1"
         self._devices = folder / "devices"
         self.set(*percents)
         command = [
-            compiler,
+            "gcc",
             "-shared",
             "-fPIC",
             f'-DDEVICES="{self._devices}"',

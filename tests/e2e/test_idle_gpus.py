@@ -5,10 +5,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
+
 from tests.e2e.fields import conditions
 from tests.e2e.server import Server, until
 from tests.e2e.test_quota import events, project, submit
 from tests.fake_nvml import FakeNvml
+
+pytestmark = [pytest.mark.debian("gcc"), pytest.mark.debian("libc6-dev")]
 
 RULE = "trainingJobMaxIdleDurationSeconds"
 #: The warning comes after half of it.

@@ -18,6 +18,8 @@ from fairlead.model.records.workload import LaunchRecord, Pod
 from tests import builders
 from tests.fake_nvml import GIBIBYTE, FakeNvml
 
+pytestmark = [pytest.mark.debian("gcc"), pytest.mark.debian("libc6-dev")]
+
 
 def test_devices_and_how_busy_they_are(tmp_path: Path) -> None:
     nvml = FakeNvml(tmp_path, "0", "87", "-")
