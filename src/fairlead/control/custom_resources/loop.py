@@ -72,8 +72,9 @@ class CustomResourceSync:
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
         self._waiting: dict[str, None] = {}
         self._busy: set[str] = set()
-        #: The next time at which an object is reconciled although nothing has changed.
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        #: The next time at which an object is reconciled although nothing has changed. uvloop's handle of a timer that
+        #: is due at once does not tell when.
+        self._timers: dict[str, tuple[float, asyncio.Handle]] = {}
         self._wakeup = asyncio.Event()
         #: Ids of objects that wait for a template; and of those that are templates, with namespace and name.
         self._waiting_for_template: set[str] = set()
@@ -123,12 +124,13 @@ class CustomResourceSync:
     def _mark_later(self, id: str, seconds: float) -> None:
         """Reconcile it within that time. One timer for each object: every reconciliation may ask for several."""
         loop = asyncio.get_running_loop()
-        timer = self._timers.get(id)
-        if timer is not None and timer.when() <= loop.time() + seconds:
-            return
-        if timer is not None:
+        due = loop.time() + seconds
+        if id in self._timers:
+            planned, timer = self._timers[id]
+            if planned <= due:
+                return
             timer.cancel()
-        self._timers[id] = loop.call_later(seconds, self._on_timer, id)
+        self._timers[id] = (due, loop.call_later(seconds, self._on_timer, id))
 
     def _on_timer(self, id: str) -> None:
         del self._timers[id]
