@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+import uvloop
 
 from fairlead.control.context import Context
 from fairlead.control.custom_resources.loop import CustomResourceSync
@@ -110,17 +111,32 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
 
-def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]]) -> None:
+def run(objects: Objects, act: Callable[[], Coroutine[Any, Any, None]], recheck_seconds: float = 5) -> None:
     async def both() -> None:
-        loop = CustomResourceSync(cast(Context, Server()), cast(CustomResources, objects), settle_seconds=0)
-        task = asyncio.create_task(loop.run())
+        sync = CustomResourceSync(
+            cast(Context, Server()), cast(CustomResources, objects), settle_seconds=0, recheck_seconds=recheck_seconds
+        )
+        task = asyncio.create_task(sync.run())
         try:
             await act()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    asyncio.run(both())
+    # As the server runs it: a timer that is due at once is another object there.
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(both())
+
+
+def test_timers_that_are_due_at_once_are_compared_too() -> None:
+    objects = Objects("bad", failing="bad")
+    objects.open.set()
+
+    async def act() -> None:
+        await objects.until(lambda: objects.tried.count("bad") == 3)
+
+    run(objects, act, recheck_seconds=0)
+    assert set(objects.tried) == {"bad"}
 
 
 def test_one_that_fails_keeps_nobody_waiting() -> None:
