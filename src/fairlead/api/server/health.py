@@ -54,7 +54,7 @@ def health_operations(metrics: Metrics, token_file: str = "") -> tuple[Operation
             try:
                 wanted = f"Bearer {await asyncio.to_thread(load_metrics_token, token_file)}"
             except Refused as error:
-                # Whoever scrapes may be a stranger, who need not know the path.
+                # Strangers may scrape, too, and must not learn the path.
                 logger.error("/metrics cannot be served: %s", error)
                 raise Unavailable("The token of /metrics cannot be read; the log of the server says why") from error
             given = call.request.headers.get("authorization", "")

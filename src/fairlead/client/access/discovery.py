@@ -101,7 +101,7 @@ def load_config(around: Surroundings) -> dict[str, str]:
 def sign_in_to_machine(around: Surroundings) -> MachineServer | None:
     """Sign in to the shared server of this machine; None if there is none, or if a data folder is given.
 
-    Whoever names a data folder means its server, also while that is stopped.
+    A named data folder means its own server, also while that is stopped.
     """
     return None if around.find("data-dir", "FAIRLEAD_DATA_DIR") else sign_in(around.environ)
 
