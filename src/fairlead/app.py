@@ -312,6 +312,8 @@ def _request_settings(settings: ServerSettings) -> RequestSettings:
         body_bytes=settings.body_limit,
         certificate=settings.tls_certificate,
         metrics_token_file=settings.metrics_token_file,
+        # People of a shared machine reach its loopback; in a cluster, network policies decide who reaches the server.
+        are_metrics_open=settings.personal or settings.engine != LOCAL,
     )
 
 

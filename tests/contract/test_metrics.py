@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fairlead.api.server.cluster_metrics import MOST_SHOWN, cluster_samples
-from fairlead.api.server.metrics import Metrics, loop_samples
+from fairlead.api.server.metrics import Metrics, Sample, loop_samples
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.reconcile import LoopMetrics
 from fairlead.control.serving.traffic import Traffic
@@ -150,6 +150,15 @@ def test_values(text: str, line: str) -> None:
 
 def test_series_of_workloads_are_bounded(text: str) -> None:
     assert len(re.findall(r"^fairlead_workload_gpus_allocated\{", text, re.MULTILINE)) == MOST_SHOWN
+
+
+def test_strangers_read_no_names() -> None:
+    named = [Sample("fairlead_a", 1, {label: "secret"}) for label in ("department", "project", "user", "workload")]
+    metrics = Metrics(lambda: [*named, Sample("fairlead_b", 2, {"node": "alpha"})])
+    assert "secret" in metrics.render()
+    strangers = metrics.render(has_names=False)
+    assert "secret" not in strangers
+    assert 'fairlead_b{node="alpha"} 2' in strangers
 
 
 def test_every_metric_is_documented_with_its_type(text: str) -> None:

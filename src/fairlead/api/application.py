@@ -100,6 +100,8 @@ class RequestSettings(msgspec.Struct, frozen=True, kw_only=True):
     watch_streams: int = 1000
     #: A file with the token that a scrape of /metrics needs; empty for none.
     metrics_token_file: str = ""
+    #: Whether /metrics names people, projects and workloads to everybody if no token is needed.
+    are_metrics_open: bool = False
     #: The file of this server's certificate, which all servers of an installation have; empty without TLS.
     certificate: str = ""
 
@@ -157,7 +159,7 @@ def make_application(
         *SETTING_OPERATIONS,
         *deprecated_operations(authenticator),
         *ABSENT_OPERATIONS,
-        *health_operations(metrics, settings.metrics_token_file),
+        *health_operations(metrics, settings.metrics_token_file, are_metrics_open=settings.are_metrics_open),
         *access_operations(gate),
         *_browser_operations(context, authenticator),
         *more,

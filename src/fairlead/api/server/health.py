@@ -39,7 +39,9 @@ def check_metrics_token(path: str) -> None:
         load_metrics_token(path)
 
 
-def health_operations(metrics: Metrics, token_file: str = "") -> tuple[Operation, ...]:
+def health_operations(metrics: Metrics, token_file: str, *, are_metrics_open: bool) -> tuple[Operation, ...]:
+    """Health and metrics. Without a token file, only open metrics name people, projects and workloads."""
+
     async def is_alive(call: Call) -> Response:
         return as_json(Health("alive"))
 
@@ -60,7 +62,8 @@ def health_operations(metrics: Metrics, token_file: str = "") -> tuple[Operation
             given = call.request.headers.get("authorization", "")
             if not hmac.compare_digest(given.encode(), wanted.encode()):
                 raise Unauthenticated("/metrics needs `Authorization: Bearer` with the token of --metrics-token-file")
-        return Response(metrics.render(), 200, None, "text/plain; version=0.0.4; charset=utf-8")
+        text = metrics.render(has_names=bool(token_file) or are_metrics_open)
+        return Response(text, 200, None, "text/plain; version=0.0.4; charset=utf-8")
 
     operation = partial(Operation, method="GET", tag="Operating", is_public=True, is_addition=True)
     return (

@@ -35,6 +35,9 @@ class HistogramSample(msgspec.Struct, frozen=True):
     labels: dict[str, str] = {}
 
 
+#: Labels that name people and what is theirs.
+_NAMES = frozenset({"department", "project", "user", "workload"})
+
 #: Called at every scrape; must answer from memory.
 Samples = Callable[[], Iterable[Sample | HistogramSample]]
 
@@ -56,7 +59,8 @@ class Metrics:
             durations = self._durations[operation] = Histogram(BUCKETS)
         durations.observe(seconds)
 
-    def render(self) -> str:
+    def render(self, *, has_names: bool = True) -> str:
+        """The text of a scrape; without names, the series that name people, projects or workloads are left out."""
         samples: list[Sample | HistogramSample] = [
             Sample(
                 "fairlead_http_requests_total",
@@ -73,7 +77,8 @@ class Metrics:
             HistogramSample("fairlead_http_request_duration_seconds", values, text, {"operation": operation})
             for operation, values in sorted(self._durations.items())
         ]
-        return _render([*samples, *self._others()])
+        others = self._others()
+        return _render([*samples, *(one for one in others if has_names or _NAMES.isdisjoint(one.labels))])
 
 
 def _render(samples: Iterable[Sample | HistogramSample]) -> str:
