@@ -20,7 +20,7 @@ from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
 from fairlead.store.base import Query
 from fairlead.store.collections import WORKLOADS
-from tests.contract.custom_resource_harness import TRAININGS, Body, Cluster, Harness, restarted, run_with
+from tests.contract.custom_resource_harness import TRAININGS, Body, Cluster, Harness, copy_of, restarted, run_with
 from tests.contract.test_control_over_time import in_store
 
 ADA = Caller("ada@example.com", "", is_administrator=True)
@@ -288,6 +288,54 @@ def test_a_workload_gets_its_object_when_the_previous_one_of_its_name_is_gone(tm
             cluster.object = None
             await cluster.created.wait()
         assert accepted(cluster)["metadata"]["annotations"][CREATED_FOR] == workload.id
+
+    run_with(tmp_path, cluster, act)
+
+
+def training(context: Context) -> Submission:
+    project = context.directory.projects["1"]
+    spec = build(KINDS["training"].spec, SPEC)
+    return Submission(kind="training", name="train", spec=spec, project_id=project.id, cluster_id=project.cluster_id)
+
+
+def test_an_object_that_was_deleted_before_anybody_saw_it_is_created_again(tmp_path: Path) -> None:
+    """The watch brings nothing of it: neither its creation nor its end."""
+    cluster = Cluster()
+
+    async def act(harness: Harness) -> None:
+        async with harness.looking():
+            workload = await submit(harness.context, ADA, training(harness.context))
+            await cluster.created.wait()
+            cluster.created.clear()
+            cluster.object, cluster.next_uid = None, "u-2"
+            await cluster.created.wait()
+        assert accepted(cluster)["metadata"]["annotations"][CREATED_FOR] == workload.id
+        assert (await load(harness, workload.id)).desired_phase is DesiredPhase.RUNNING
+
+    run_with(tmp_path, cluster, act)
+
+
+@pytest.mark.parametrize("is_copy", [False, True], ids=["its object", "a copy of its object"])
+def test_deleting_the_object_of_a_rest_workload_before_it_is_bound_ends_it(tmp_path: Path, is_copy: bool) -> None:
+    cluster = Cluster()
+
+    async def act(harness: Harness) -> None:
+        if is_copy:
+            workload = await send(harness)
+        else:
+            workload = await submit(harness.context, ADA, training(harness.context))
+            await harness.loop._reconcile(workload.id)
+        leaving = copy_of(accepted(cluster))
+        leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        if is_copy:
+            leaving["metadata"]["uid"] = "u-2"
+            del leaving["status"]
+            # Of another name in truth: the watch knows objects by their names.
+            leaving["metadata"]["name"] = "copy"
+        await harness.bring("ADDED", leaving)
+        await harness.look()
+        wanted = DesiredPhase.RUNNING if is_copy else DesiredPhase.DELETED
+        assert (await load(harness, workload.id)).desired_phase is wanted
 
     run_with(tmp_path, cluster, act)
 

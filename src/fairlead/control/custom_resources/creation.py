@@ -1,6 +1,8 @@
 """Creates the custom resource of a workload that came in another way, as over REST. Called by `loop.py`."""
 
 import logging
+import time
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,38 +19,50 @@ log = logging.getLogger(__name__)
 
 
 class ResourceCreation:
-    def __init__(self, context: Context, objects: CustomResources) -> None:
+    def __init__(
+        self,
+        context: Context,
+        objects: CustomResources,
+        watch_seconds: float,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`watch_seconds`: how long a created object is waited for, before it counts as deleted by somebody."""
         self._context = context
         self._objects = objects
-        #: Workloads whose object this server created, until the watch shows it with its workload's id.
-        self._created: set[str] = set()
+        self._watch_seconds = watch_seconds
+        self._now = now
+        #: Workloads whose object this server created, with the time until which the watch may take to show it with its
+        #: workload's id.
+        self._created: dict[str, float] = {}
         #: Workloads whose object the cluster does not accept.
         self._refused: set[str] = set()
 
     async def create(self, workload: Workload) -> bool:
-        """Create its object, if it can have one; False if another object, such as one being deleted, has its name."""
+        """Create its object, if it can have one; whether that is settled. Otherwise it is to be checked later.
+
+        It is not settled while another object, such as one being deleted, has its name, nor before the watch shows the
+        created object: somebody may delete it before that.
+        """
         wanted = self._render_new(workload)
-        if wanted is None or workload.id in self._created | self._refused:
+        if wanted is None or workload.id in self._refused:
             return True
-        self._created.add(workload.id)
-        is_created = False
+        if self._now() < self._created.get(workload.id, 0.0):
+            return False
         try:
-            is_created = await self._objects.create(wanted)
-            if not is_created:
+            if await self._objects.create(wanted):
+                self._created[workload.id] = self._now() + self._watch_seconds
+            else:
                 log.info("%s %s/%s exists already", wanted.kind, wanted.namespace, wanted.name)
         except Refused as error:
             # It runs without an object: a spec of an older dialect may break rules of the definition.
             self._refused.add(workload.id)
             log.warning("workload %s has no custom resource: %s", workload.id, error)
             return True
-        finally:
-            if not is_created:
-                self._created.discard(workload.id)
-        return is_created
+        return False
 
-    def note_seen(self, workload: Workload) -> None:
-        """The watch shows the object of this workload."""
-        self._created.discard(workload.id)
+    def forget(self, workload_id: str) -> None:
+        """The watch shows the object of this workload, or it needs none any more."""
+        self._created.pop(workload_id, None)
 
     def _render_new(self, workload: Workload) -> NewResource | None:
         """The object of a workload; None if the cluster or the namespace cannot have one."""

@@ -67,7 +67,7 @@ class CustomResourceSync:
         self._recheck_seconds = recheck_seconds
         self._objects = objects
         self._statuses = StatusWriter(objects, self._mark_later, settle_seconds)
-        self._creation = ResourceCreation(context, objects)
+        self._creation = ResourceCreation(context, objects, recheck_seconds)
         self._spec_sync = SpecSync(context, objects)
         #: Ids of objects to reconcile, in order, and of those that are being reconciled.
         self._waiting: dict[str, None] = {}
@@ -183,7 +183,7 @@ class CustomResourceSync:
         elif workload is None and (other := self._objects.find_other_installation(resource.namespace)):
             await self._report_foreign(resource, other)
         elif resource.is_leaving:
-            await self._release(resource, workload)
+            await self._release(resource, workload or await self._find_unbound(resource))
         elif workload is None:
             await self._take_in(resource)
         elif workload.deleted_at is not None:
@@ -201,7 +201,10 @@ class CustomResourceSync:
 
     async def _on_object_missing(self, workload: Workload | None) -> None:
         """End a workload whose object was deleted; create the object of one that never had any."""
-        if workload is None or workload.deleted_at is not None:
+        if workload is None:
+            return
+        if workload.deleted_at is not None:
+            self._creation.forget(workload.id)
             return
         kind = KINDS[workload.kind].resource
         if not workload.applied and workload.dialect != DIALECT:
@@ -274,6 +277,11 @@ class CustomResourceSync:
         log.warning("adopted workload %s of project %s from the cluster", workload.name, workload.project_name)
         self._spec_sync.note(resource)
 
+    async def _find_unbound(self, resource: CustomResource) -> Workload | None:
+        """The workload of an object that is being deleted before it could be bound to it."""
+        workload = await find_created_for(self._context, resource)
+        return workload if workload is not None and self._objects.get(workload.id) is None else None
+
     async def _release(self, resource: CustomResource, workload: Workload | None) -> None:
         """The object is being deleted: end the workload first, then release the object."""
         await self._end(workload)
@@ -336,7 +344,7 @@ class CustomResourceSync:
         if self._spec_sync.is_outdated(resource):
             return  # it will be reconciled when the newer generation arrives
         synced = await self._spec_sync.sync(resource, workload)
-        self._creation.note_seen(workload)
+        self._creation.forget(workload.id)
         now = self._context.clock()
         status = render_status(resource, synced.workload, synced.generation, now)
         if synced.rejection:
