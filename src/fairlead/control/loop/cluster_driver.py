@@ -100,9 +100,11 @@ class ClusterDriver:
             if workload is not None and not workload.gone and self._context.covers(workload):
                 self.board.put(workload, ())
         reported, self._reported = self._reported, set()
-        for id in reported.difference(self.board.entries):
+        # Not `intersection`: with a mapping it walks through all workloads, for every single report.
+        on_board = {id for id in reported if id in self.board.entries}
+        for id in reported - on_board:
             del self._seen[id]
-        return reported.intersection(self.board.entries)
+        return on_board
 
     def _find_unrecorded(self) -> list[str]:
         """Ended workloads of which a further pod came to light: a watch on pods may be behind one on jobs."""

@@ -131,8 +131,7 @@ class Executor:
             async with self._at_once:
                 await self._applier.apply_workload(workload, launch, existing)
         except ApiError as error:
-            if error.status == 404:
-                await self._organization.recheck_namespace(workload)
+            await self._organization.recheck_namespace(workload, error)
             raise
 
     async def _find_existing(self, workload: DesiredWorkload) -> ExistingObjects:

@@ -7,6 +7,7 @@ Objects of somebody else are never touched.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 
@@ -25,7 +26,8 @@ from fairlead.engines.kubernetes.client.resources import (
     resource_of,
 )
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
-from fairlead.engines.kubernetes.client.writer import MANAGER, BlockedForNow, ListedObjects, ObjectWriter
+from fairlead.engines.kubernetes.client.writer import MANAGER, BlockedForNow, ObjectWriter
+from fairlead.engines.kubernetes.plan.existing_objects import digest_manifest, is_contained, with_digest
 from fairlead.engines.kubernetes.render.labels import (
     CLUSTER_LABEL,
     POOL_LABEL,
@@ -90,6 +92,10 @@ class OrganizationSync(ObjectWriter):
         self._foreign: dict[str, str] = {}
         #: The account that is bound in namespaces of projects; None if it needs no binding.
         self._account: Manifest | None = None
+        #: Namespaces in which this server has bound it.
+        self._bound: set[str] = set()
+        #: The node pools for which all nodes were labelled last.
+        self._labelled_pools: tuple[NodePool, ...] | None = None
         self._one_at_a_time = asyncio.Lock()
         self._is_synced = asyncio.Event()
         self._retrying_because = ""
@@ -136,7 +142,7 @@ class OrganizationSync(ObjectWriter):
         names = {project.requested_namespace for project in desired.projects}
         self._asked_for = {NAMESPACE.path(name=name) for name in names}
         wanted = (*render_namespaces(desired.projects, self.cluster), *render_queues(desired, self.cluster))
-        self._wanted = {path_of(manifest): manifest for manifest in wanted}
+        self._wanted = {path_of(manifest): with_digest(manifest, digest_manifest(manifest)) for manifest in wanted}
         self._tasks.spawn(self._sync_until_applied(desired))
 
     async def _sync_until_applied(self, desired: DesiredOrganization) -> None:
@@ -144,7 +150,9 @@ class OrganizationSync(ObjectWriter):
         while desired is self._desired:
             try:
                 await self._sync(desired)
-                await self.label_nodes(self._nodes(), desired)
+                if desired.node_pools != self._labelled_pools:
+                    await self.label_nodes(self._nodes(), desired)
+                    self._labelled_pools = desired.node_pools
                 return
             except Refused as error:
                 log.warning("The cluster does not accept the objects of the projects: %s", error)
@@ -160,29 +168,50 @@ class OrganizationSync(ObjectWriter):
         """Apply namespaces, priority classes and queues; delete queues of ours that are not desired."""
         # An older round would delete what a newer one created.
         async with self._one_at_a_time:
+            if desired is not self._desired:
+                return
             self._is_synced.clear()
             for manifest in render_priority_classes():
                 if await self._api.find(path_of(manifest)) is None:
                     await self._apply(manifest)
-            queues = render_queues(desired, self.cluster)
-            for manifest in (*render_namespaces(desired.projects, self.cluster), *queues):
-                await self._apply_if_owned(manifest)
-            await self._delete_others(QUEUE, {manifest["metadata"]["name"] for manifest in queues})
+            wanted = self._wanted
+            stored = await self._load_ours(NAMESPACE) | await self._load_ours(QUEUE)
+            for path, manifest in wanted.items():
+                await self._apply_if_changed(manifest, stored.get(path))
+            await self._delete_others(QUEUE, stored, wanted)
             self._is_synced.set()
             self._retrying_because = ""
             if SHARD in self.shards:
-                shards = render_shards(desired.node_pools, self.cluster)
-                for manifest in shards:
-                    await self._apply_if_owned(manifest)
-                await self._delete_others(SHARD, {manifest["metadata"]["name"] for manifest in shards})
+                shards = {path_of(shard): shard for shard in render_shards(desired.node_pools, self.cluster)}
+                for shard in shards.values():
+                    await self._apply_if_owned(shard)
+                await self._delete_others(SHARD, await self._load_ours(SHARD), shards)
 
-    async def _delete_others(self, resource: Resource, wanted: set[str]) -> None:
-        label = f"{CLUSTER_LABEL}={self.cluster}"
-        listed = msgspec.json.decode(await self._api.get(resource.path(), labelSelector=label), type=ListedObjects)
+    async def _load_ours(self, resource: Resource) -> dict[str, Manifest]:
+        """All objects of a kind that have our label, by path."""
+        listed: Any = msgspec.json.decode(
+            await self._api.get(resource.path(), labelSelector=f"{CLUSTER_LABEL}={self.cluster}")
+        )
+        return {resource.path(name=item["metadata"]["name"]): item for item in listed["items"]}
+
+    async def _delete_others(self, resource: Resource, stored: dict[str, Manifest], wanted: Iterable[str]) -> None:
+        others = {path: item["metadata"] for path, item in stored.items() if path.startswith(resource.path() + "/")}
+        for path in wanted:
+            others.pop(path, None)
         # Queues of projects before those of their departments.
-        for item in sorted(listed.items, key=lambda item: "runai/department-id" in item.metadata.labels):
-            if item.metadata.name not in wanted:
-                await self.delete(resource.path(name=item.metadata.name), item.metadata.uid)
+        for path, metadata in sorted(others.items(), key=lambda one: "runai/department-id" in one[1].get("labels", {})):
+            await self.delete(path, metadata["uid"])
+
+    async def _apply_if_changed(self, manifest: Manifest, stored: Manifest | None) -> None:
+        """Send nothing if the object is in the cluster as desired, whoever may have edited it meanwhile."""
+        path = path_of(manifest)
+        if stored is None or not is_contained(manifest, stored):
+            await self._apply_if_owned(manifest)
+            return
+        if manifest["kind"] == NAMESPACE.kind:
+            await self._bind_account(manifest["metadata"]["name"])
+        self._foreign.pop(path, None)
+        self._usable.add(path)
 
     async def _apply_if_owned(self, manifest: Manifest) -> str:
         """Why the object cannot be used; empty if it can."""
@@ -210,10 +239,11 @@ class OrganizationSync(ObjectWriter):
         return message
 
     async def _bind_account(self, namespace: str) -> None:
-        """Give our account its rights in a namespace of a project."""
-        if self._account is not None:
+        """Give our account its rights in a namespace of a project, once."""
+        if self._account is not None and namespace not in self._bound:
             try:
                 await self._apply(render_binding(namespace, self._account))
+                self._bound.add(namespace)
             except (ApiError, Refused) as error:
                 if isinstance(error, ApiError) and error.status != 403:
                     raise
@@ -229,12 +259,18 @@ class OrganizationSync(ObjectWriter):
             if manifest is not None and (message := await self._apply_if_owned(manifest)):
                 raise BlockedForNow(message)
 
-    async def recheck_namespace(self, run: DesiredWorkload) -> None:
-        """Something was not found: if somebody deleted the namespace, the next `check` creates it again."""
+    async def recheck_namespace(self, run: DesiredWorkload, error: ApiError) -> None:
+        """The cluster refused an object: if somebody deleted the namespace or our rights in it, restore them.
+
+        The next `check` does that.
+        """
         path = NAMESPACE.path(name=run.namespace)
-        if path in self._usable and await self._find(path) is None:
+        is_gone = error.status == 404 and path in self._usable and await self._find(path) is None
+        if is_gone:
             log.warning("Namespace %s of project %s was deleted; creating it again", run.namespace, run.project)
+        if is_gone or (error.status == 403 and run.namespace in self._bound):
             self._usable.discard(path)
+            self._bound.discard(run.namespace)
 
     async def _wait_until_synced(self, project: str) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Whether a workload's objects are in the cluster as desired, so that nothing need be sent after a start. Pure.
+"""Whether objects are in the cluster as desired, so that nothing need be sent, as after a start. Pure.
 
 Controllers are watched, and carry a digest of the objects with which they were applied. Other objects are listed once
 when the server starts: whether they exist and, of copies, what they contain.
@@ -6,6 +6,7 @@ when the server starts: whether they exist and, of copies, what they contain.
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -44,8 +45,16 @@ def find_digests(controllers: Iterable[tuple[str, objects.Metadata]], run: int) 
 
 def digest_of(rendered: RenderedObjects) -> str:
     """Owners do not count: the custom resource of a workload may be created after its other objects."""
-    contents = [_without_owners(one) for one in (*rendered.claims, *rendered.runners, *rendered.services)]
-    return hashlib.sha256(msgspec.json.encode(contents, order="deterministic")).hexdigest()[:32]
+    return _hash([_without_owners(one) for one in (*rendered.claims, *rendered.runners, *rendered.services)])
+
+
+def digest_manifest(manifest: Manifest) -> str:
+    """Of an object that stands alone. It tells that a member is no longer wanted, which `is_contained` cannot see."""
+    return _hash(manifest)
+
+
+def _hash(content: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(content, order="deterministic")).hexdigest()[:32]
 
 
 def _without_owners(manifest: Manifest) -> Manifest:
@@ -57,6 +66,17 @@ def with_digest(controller: Manifest, digest: str) -> Manifest:
     metadata = controller["metadata"]
     annotations = {**metadata.get("annotations", {}), DIGEST: digest}
     return {**controller, "metadata": {**metadata, "annotations": annotations}}
+
+
+def is_contained(manifest: Manifest, stored: Manifest) -> bool:
+    """Whether a stored object has everything of a manifest. Items of a list do not tell their version and kind."""
+    return all(_has(stored.get(name), value) for name, value in manifest.items() if name not in ("apiVersion", "kind"))
+
+
+def _has(stored: Any, wanted: Any) -> bool:
+    if not isinstance(wanted, dict):
+        return bool(stored == wanted)
+    return all(isinstance(stored, dict) and _has(stored.get(name), value) for name, value in wanted.items())
 
 
 def is_up_to_date(existing: ExistingObjects, digest: str, manifests: Iterable[Manifest]) -> bool:
