@@ -90,6 +90,10 @@ class Cluster(Api):
         key = next(key for key in self._objects if key[0] is kind and key[2] == name)
         self._tell(kind, "DELETED", self._objects.pop(key))
 
+    def evict(self, name: str) -> None:
+        """What the eviction API does; a test may say otherwise."""
+        self.drop(POD, name)
+
     def hold(self, *kinds: Resource) -> None:
         """From now on their watches bring nothing."""
         self._behind |= set(kinds)
@@ -119,6 +123,9 @@ class Cluster(Api):
         served = [{"name": kind.plural} for kind in self._kinds if kind.base == path]
         if served:
             return msgspec.json.encode({"resources": served})
+        if path.endswith("/eviction"):
+            self.evict(path.split("/")[-2])
+            return b"{}"
         kind, namespace, name = self._find_kind(path)
         if method == "GET" and not name:
             return self._list(kind, namespace, (query or {}).get("labelSelector", ""))

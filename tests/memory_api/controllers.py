@@ -50,10 +50,17 @@ class Controllers:
         owner = self._tables[kind].bodies.get(key)
         if owner is None:
             return
-        spec, uid = owner["spec"], owner["metadata"]["uid"]
+        spec = owner["spec"]
         wanted = spec.get("parallelism", 1) if kind == "Job" else spec.get("replicas", 1)
         for _ in range(0 if spec.get("suspend") else wanted):
-            template = spec["template"]
+            self._make_pod(kind, key)
+        self._tables[kind].change(key, {"status": {"active": wanted, "startTime": timestamp()}})
+
+    def _make_pod(self, kind: str, key: tuple[str, str]) -> None:
+        owner = self._tables[kind].bodies.get(key)
+        if owner is not None:
+            uid = owner["metadata"]["uid"]
+            template = owner["spec"]["template"]
             reference = {"apiVersion": owner["apiVersion"], "kind": kind, "name": key[1], "uid": uid}
             metadata = {
                 **template["metadata"],
@@ -63,7 +70,6 @@ class Controllers:
             }
             pod = {"metadata": metadata, "spec": dict(template["spec"]), "status": {"phase": "Pending"}}
             self._tables["Pod"].create(key[0], pod)
-        self._tables[kind].change(key, {"status": {"active": wanted, "startTime": timestamp()}})
 
     def _collect(self, owner: str) -> None:
         """Garbage collection of what the owner had."""
@@ -89,11 +95,19 @@ class Controllers:
 
     def _bind(self, key: tuple[str, str]) -> None:
         if key in self._tables["Pod"].bodies:
-            self._placed += 1
             scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": timestamp()}
-            node = f"node-{self._placed % self._nodes}"
+            node = self._next_node()
             self._tables["Pod"].change(key, {"spec": {"nodeName": node}, "status": {"conditions": [scheduled]}})
             self._later(STEP, self._run, key)
+
+    def _next_node(self) -> str:
+        """The next one in turn that is not cordoned."""
+        for _ in range(self._nodes):
+            self._placed += 1
+            name = f"node-{self._placed % self._nodes}"
+            if not self._tables["Node"].bodies.get(("", name), {}).get("spec", {}).get("unschedulable"):
+                break
+        return name
 
     def _run(self, key: tuple[str, str]) -> None:
         pod = self._tables["Pod"].bodies.get(key)
@@ -110,6 +124,17 @@ class Controllers:
         if pod is not None and pod["status"]["phase"] == "Running":
             pod = self._tables["Pod"].change(key, {"status": render_final(pod, 0)})
             self._report(pod, succeeded=1)
+
+    def evict(self, key: tuple[str, str]) -> Body:
+        """As the eviction API does: the pod is marked and deleted, and its controller makes another."""
+        disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+        pod = self._tables["Pod"].get(key)
+        conditions = [*pod["status"].get("conditions", ()), disrupted]
+        self._tables["Pod"].change(key, {"status": {"conditions": conditions}})
+        gone = self._tables["Pod"].delete(key, {})
+        for owner in pod["metadata"].get("ownerReferences", ()):
+            self._later(2 * STEP, self._make_pod, owner["kind"], (key[0], owner["name"]))
+        return gone
 
     def _end_deleted(self, key: tuple[str, str]) -> None:
         if key in self._tables["Pod"].bodies:

@@ -73,6 +73,8 @@ class MemoryApi:
         key = namespace, name
         if part == "log":
             return b"2026-01-01T00:00:00.000000000Z hello\n"
+        if part == "eviction":
+            return msgspec.json.encode(self._controllers.evict(key))
         if verb == "list":
             return self._list(table, namespace, query)
         if verb == "create":

@@ -126,16 +126,3 @@ def test_a_department_is_created_and_its_quota_changed(visit: Visit, server: Ser
     departments = server.call("GET", "/api/v1/org-unit/departments").json["departments"]
     [made] = [one for one in departments if one["name"] == "perception"]
     server.call("DELETE", f"/api/v1/org-unit/departments/{made['id']}")
-
-
-def test_draining_a_node_is_tried_without_doing_it(visit: Visit, server: Server) -> None:
-    id = server.run("stays", "sleep", "infinity", compute={"gpuDevicesRequest": 1})
-    server.until_phase(id, "Running")
-    page = visit.open("/ui/cluster")
-    page.get_by_role("button", name="What if… lab").click()
-    dialog = page.get_by_role("dialog", name="What if: node lab")
-    dialog.get_by_role("button", name="Drain it").click()
-    expect(dialog.get_by_role("status")).to_contain_text(re.compile("Would be evicted: .*stays"))
-    expect(dialog.get_by_role("status")).to_contain_text("Nothing has been changed.")
-    assert server.until_phase(id, "Running")
-    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")

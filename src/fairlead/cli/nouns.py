@@ -73,7 +73,7 @@ NOUNS: dict[str, Noun] = {
     "group": Noun("organization.user", "Grant roles to groups of users", _ORGANIZATION),
     "role": Noun("organization.roles", "List roles and what they allow, and make your own", _ORGANIZATION),
     "nodepool": Noun("organization.owners", "Manage node pools", _ORGANIZATION),
-    "node": Noun("organization.owners", "List and describe nodes", _ORGANIZATION),
+    "node": Noun("organization.owners", "List, describe, cordon and drain nodes", _ORGANIZATION),
     "cluster": Noun("organization.clusters", "List, add and remove clusters", _ORGANIZATION),
     "workload-type": Noun("organization.lists", "List the types of workloads", _ORGANIZATION),
     "schedule": Noun("scheduling.schedule", "Run the scheduler on a snapshot file", _SCHEDULER),

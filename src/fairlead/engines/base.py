@@ -103,8 +103,16 @@ class DeleteWorkload(msgspec.Struct, frozen=True):
     keeps_claims: bool = False
 
 
+class MaintainNode(msgspec.Struct, frozen=True):
+    """Cordon or uncordon a node, or leave that as it is; evict our pods from it until the next order for it."""
+
+    name: str
+    cordon: bool | None = None
+    evicts: bool = False
+
+
 #: What a `WorkloadEngine` is told to do.
-WorkloadOrder = ApplyWorkload | DeleteWorkload
+WorkloadOrder = ApplyWorkload | DeleteWorkload | MaintainNode
 
 
 class DesiredOrganization(msgspec.Struct, frozen=True):
@@ -322,10 +330,7 @@ class CustomResourceWriter(Protocol):
     async def delete(self, resource: CustomResource) -> None: ...
 
     async def patch_spec(self, resource: CustomResource, members: Mapping[str, object]) -> int:
-        """Replace members of its spec, remove those that are None; returns the generation afterwards.
-
-        The generation is 0 if the object is gone.
-        """
+        """Replace members of its spec, remove those that are None; returns its new generation, 0 if it is gone."""
         ...
 
     async def set_status(self, resource: CustomResource, status: Mapping[str, object]) -> None: ...

@@ -96,6 +96,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (r"GET /api/v1/org-unit/projects(/count|/telemetry)?", ANY, "project:read"),
     (r"POST /api/v1/org-unit/projects", WIDE, "project:create"),
     (r"\w+ /api/v1/org-unit/projects/.*", TARGET, "project:{action}"),
+    (r"POST /api/v1/nodes/.*", WIDE, "nodes:update"),
     (r"GET /api/v1/node-pools.*", ANY, "nodepools:read"),
     (r"\w+ /api/v1/node-pools.*", WIDE, "nodepools:{action}"),
     (r"GET /api/v1/network-topologies.*", ANY, "network-topologies:read"),

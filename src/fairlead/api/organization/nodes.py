@@ -1,7 +1,7 @@
 """Routes that read nodes and node pools, and their views."""
 
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -11,12 +11,13 @@ from fairlead.api.http.body import query_text, render_duration
 from fairlead.api.http.crud import HandledRoute
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import LIMIT, OFFSET, SEARCH, filter_by, read_list_request, sort_by, sort_order
-from fairlead.api.http.operation import Call, Operation, Parameter, as_json
+from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Count, Instant, Shape, Uuid
 from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
 from fairlead.control.organization import inventory
 from fairlead.control.organization.inventory import NODE_FIELD_NAMES, NODE_POOL_FIELD_NAMES, node_uuid
+from fairlead.control.organization.node_maintenance import Maintenance, maintain_node
 from fairlead.model.clock import iso
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node, NodePool
 
@@ -93,6 +94,9 @@ class NodeView(Shape):
     gpu_info: GpuInfo | None
     taints: tuple[TaintView, ...]
     conditions: tuple[dict[str, str], ...]
+    #: Whether it takes no new pods, and whether its pods are evicted too.
+    cordoned: Annotated[bool, OURS]
+    draining: Annotated[bool, OURS]
 
 
 class NodeList(Shape):
@@ -144,6 +148,8 @@ def render_node(call: Call, node: Node) -> NodeView:
             TaintView(key=taint.key, effect=taint.effect, value=taint.value or UNSET) for taint in node.taints
         ),
         conditions=(),
+        cordoned=node.will_be_cordoned,
+        draining=node.draining,
     )
 
 
@@ -193,6 +199,12 @@ async def get_node(call: Call) -> Response:
     return as_json(render_node(call, inventory.load_node(call.context, call.caller, wanted)))
 
 
+async def _maintain(call: Call, what: Maintenance) -> Response:
+    wanted = normal_id(call.path["nodeId"], "node")
+    node = await maintain_node(call.context, call.caller, wanted, what, call.request_id)
+    return as_json(render_node(call, node), 202)
+
+
 _FAILURES = {401: Error, 403: Error, 503: Error}
 _ONE = {**_FAILURES, 404: Error, 500: Error}
 _CLUSTER = Parameter(name="clusterUuid", place="path", schema={"type": "string", "format": "uuid"})
@@ -217,6 +229,12 @@ NODE_POOL_READS = (
 
 
 _read = partial(Operation, method="GET", tag="Nodes")
+_NODE_ID = Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"})
+_MAINTENANCE: dict[Maintenance, str] = {
+    "cordon": "Cordon a node: place no new pods on it",
+    "uncordon": "Uncordon a node: place pods on it again",
+    "drain": "Drain a node: cordon it and evict its pods, which wait again",
+}
 
 
 NODE_OPERATIONS: tuple[Operation, ...] = (
@@ -241,9 +259,23 @@ NODE_OPERATIONS: tuple[Operation, ...] = (
         id="get_node",
         summary="Get a node",
         run=get_node,
-        parameters=(Parameter(name="nodeId", place="path", schema={"type": "string", "format": "uuid"}),),
+        parameters=(_NODE_ID,),
         answers={200: NodeView, **_ONE},
         is_addition=True,
+    ),
+    *(
+        Operation(
+            method="POST",
+            path=f"/api/v1/nodes/{{nodeId}}/{what}",
+            id=f"{what}_node",
+            tag="Nodes",
+            summary=summary,
+            run=partial(_maintain, what=what),
+            parameters=(_NODE_ID,),
+            answers={202: NodeView, **_ONE},
+            is_addition=True,
+        )
+        for what, summary in _MAINTENANCE.items()
     ),
     _read(
         path="/api/v1/clusters/{clusterUuid}/nodes",

@@ -40,12 +40,12 @@ class Amounts(Shape):
 
 
 class EvictionView(Shape):
-    """The last eviction of a workload's pod in favor of another workload."""
+    """The last eviction of a pod of a workload: in favor of another workload, or because its node was drained."""
 
     at: Instant
     pod: str
     node: str
-    rule: Literal["preempted", "reclaimed", "consolidated", "stale"]
+    rule: Literal["preempted", "reclaimed", "consolidated", "stale", "drained"]
     message: str
     by_workload: str | None = None
     by_workload_id: Uuid | None = None
@@ -118,7 +118,7 @@ def render_eviction(note: EvictionNote, visible: VisibleProjects) -> EvictionVie
         at=iso(note.at),
         pod=note.pod,
         node=note.node,
-        rule=note.rule,  # type: ignore[arg-type]  # the scheduler has only these four
+        rule=note.rule,  # type: ignore[arg-type]  # only these exist
         message=note.message_for(visible),
         by_workload=note.by_workload if is_named and note.by_workload else None,
         by_workload_id=note.by_workload_id if is_named and note.by_workload_id else None,

@@ -7,7 +7,7 @@ from typing import Any
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT
-from fairlead.cli.organization.node_usage import load_nodes
+from fairlead.cli.organization.node_usage import load_nodes, node_status
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import record_setting
 from fairlead.cli.terminal.output import Listing, chosen_format
@@ -106,7 +106,7 @@ _COLUMNS: dict[str, tuple[TableColumn, ...]] = {
         TableColumn("DOMAIN", lambda row: _text(row.get("domain")), wide=True),
     ),
     "node": (
-        TableColumn("STATUS", lambda row: _text(row.get("status"))),
+        TableColumn("STATUS", node_status),
         TableColumn("NODE POOL", lambda row: _text(row.get("nodePool"))),
         TableColumn("GPUS", lambda row: _text(_get(row, "gpuInfo", "gpuCount")) or "0"),
         TableColumn("FREE GPUS", lambda row: f"{row.get('freeGpus', 0):g}"),

@@ -30,6 +30,12 @@ def load_nodes(client: Client) -> list[Json]:
     return list(rows.values())
 
 
+def node_status(row: Json) -> str:
+    """As `Ready`, with a note if it takes no new pods."""
+    note = ", draining" if row.get("draining") else ", cordoned" if row.get("cordoned") else ""
+    return f"{row.get('status') or ''}{note}"
+
+
 def used_of_whole(row: Json, used: str, whole: str, scale: float = 1) -> str:
     """A part and its whole, as `3/8`."""
     return f"{row.get(used, 0) / scale:.3g}/{row.get(whole, 0) / scale:.3g}"

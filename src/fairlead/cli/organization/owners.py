@@ -1,4 +1,4 @@
-"""The nouns `project`, `department`, `nodepool` and `node`: list, describe, create, update, delete.
+"""The nouns `project`, `department`, `nodepool` and `node`: list, describe, create, update, delete, drain.
 
 `lists` lists them and sets defaults. Before a deletion that also deletes other things, the command lists them and asks
 for confirmation; `--force` skips the question.
@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import CLUSTER, OUTPUT, Flag
+from fairlead.cli.nouns import load_module
 from fairlead.cli.organization import lists
 from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, show_owner
 from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
@@ -35,6 +36,18 @@ _POOL_FLAGS = (
         "min-guaranteed-runtime", "Time that a workload runs before it can be evicted, such as 30m", placeholder="TIME"
     ),
 )
+_YES = Flag("yes", "Do not ask for confirmation", "boolean", "y")
+_MAINTENANCE = {
+    "cordon": "Place no new pods on a node; running pods stay",
+    "uncordon": "Place pods on a node again",
+    "drain": "Cordon a node and evict its pods, for example before a repair",
+}
+_DRAIN_DETAILS = """\
+Evicted workloads wait again and start elsewhere, or on this node after
+`fairlead node uncordon`. As after a preemption, a workload starts from its
+beginning or its last checkpoint. On a cluster, pods that do not belong to
+Fairlead stay: `kubectl drain` evicts them.
+  fairlead node drain node-3"""
 _SHOWN = 20
 
 
@@ -42,7 +55,7 @@ def commands(noun: str) -> tuple[Command, ...]:
     listed = lists.commands(noun)
     shown = _command(noun, "describe", f"Show a {_TITLES[noun]}", _describe, OUTPUT)
     if noun == "node":
-        return (*listed, shown)
+        return (*listed, shown, *map(_maintenance_command, _MAINTENANCE))
     flags = _POOL_FLAGS if noun == "nodepool" else (*QUOTA_FLAGS, *RULE_FLAGS)
     extra = (_DEPARTMENT, _NAMESPACE) if noun == "project" else ()
     removal = _command(noun, "delete", f"Delete {_TITLES[noun]}s", _delete, (_FORCE,))
@@ -55,6 +68,16 @@ def commands(noun: str) -> tuple[Command, ...]:
         ),
         removal._replace(usage="NAME...", max_names=None),
     )
+
+
+def _maintenance_command(verb: str) -> Command:
+    details = _DRAIN_DETAILS if verb == "drain" else ""
+
+    def run(invocation: Invocation, _noun: str) -> int:
+        code: int = load_module("scheduling.node_maintenance").run(invocation, verb)
+        return code
+
+    return _command("node", verb, _MAINTENANCE[verb], run, (_YES,))._replace(details=details)
 
 
 def _command(

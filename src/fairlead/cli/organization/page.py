@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fairlead.cli.organization.node_usage import node_status
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.amounts import amount
 from fairlead.cli.terminal.tables import TableColumn, render_table
@@ -101,7 +102,7 @@ def node_facts(node: Json, pods: Sequence[Json]) -> list[tuple[str, str]]:
     return [
         ("Name", node["name"]),
         ("Id", str(node["id"])),
-        ("Status", node.get("status") or ""),
+        ("Status", node_status(node)),
         ("Node pool", node.get("nodePool") or ""),
         ("GPUs", f"{gpus['gpuCount']} ({gpus['gpuType']}), {held:g} in use" if gpus else "none"),
         ("Taints", ", ".join(taints)),

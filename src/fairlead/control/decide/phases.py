@@ -16,6 +16,7 @@ from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.idle_gpus import has_exceeded_idle_limit, wake_at_idle_limit
 from fairlead.control.decide.observation import Observation
+from fairlead.control.decide.pods.draining import evict_from_draining_nodes
 from fairlead.control.decide.pods.restarting import forget_successes, restart_due
 from fairlead.control.decide.pods.stopping import (
     stop_all,
@@ -52,6 +53,8 @@ class PhaseInputs(msgspec.Struct, frozen=True, kw_only=True):
     review: Callable[[PodSet], Review]
     #: Whether there is still a node of that name on which pods may start.
     has_node: Callable[[str], bool] = lambda node: True
+    #: Whether pods are to be evicted from the node of that name.
+    is_draining: Callable[[str], bool] = lambda node: False
     #: The load of a workload's requests, by its id.
     load: Callable[[str], Load] = lambda workload_id: NO_LOAD
     expose: Expose = expose_nothing
@@ -162,6 +165,7 @@ class _Machine:
         draft = self.draft
         if draft.workload.phase in _NEW:
             draft.set_phase(Phase.PENDING, "Waiting to be scheduled")
+        evict_from_draining_nodes(draft, self._own_pods(), self.inputs.is_draining)
         if draft.workload.phase is Phase.TERMINATING and not self._finish_eviction():
             return
         if self.seen.controls_pods:

@@ -20,15 +20,16 @@ from fairlead.engines.base import (
     CapacityChanged,
     DesiredOrganization,
     DesiredWorkload,
+    MaintainNode,
     WorkloadEngine,
     WorkloadOrder,
     WorkloadReport,
 )
 from fairlead.model.clock import Millis
-from fairlead.model.records.organization import Node, namespace_of
+from fairlead.model.records.organization import Node, namespace_of, with_cordon_by_cluster
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, PODS, PROJECTS, WORKLOADS
+from fairlead.store.collections import DEPARTMENTS, NODE_POOLS, NODES, PODS, PROJECTS, WORKLOADS
 
 _ORGANIZED = frozenset({DEPARTMENTS.name, PROJECTS.name, NODE_POOLS.name})
 _BATCH = 500
@@ -49,6 +50,8 @@ class ClusterDriver:
         self._reported: set[str] = set()
         #: Pods whose end is recorded, by workload: the cluster may report them for as long as their workload exists.
         self._ended: dict[str, set[str]] = {}
+        #: The last order for each node.
+        self._maintained: dict[str, MaintainNode] = {}
 
     async def recover(self, workloads: Iterable[Workload]) -> None:
         existing = await self._load_existing()
@@ -83,8 +86,8 @@ class ClusterDriver:
                 self._ended.setdefault(pod.workload_id, set()).add(pod.id)
 
     async def resume(self) -> list[WorkloadOrder]:
-        """Nothing: the cluster keeps its pods itself, and every decision gives the desired state again."""
-        return []
+        """The cluster keeps its pods itself, and every decision gives their desired state again; nodes have none."""
+        return [*self._maintain_nodes()]
 
     async def observe(self) -> bool:
         observed = await self.engine.observe()
@@ -155,7 +158,18 @@ class ClusterDriver:
         collections = {collection for collection, _ in changed}
         if collections & _ORGANIZED:
             await self.engine.sync_organization(self._organization())
-        return DirectoryReaction([], self._find_affected_by_pools() if NODE_POOLS.name in collections else set())
+        affected = self._find_affected_by_pools() if NODE_POOLS.name in collections else set()
+        return DirectoryReaction([*self._maintain_nodes()] if NODES.name in collections else [], affected)
+
+    def _maintain_nodes(self) -> list[MaintainNode]:
+        """Orders for nodes of which something else is wanted than at the last order."""
+        nodes = self._context.directory.nodes.values()
+        wanted = {node.name: MaintainNode(node.name, node.cordon_request, node.draining) for node in nodes}
+        before, self._maintained = self._maintained, wanted
+        return [order for name, order in wanted.items() if order != before.get(name, MaintainNode(name))]
+
+    def settle_node(self, observed: Node, before: Node | None) -> Node:
+        return with_cordon_by_cluster(observed, before)
 
     async def finish(self) -> None:
         """Nothing: placement is the cluster's."""

@@ -15,6 +15,7 @@ from fairlead.engines.base import Engine, Review
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
+from fairlead.model.records.organization import Node
 from fairlead.model.records.workload import Pod, Workload
 
 OrderT = TypeVar("OrderT")
@@ -86,6 +87,10 @@ class Driver(Protocol[OrderT]):
 
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[OrderT]: ...
 
+    def settle_node(self, observed: Node, before: Node | None) -> Node:
+        """An observed node, with what was asked of it and is on record."""
+        ...
+
     async def finish(self) -> None:
         """The loop has ended: store what is left."""
         ...
@@ -96,6 +101,11 @@ def has_node(context: Context, name: str) -> bool:
     return any(node.name == name and node.ready for node in context.directory.nodes.values())
 
 
+def is_draining(context: Context, name: str) -> bool:
+    """Whether pods are to be evicted from the node of that name."""
+    return any(node.name == name and node.draining for node in context.directory.nodes.values())
+
+
 def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[str, PhaseInputs]:
     """What decisions need beyond the workload, by kind."""
     return {
@@ -103,6 +113,7 @@ def make_inputs(context: Context, review: Callable[[PodSet], Review]) -> dict[st
             outcome=kind.outcome,
             review=review,
             has_node=lambda name: has_node(context, name),
+            is_draining=lambda name: is_draining(context, name),
             load=context.url_registry.traffic.load,
             expose=context.url_registry.claim,
             idle_time=lambda pod_ids: (

@@ -27,6 +27,7 @@ from fairlead.control.loop.schedule import Scheduler
 from fairlead.engines.base import CapacityChanged, PodEngine, PodOrder, PodReport, Start, Stop
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, PodSpec
+from fairlead.model.records.organization import Node, with_cordon_by_us
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
@@ -142,7 +143,15 @@ class PodDriver:
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[PodOrder]:
         refreshes = await find_changed(self._context, self.board.entries.values(), changed, self._pod_spec)
         self.scheduler.needed = True
-        return DirectoryReaction([*refreshes], set())
+        return DirectoryReaction([*refreshes], self._find_on_draining_nodes())
+
+    def _find_on_draining_nodes(self) -> set[str]:
+        names = {node.name for node in self._context.directory.nodes.values() if node.draining}
+        entries = self.board.entries if names else {}
+        return {id for id, entry in entries.items() if any(pod.node in names for pod in entry.pods)}
+
+    def settle_node(self, observed: Node, before: Node | None) -> Node:
+        return with_cordon_by_us(observed, before)
 
     async def finish(self) -> None:
         await self._recorder.close()

@@ -200,6 +200,7 @@ class Reconciler(Generic[OrderT]):
         except Unavailable:
             self._directory_changed += changed
             raise
+        self._has_other_nodes |= any(node.cordon_request is not None for node in self.context.directory.nodes.values())
         self._orders += reaction.orders
         self._asked_for |= reaction.workload_ids
 
@@ -389,7 +390,7 @@ class Reconciler(Generic[OrderT]):
                 gone.add(node.name)
         for observed in nodes.values():
             before = known.get(observed.id)
-            node = with_not_ready_since(observed, before, self.context.clock())
+            node = self.driver.settle_node(with_not_ready_since(observed, before, self.context.clock()), before)
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
                 version = before.version + 1 if before else 1
                 writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))

@@ -18,6 +18,7 @@ from fairlead.engines.base import (
     DesiredWorkload,
     ExecRequest,
     LogRequest,
+    MaintainNode,
     Retained,
     Review,
     Sessions,
@@ -27,6 +28,7 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.kubernetes.apply.applier import ObjectApplier
 from fairlead.engines.kubernetes.apply.executor import Executor
+from fairlead.engines.kubernetes.apply.node_maintenance import NodeMaintenance
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.apply.reconciler import WAITING, WorkloadReconciler
 from fairlead.engines.kubernetes.client import objects
@@ -95,6 +97,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._applier = ObjectApplier(api, "", ALWAYS_THERE, self.custom_resources.owner, load_kept)
         self._applier.level, self._applier.ingress = self._cache.enforced_pod_security, ingress
         self._organization = OrganizationSync(api, "", self._cache.nodes)
+        self._node_maintenance = NodeMaintenance(api, self._cache.pods)
         self._applier.namespaces = lambda: self._organization.namespaces
         self._applier.wait_for_namespaces = self._organization.wait_until_synced
         executor = Executor(api, self._applier, self._cache, self._organization, allowed)
@@ -162,6 +165,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
                     self._reconciler.set_desired(workload.workload_id, workload)
                 case DeleteWorkload():
                     self._reconciler.set_desired(order.workload_id, order)
+                case MaintainNode():
+                    self._node_maintenance.set_desired(order)
 
     async def sync_organization(self, organization: DesiredOrganization) -> None:
         self._organization.set_desired(organization)
@@ -238,7 +243,8 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         return find_pool_selectors(pools, workload.node_pools)
 
     async def close(self) -> None:
-        for part in (self._reconciler, self._organization, self._tasks, self._cache, self.custom_resources):
+        parts = (self._reconciler, self._organization, self._node_maintenance)
+        for part in (*parts, self._tasks, self._cache, self.custom_resources):
             await part.close()
         self._api.close()
 
@@ -260,6 +266,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self._notify()
 
     def on_pod_changed(self, pod: objects.Pod) -> None:
+        self._node_maintenance.on_pod_changed(pod)
         if self.kept_logs is not None:
             self.kept_logs.notice(pod, partial(stream_logs, self._api), self._tasks.spawn)
 

@@ -202,6 +202,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     not_ready_since: Millis | None = None
     #: Cordoned: no new pod is placed on it.
     cordoned: bool = False
+    #: Whether somebody asked to cordon or uncordon it, until its engine has done so; None if nobody did.
+    cordon_request: bool | None = None
+    #: Drained: its pods are evicted for as long as it is cordoned.
+    draining: bool = False
     created_at: Millis = 0
     #: Which of CPU, memory and GPUs were declared by the operator instead of detected.
     declared: tuple[str, ...] = ()
@@ -213,6 +217,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Its name in the store and in the ledger; nodes of two clusters may be called the same."""
         return f"{self.cluster_id}/{self.name}" if self.cluster_id else self.name
 
+    @property
+    def will_be_cordoned(self) -> bool:
+        """Whether it takes no new pods once the last request has been carried out."""
+        return self.cordoned if self.cordon_request is None else self.cordon_request
+
 
 def with_not_ready_since(observed: Node, before: Node | None, now: Millis) -> Node:
     """The observed node with the time since which it is not ready: the engine's, the recorded one, or now."""
@@ -221,3 +230,19 @@ def with_not_ready_since(observed: Node, before: Node | None, now: Millis) -> No
     if before is not None and not before.ready:
         now = before.not_ready_since or now
     return msgspec.structs.replace(observed, not_ready_since=observed.not_ready_since or now)
+
+
+def with_cordon_by_us(observed: Node, before: Node | None) -> Node:
+    """The observed node of an engine that cannot cordon: the record says whether it is."""
+    if before is None:
+        return observed
+    return msgspec.structs.replace(observed, cordoned=before.will_be_cordoned, draining=before.draining)
+
+
+def with_cordon_by_cluster(observed: Node, before: Node | None) -> Node:
+    """The observed node of a cluster, which cordons by itself; with the request that it has not carried out yet."""
+    if before is None:
+        return observed
+    request = None if before.cordon_request is observed.cordoned else before.cordon_request
+    is_cordoned = observed.cordoned if request is None else request
+    return msgspec.structs.replace(observed, cordon_request=request, draining=before.draining and is_cordoned)

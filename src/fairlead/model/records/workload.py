@@ -42,12 +42,12 @@ class PendingMessage(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """How a workload last lost a pod to another one: which one, under which rule, and what it held."""
+    """How a workload last lost a pod: to which other one, under which rule, and what it held."""
 
     at: Millis
     pod: str
     node: str
-    #: preempted, reclaimed, consolidated or stale.
+    #: preempted, reclaimed, consolidated, stale or drained.
     rule: str
     by_workload: str = ""
     by_workload_id: str = ""

@@ -4,16 +4,17 @@ import asyncio
 from types import SimpleNamespace
 from typing import cast
 
+import msgspec
 import pytest
 
 from fairlead.control.context import Context, ControlSettings
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.engines.base import ApplyWorkload, DesiredWorkload
-from fairlead.model.records.organization import NodePool
+from fairlead.engines.base import ApplyWorkload, DesiredWorkload, MaintainNode
+from fairlead.model.records.organization import Node, NodePool
 from fairlead.model.records.phase import Phase
-from fairlead.store.collections import NODE_POOLS, PROJECTS
+from fairlead.store.collections import NODE_POOLS, NODES, PROJECTS
 from tests import builders
 from tests.contract.quiet_engines import QuietCluster
 
@@ -73,3 +74,26 @@ def test_a_change_of_node_pools_is_a_reason_to_look_at_who_names_several() -> No
     pools_too = asyncio.run(driver.on_directory_change([(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]))
     assert (pools_too.orders, pools_too.workload_ids) == ([], {"id-both"})
     assert asyncio.run(driver.on_directory_change([(PROJECTS.name, "1")])).workload_ids == set()
+
+
+def test_nodes_are_maintained_once_and_again_after_a_start() -> None:
+    driver = following("default")
+    nodes = driver._context.directory.nodes
+    node = Node(id="n", name="n", cpu_milli=1, memory_bytes=1)
+
+    def orders() -> list[object]:
+        return [*asyncio.run(driver.on_directory_change([(NODES.name, "n")])).orders]
+
+    nodes["n"] = node
+    assert orders() == []
+    nodes["n"] = msgspec.structs.replace(node, cordon_request=True, draining=True)
+    assert (orders(), orders()) == ([MaintainNode("n", cordon=True, evicts=True)], [])
+    nodes["n"] = msgspec.structs.replace(node, cordoned=True, draining=True)
+    assert orders() == [MaintainNode("n", evicts=True)]
+    assert asyncio.run(following_again(driver).resume()) == [MaintainNode("n", evicts=True)]
+    nodes["n"] = node
+    assert orders() == [MaintainNode("n")]
+
+
+def following_again(driver: ClusterDriver) -> ClusterDriver:
+    return ClusterDriver(driver._context, QuietCluster())

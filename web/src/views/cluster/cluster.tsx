@@ -1,6 +1,7 @@
 // The nodes with their GPUs, and who holds each of them.
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
+import { may } from "../../api/session";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Phase, Problem, ViewTitle } from "../../parts/parts";
 import { amount, count } from "../../parts/texts";
@@ -9,12 +10,13 @@ import { chosenCluster, clusters, isShown, nameOfCluster } from "../../store/clu
 import { isRunning, type Row } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./cluster.module.css";
-import { NodeWhatIf } from "./node-what-if";
+import { NodeDialog } from "./node-dialog";
 import { drawNodes, type Holder, type NodePicture, type Snapshot } from "./devices";
 
 export function Cluster() {
   const running = rows.value.filter(isRunning);
-  const version = running.map((row) => `${row.id}${row.gpusHeld}`).join();
+  const [changes, setChanges] = useState(0);
+  const version = `${changes} ${running.map((row) => `${row.id}${row.gpusHeld}`).join()}`;
   const nodes = useLoad((signal) => get("/api/v1/nodes", { query: { limit: 500 }, signal }), version);
   const snapshot = useLoad(
     async (signal) => drawNodes((await get("/api/v1/scheduling/snapshot", { signal })) as Snapshot),
@@ -50,6 +52,7 @@ export function Cluster() {
                 picture={node.clusterUuid === first ? snapshot.value?.find((one) => one.name === node.name) : undefined}
                 levels={levels}
                 ids={ids}
+                onChanged={() => setChanges((last) => last + 1)}
               />
             ))}
           </div>
@@ -92,9 +95,17 @@ interface NodeProps {
   /** Labels that topologies are made of. */
   levels: string[];
   ids: Map<string, Row>;
+  onChanged: () => void;
 }
 
-function Node({ node, picture, levels, ids }: NodeProps) {
+/** What is said of a node that takes no new pods. */
+function maintenanceOf(node: NodeRow, picture: NodePicture | undefined): string {
+  if (!node.draining) return node.cordoned ? ", cordoned" : "";
+  if (!picture) return ", draining";
+  return picture.pods ? `, draining: ${count(picture.pods, "pod")} left` : ", drained";
+}
+
+function Node({ node, picture, levels, ids, onChanged }: NodeProps) {
   const devices = picture?.devices ?? Array.from({ length: node.gpuInfo?.gpuCount ?? 0 }, (): Holder[] => []);
   const free = devices.filter((holders) => holders.length === 0).length;
   const [isAsking, setAsking] = useState(false);
@@ -102,16 +113,18 @@ function Node({ node, picture, levels, ids }: NodeProps) {
     <article class={css.node} aria-label={`Node ${node.name}`}>
       <div class={css.name}>
         <h3>{node.name}</h3>
-        {picture && (
-          <button type="button" aria-label={`What if… ${node.name}`} onClick={() => setAsking(true)}>
-            What if…
+        {(picture !== undefined || may("nodes:update")) && (
+          <button type="button" aria-label={`Drain, cordon, what if: ${node.name}`} onClick={() => setAsking(true)}>
+            {may("nodes:update") ? "Drain, what if…" : "What if…"}
           </button>
         )}
       </div>
-      {isAsking && <NodeWhatIf node={node.name} onClose={() => setAsking(false)} />}
+      {isAsking && (
+        <NodeDialog node={node} isKnown={Boolean(picture)} onClose={() => setAsking(false)} onChanged={onChanged} />
+      )}
       <p class={parts.quiet}>
         <Phase phase={node.status === "Ready" ? "Running" : "Unknown"} label={node.status} />
-        {picture?.isCordoned && ", cordoned"} · {count(devices.length, "GPU")}
+        {maintenanceOf(node, picture)} · {count(devices.length, "GPU")}
         {node.gpuInfo && node.gpuInfo.gpuType !== "GPU" && ` ${node.gpuInfo.gpuType}`}
         {picture && devices.length > 0 && `, ${free} free`}
         {levels.filter((level) => picture?.labels[level]).map((level) => ` · ${level} ${picture?.labels[level] ?? ""}`)}

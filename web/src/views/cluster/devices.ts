@@ -8,7 +8,7 @@ export interface SnapshotTask {
 }
 
 export interface Snapshot {
-  nodes?: { name: string; gpu?: number; ready?: boolean; unschedulable?: boolean; nodePool?: string; labels?: Record<string, string> }[];
+  nodes?: { name: string; gpu?: number; ready?: boolean; nodePool?: string; labels?: Record<string, string> }[];
   queues?: { name: string; displayName?: string }[];
   jobs?: { name?: string; queue: string; tasks: SnapshotTask[] }[];
 }
@@ -24,7 +24,8 @@ export interface NodePicture {
   name: string;
   pool: string;
   isReady: boolean;
-  isCordoned: boolean;
+  /** How many pods are on it. */
+  pods: number;
   labels: Record<string, string>;
   /** The holders of each device, by its number. */
   devices: Holder[][];
@@ -41,7 +42,7 @@ export function drawNodes(snapshot: Snapshot): NodePicture[] {
         name: node.name,
         pool: node.nodePool ?? "default",
         isReady: node.ready ?? true,
-        isCordoned: node.unschedulable ?? false,
+        pods: 0,
         labels: node.labels ?? {},
         devices: Array.from({ length: node.gpu ?? 0 }, (): Holder[] => []),
       },
@@ -50,6 +51,7 @@ export function drawNodes(snapshot: Snapshot): NodePicture[] {
   for (const job of snapshot.jobs ?? []) {
     for (const task of job.tasks) {
       const node = HOLDING.has(task.status ?? "Pending") ? nodes.get(task.node ?? "") : undefined;
+      if (node) node.pods += 1;
       const portion = task.gpuPortion ? task.gpuPortion : 1;
       const holder = { workload: job.name ?? "", project: projects.get(job.queue) ?? job.queue, portion };
       for (const device of task.devices ?? []) node?.devices[device]?.push(holder);

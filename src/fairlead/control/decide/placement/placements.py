@@ -8,12 +8,12 @@ from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.gpu_share import share_of
 from fairlead.control.decide.placement.eviction_notices import is_for_other_project
 from fairlead.control.decide.pods.specs import pod_name
-from fairlead.control.decide.pods.stopping import stop_pod
+from fairlead.control.decide.pods.stopping import count_eviction, stop_pod
 from fairlead.model import array
 from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
-from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import PENDING_REASONS, EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Bind, Eviction, Pending, PoolReason
@@ -95,12 +95,7 @@ def evict(draft: Draft, pod: Pod, eviction: Eviction, note: EvictionNote) -> Non
     named = note.named and msgspec.structs.replace(note.named, text=f"{eviction.message}\n{note.named.text}")
     draft.add_named_event("Evict", text, named, pod=pod, source="scheduler")
     stop_pod(draft, pod, "evict")
-    if draft.workload.preemptions == draft.entry.workload.preemptions:
-        draft.set(preemptions=draft.workload.preemptions + 1)
-    draft.set(last_eviction=note)
-    others = [p for p in draft.active_pods() if p.stopping_for != "evict" and p.phase is not PodPhase.STOPPING]
-    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
-        draft.set_phase(Phase.TERMINATING, note.message, named=note.named)
+    count_eviction(draft, note)
     if not draft.active_pods():
         # It only waited for its restart, so no process will report an end.
         draft.wake(draft.now)

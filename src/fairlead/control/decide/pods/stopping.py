@@ -11,7 +11,7 @@ from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.scaling import REQUEST_TIMEOUT
 from fairlead.model.records.phase import Phase, PodPhase
-from fairlead.model.records.workload import Pod
+from fairlead.model.records.workload import EvictionNote, Pod
 
 _HAS_RUN = frozenset({Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
@@ -26,6 +26,16 @@ def stop_pod(draft: Draft, pod: Pod, cause: str) -> None:
     draft.set_pod(pod, phase=PodPhase.STOPPING, stopping_for=cause)
     grace = podset_of(draft.entry.podsets, pod.role).container.termination_grace_seconds
     draft.add_event("Stopping", f"Stopping pod {pod.name} ({cause}), grace period {grace} s", pod=pod)
+
+
+def count_eviction(draft: Draft, note: EvictionNote) -> None:
+    """Count evictions of one decision as one preemption. With its last pod, the workload terminates and waits again."""
+    if draft.workload.preemptions == draft.entry.workload.preemptions:
+        draft.set(preemptions=draft.workload.preemptions + 1)
+    draft.set(last_eviction=note)
+    others = [pod for pod in draft.active_pods() if pod.stopping_for != "evict" and pod.phase is not PodPhase.STOPPING]
+    if not others and draft.workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.DEGRADED):
+        draft.set_phase(Phase.TERMINATING, note.message, named=note.named)
 
 
 def stop_all(draft: Draft, pods: Iterable[Pod], cause: str) -> None:

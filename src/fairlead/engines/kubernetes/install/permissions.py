@@ -81,6 +81,8 @@ PROJECT_PERMISSIONS = (
     Permission("", "pods/exec", ("get", "create")),
     Permission("", "pods/attach", ("get", "create")),
     Permission("", "pods/portforward", ("get", "create")),
+    # To drain nodes.
+    Permission("", "pods/eviction", ("create",), is_optional=True),
     *(
         Permission("", plural, ("get", "list", *_WRITE))
         for plural in ("services", "persistentvolumeclaims", "secrets", "configmaps")

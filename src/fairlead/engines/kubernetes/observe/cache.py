@@ -307,6 +307,9 @@ class ClusterCache:
     def pod(self, uid: str) -> objects.Pod | None:
         return self._pods_by_uid.get(uid)
 
+    def pods(self) -> list[objects.Pod]:
+        return list(self._pods_by_uid.values())
+
     def running_pods(self) -> list[objects.Pod]:
         """Read from another thread too: the list is made at once."""
         return [pod for pod in list(self._pods_by_uid.values()) if pod.status.phase == "Running"]
