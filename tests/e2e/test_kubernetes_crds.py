@@ -15,6 +15,8 @@ from msgspec import UNSET
 
 from deploy.cluster import build, cluster
 from fairlead.formats.crd import render_crd
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_plural
 from fairlead.formats.yaml.fields import yaml_fields
 from fairlead.formats.yaml.text import render_yaml
 from fairlead.formats.yaml.write import render_document
@@ -174,6 +176,33 @@ def test_what_people_write_of_a_kinds_own_applies(kubectl: Kubectl, resource: st
     body = {"apiVersion": HEAD["apiVersion"], "kind": resource, "metadata": metadata, "spec": spec}
     made = kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(body))
     assert made.returncode == 0, made.stderr
+
+
+OLDER_POLICY: dict[str, Any] = {
+    "cpu": {"value": "0.5", "rules": {"required": True, "min": "0.1", "max": 8}},
+    "image": {"rules": {"options": [{"value": "a", "displayed": "A"}, "b"]}},
+    "environment": {
+        "items": {"TEAM": {"value": "a", "rules": {"canRemove": False}}},
+        "rules": {"canAdd": False},
+    },
+    "volumes": {
+        "items": {"DEFAULTS": {"value": {"readOnly": True}}},
+        "itemRules": {"path": {"options": [{"value": "/data"}]}},
+    },
+}
+
+
+@pytest.mark.parametrize("name", LEGACY_KINDS)
+def test_policies_in_the_older_form_apply_and_unknown_fields_do_not(kubectl: Kubectl, name: str) -> None:
+    metadata = {"name": "old", "namespace": "runai-team-a"}
+    body = {**HEAD, "kind": name, "metadata": metadata, "spec": OLDER_POLICY}
+    made = kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(body))
+    assert made.returncode == 0, made.stderr
+    stored = json.loads(kubectl("get", policy_plural(name), "old", "-n", "runai-team-a", "-o", "json").stdout)
+    assert stored["spec"] == OLDER_POLICY
+    wrong = {**body, "spec": {"imagge": {"value": "a"}}}
+    refused = kubectl("apply", "--validate=strict", "-f", "-", stdin=json.dumps(wrong))
+    assert "unknown field" in refused.stderr
 
 
 def given(kind: Kind, spec: dict[str, Any], name: str = "refused") -> str:

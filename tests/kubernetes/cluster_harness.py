@@ -14,6 +14,8 @@ from deploy.cluster.nodes import MARK
 from deploy.cluster.options import add, drop
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import custom_kinds
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_plural
 from tests.e2e.server import Answer, Server, until
 
 #: A cluster on two busy cores takes its time.
@@ -51,7 +53,7 @@ TYPES = {
 
 
 #: The custom resources of workloads.
-CUSTOM = tuple(plural_of(kind) for kind in custom_kinds())
+CUSTOM = (*(plural_of(kind) for kind in custom_kinds()), *map(policy_plural, LEGACY_KINDS))
 #: Where kinds are found in the API.
 GROUPS = {
     **dict.fromkeys(("pods", "services", "secrets", "configmaps", "persistentvolumeclaims"), "/api/v1"),

@@ -245,10 +245,12 @@ class CapacityChanged(msgspec.Struct, frozen=True):
 
 
 class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
-    """The custom resource of a workload."""
+    """The custom resource of a workload, or of a policy in the older form."""
 
-    #: The workload's id: the one that its status names or, before that, the object's uid.
+    #: The workload's id: the one that its status names or, before that, the object's uid; that of a policy is its uid.
     id: str
+    #: `Kind.resource` or `Kind.older_policy`.
+    kind: str = ""
     uid: str = ""
     namespace: str
     name: str

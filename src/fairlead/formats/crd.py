@@ -85,29 +85,33 @@ def plural_of(kind: Kind) -> str:
 
 def render_crd(kind: Kind, group: str = RUNAI_GROUP) -> Plain:
     """The definition as plain data."""
-    plural = plural_of(kind)
-    group, _, api = api_version(kind, group).partition("/")
     names = {
         "kind": kind.resource,
-        "listKind": f"{kind.resource}List",
-        "plural": plural,
-        "singular": kind.resource.lower(),
+        "plural": plural_of(kind),
         "shortNames": [f"{kind.letter.lower() or 'di'}wl"],
         "categories": ["runai", "workloads"],
     }
-    version = {
-        "name": api,
+    return render_definition(names, api_version(kind, group), _columns(kind), _root(kind))
+
+
+def render_definition(names: Schema, api: str, columns: list[Schema], root: Schema) -> Plain:
+    """The definition of a kind with these names in a group and version."""
+    group, _, version = api.partition("/")
+    kind, plural = names["kind"], names["plural"]
+    served = {
+        "name": version,
         "served": True,
         "storage": True,
         "subresources": {"status": {}},
-        "additionalPrinterColumns": _columns(kind),
-        "schema": {"openAPIV3Schema": _root(kind)},
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": root},
     }
+    named = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower(), **names}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}", "labels": {"app.kubernetes.io/managed-by": "fairlead"}},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
+        "spec": {"group": group, "scope": "Namespaced", "names": named, "versions": [served]},
     }
 
 
@@ -147,16 +151,21 @@ def _columns(kind: Kind) -> list[Schema]:
 
 
 def _root(kind: Kind) -> Schema:
+    spec = _yaml_spec(kind) if kind.letter else _rest_spec(kind)
+    return root_schema(f"A workload of type {kind.title}.", spec, _STATUS)
+
+
+def root_schema(description: str, spec: Schema, status: Schema) -> Schema:
     return {
         "type": "object",
-        "description": f"A workload of type {kind.title}.",
+        "description": description,
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
             "metadata": {"type": "object"},
-            "spec": _yaml_spec(kind) if kind.letter else _rest_spec(kind),
-            "status": _STATUS,
+            "spec": spec,
+            "status": status,
         },
     }
 
@@ -195,6 +204,12 @@ _CONDITION: Schema = {
         "lastTransitionTime": {"type": "string", "format": "date-time"},
     },
 }
+CONDITIONS: Schema = {
+    "type": "array",
+    "items": _CONDITION,
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+}
 _STATUS: Schema = {
     "type": "object",
     "description": "The status of the workload, written by the system.",
@@ -208,17 +223,12 @@ _STATUS: Schema = {
         "requestedGpu": {"type": "string", "description": "The number of GPUs that all its pods request."},
         "allocatedGpu": {"type": "string", "description": "The number of GPUs that it uses."},
         "observedGeneration": {"type": "integer", "format": "int64", "description": "The spec that was last read."},
-        "conditions": {
-            "type": "array",
-            "items": _CONDITION,
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-        },
+        "conditions": CONDITIONS,
     },
 }
 
 
-def _described(field: YamlField) -> str:
+def described(field: YamlField) -> str:
     sentences = [render_description(field.about)]
     if field.type in _AMOUNTS:
         # `kubectl explain` has no type to show.
@@ -233,18 +243,18 @@ def _described(field: YamlField) -> str:
 
 def _field(field: YamlField) -> Schema:
     """The complete field with its wrapper."""
-    description = _described(field)
+    description = described(field)
     if field.form is PLAIN:
-        return {**_value(field), "description": description}
+        return {**value_schema(field), "description": description}
     if field.form is ITEMS or field.form is MAP:
-        item = {"type": "object", "required": ["value"], "properties": {"value": _item(field)}}
+        item = {"type": "object", "required": ["value"], "properties": {"value": item_schema(field)}}
         items = {"type": "object", "description": "Items by key.", "additionalProperties": item}
         return {"type": "object", "description": description, "required": ["items"], "properties": {"items": items}}
-    value = {**_value(field), "description": description}
+    value = {**value_schema(field), "description": description}
     return {"type": "object", "description": description, "required": ["value"], "properties": {"value": value}}
 
 
-def _item(field: YamlField) -> Schema:
+def item_schema(field: YamlField) -> Schema:
     if field.form is MAP:
         return {"x-kubernetes-int-or-string": True, "description": "The text that belongs to the key."}
     if field.member:
@@ -253,14 +263,14 @@ def _item(field: YamlField) -> Schema:
     properties: Schema = {}
     for member in field.members:
         for name in (member.name, *member.also):
-            properties[name] = {**_value(member, is_member=True), "description": _described(member)}
+            properties[name] = {**value_schema(member, is_member=True), "description": described(member)}
     # The member may be given in another spelling.
     required = [member.name for member in field.members if member.about.mandatory and not member.also]
     schema: Schema = {"type": "object", "properties": properties}
     return {**schema, "required": required} if required else schema
 
 
-def _value(field: YamlField, is_member: bool = False) -> Schema:
+def value_schema(field: YamlField, is_member: bool = False) -> Schema:
     if field.type in ("boolean", "mark"):
         return {"type": "boolean"}
     if field.type == "integer":

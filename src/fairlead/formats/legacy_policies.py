@@ -16,7 +16,7 @@ from fairlead.formats.policies import policy_violations
 from fairlead.formats.yaml.documents import read_manifests, read_workload
 from fairlead.formats.yaml.extra_fields import YamlField
 from fairlead.formats.yaml.fields import ITEMS, MAP, VALUE, spellings
-from fairlead.formats.yaml.keywords import API_VERSION, GLOBAL_NAMESPACE, near
+from fairlead.formats.yaml.keywords import API_VERSION, GLOBAL_NAMESPACE, OWN_VERSION, near
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND, PolicyType
@@ -55,7 +55,7 @@ def read_legacy_policy(document: Mapping[str, Any]) -> LegacyPolicy:
     kind = LEGACY_KINDS[document["kind"]]
     reading = _Reading(kind)
     metadata, spec = document.get("metadata"), document.get("spec")
-    if document.get("apiVersion") != API_VERSION:
+    if document.get("apiVersion") not in (API_VERSION, OWN_VERSION):
         reading.report("apiVersion", f"must be {API_VERSION}")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
         reading.report("metadata.name", "is missing; it is required")

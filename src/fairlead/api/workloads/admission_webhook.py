@@ -1,4 +1,6 @@
-"""Admission webhooks for workloads that are applied to a cluster: may the user apply it, and who is it. An addition.
+"""Admission webhooks for workloads and policies that are applied to a cluster. An addition.
+
+They check whether the user may apply it, and record who the user is.
 
 Served if the engine is a cluster. The API server calls without a token of ours; the answer contains only what is wrong
 with its object, and changes nothing but the user's name. Objects that bypass the webhook are checked again by
@@ -13,6 +15,7 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import read_body
 from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, as_json
+from fairlead.control.custom_resources.policies import check_policy, is_policy
 from fairlead.control.custom_resources.reader import (
     CALLER,
     CustomResource,
@@ -21,6 +24,7 @@ from fairlead.control.custom_resources.reader import (
     find_created_for,
     owned_by_system,
 )
+from fairlead.control.custom_resources.status import refusal_message
 from fairlead.formats.custom_resource import CREATED_FOR, find_custom_kind
 from fairlead.model.errors import FairleadError, Invalid
 
@@ -64,7 +68,19 @@ class AdmissionReview(msgspec.Struct, rename="camel"):
 
 async def admit(call: Call) -> Response:
     review = await _read_review(call)
-    return _answer(review, await _refusal(call, review.request))
+    question, asked = review.request, review.request.object
+    if asked is not None and is_policy(_render(question, asked)):
+        return await _admit_policy(call, review, _render(question, asked))
+    return _answer(review, await _refusal(call, question))
+
+
+async def _admit_policy(call: Call, review: AdmissionReview, resource: CustomResource) -> Response:
+    """kubectl prints what is lost as warnings."""
+    try:
+        losses = await check_policy(call.context, resource, is_new=review.request.operation == "CREATE")
+    except FairleadError as error:
+        return _answer(review, _refusal_text(error))
+    return _answer(review, change={"warnings": [f"lost: {loss}"[:256] for loss in losses]} if losses else None)
 
 
 async def fill_in(call: Call) -> Response:
@@ -114,7 +130,7 @@ async def _read_review(call: Call) -> AdmissionReview:
         raise Invalid(f"The body is not a valid AdmissionReview: {error}") from error
 
 
-def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, str] | None = None) -> Response:
+def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, Any] | None = None) -> Response:
     answer: dict[str, Any] = {"uid": review.request.uid, "allowed": not refusal, **(change or {})}
     if refusal:
         answer["status"] = {"message": refusal, "code": 422, "reason": "Invalid"}
@@ -133,11 +149,13 @@ async def _refusal(call: Call, question: _Question) -> str:
             await check_change(call.context, _render(question, old), resource)
         elif question.operation in ("CREATE", "UPDATE") and await find_created_for(call.context, resource) is None:
             await check_resource(call.context, CALLER, resource)
-    except Invalid as error:
-        return "; ".join(f"{issue.field}: {issue.details}" for issue in error.issues) or error.message
     except FairleadError as error:
-        return error.message
+        return _refusal_text(error)
     return ""
+
+
+def _refusal_text(error: FairleadError) -> str:
+    return refusal_message(error) if isinstance(error, Invalid) else error.message
 
 
 def _render(question: _Question, asked: _Object) -> CustomResource:
@@ -148,6 +166,7 @@ def _render(question: _Question, asked: _Object) -> CustomResource:
     text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
     return CustomResource(
         id=question.uid,
+        kind=asked.kind,
         uid=question.uid,
         namespace=question.namespace,
         name=name,
@@ -173,6 +192,6 @@ def _operation(path: str, id: str, summary: str, run: Handler) -> Operation:
 
 
 ADMISSION_OPERATIONS = (
-    _operation(PATH, "admit_object", "Validate a workload that a user applies to a cluster", admit),
+    _operation(PATH, "admit_object", "Validate a workload or a policy that a user applies to a cluster", admit),
     _operation(f"{PATH}/owner", "fill_in_owner", "Record the user who applies a workload to a cluster", fill_in),
 )

@@ -2,7 +2,7 @@
 
 A loop of its own next to the reconciler, on the server that holds the lease. It submits what users apply, creates the
 object of every other workload, adopts objects that the database does not know, and writes the state of workloads back.
-`kubectl delete` ends the workload before the object is deleted.
+`kubectl delete` ends the workload before the object is deleted. Policies that users apply are objects of the same loop.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from fairlead.control.context import Context
 from fairlead.control.custom_resources.adoption import adopt
 from fairlead.control.custom_resources.creation import ResourceCreation
+from fairlead.control.custom_resources.policies import drop_policy, is_policy, sync_policy
 from fairlead.control.custom_resources.reader import (
     CALLER,
     DIALECT,
@@ -43,7 +44,7 @@ from fairlead.model.errors import FairleadError, Invalid, NotFound
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import TEMPLATES, WORKLOADS
+from fairlead.store.collections import POLICIES, PROJECTS, TEMPLATES, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +80,8 @@ class CustomResourceSync:
         #: Ids of objects that wait for a template; and of those that are templates, with namespace and name.
         self._waiting_for_template: set[str] = set()
         self._templates: dict[str, tuple[str, str]] = {}
+        #: Ids of objects that are policies.
+        self._policies: set[str] = set()
         #: Workloads whose object was not seen yet, with the kind of object; the watch of that kind has not synced.
         self._unsynced: dict[str, str] = {}
 
@@ -143,6 +146,9 @@ class CustomResourceSync:
             elif collection == TEMPLATES.name:
                 for waiting in self._waiting_for_template:
                     self._mark(waiting)
+            elif collection in (POLICIES.name, PROJECTS.name):
+                for policy in self._policies:
+                    self._mark(policy)
 
     def _on_workload_changed(self, id: str) -> None:
         """Whether or not it has an object: it may need one."""
@@ -169,6 +175,10 @@ class CustomResourceSync:
 
     async def _reconcile(self, id: str) -> None:
         resource = self._objects.get(id)
+        if resource is not None and is_policy(resource):
+            await self._reconcile_policy(resource)
+            return
+        self._policies.discard(id)
         workload: Workload | None = await self._context.store.get(WORKLOADS, id)
         if workload is not None and not self._context.covers(workload):
             # Another cluster has its object.
@@ -196,6 +206,22 @@ class CustomResourceSync:
         if not resource.status and not resource.is_leaving:
             message = f"Namespace {resource.namespace} belongs to another Fairlead, {other}, which has not answered yet"
             await self._objects.set_status(resource, {"phase": Phase.PENDING.value, "message": message})
+
+    # Policies
+
+    async def _reconcile_policy(self, resource: CustomResource) -> None:
+        """Apply the policy; if its object is being deleted, delete the policy first."""
+        if other := self._objects.find_other_installation(resource.namespace):
+            await self._report_foreign(resource, other)
+        elif not resource.is_leaving:
+            self._policies.add(resource.id)
+            if not resource.is_held:
+                await self._objects.hold(resource)
+            await self._statuses.write(resource, await sync_policy(self._context, resource))
+        elif resource.is_held:
+            self._policies.discard(resource.id)
+            await drop_policy(self._context, resource)
+            await self._objects.release(resource)
 
     # Workloads without an object
 

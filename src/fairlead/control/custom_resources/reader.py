@@ -63,7 +63,7 @@ async def read_resource(
         else:
             _read_manifest(text)
         return None
-    project = _project(context, resource.namespace)
+    project = project_of_namespace(context, resource.namespace)
     manifest = _read_manifest(_in_namespace(text, namespace_of(project.name)))
     merged, template = await merge_bases(context, project.id, manifest)
     workload, issues = read_workload(merged)
@@ -92,7 +92,7 @@ def _read_manifest(text: str) -> Manifest:
 
 def _read_own(context: Context, kind: Kind, resource: CustomResource) -> Submission:
     """An object of a definition of our own, whose spec is the REST spec."""
-    project = _project(context, resource.namespace)
+    project = project_of_namespace(context, resource.namespace)
     spec = msgspec.json.decode(resource.text).get("spec", {})
     rest = {name: value for name, value in spec.items() if name != _ACTIVE}
     request = {"name": resource.name, "projectId": project.id, "clusterId": project.cluster_id, "spec": rest}
@@ -147,7 +147,7 @@ async def drop_resource(context: Context, caller: Caller, resource: CustomResour
         return
     text = _without(resource.text, *OWNED, "usage").decode()
     try:
-        project = _project(context, resource.namespace)
+        project = project_of_namespace(context, resource.namespace)
         manifest = _read_manifest(_in_namespace(text, namespace_of(project.name)))
         workload, _ = read_workload((await merge_bases(context, project.id, manifest))[0])
     except Invalid:
@@ -309,7 +309,7 @@ def _without_auto_deletion(workload: YamlWorkload) -> Spec:
     return msgspec.structs.replace(spec, **{member: _NEVER_SECONDS})
 
 
-def _project(context: Context, namespace: str) -> Project:
+def project_of_namespace(context: Context, namespace: str) -> Project:
     projects = context.directory.projects.values()
     project = next((one for one in projects if one.namespace == namespace and one.deleted_at is None), None)
     if project is None:

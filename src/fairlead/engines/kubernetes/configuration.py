@@ -15,6 +15,8 @@ from fairlead.engines.kubernetes.prometheus import Prometheus
 from fairlead.engines.kubernetes.shared_files import share_files
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import RUNAI_GROUP, api_version, custom_kinds
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_api_version, policy_plural
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.errors import Refused
 from fairlead.model.pods.supplies import LoadKept
@@ -121,5 +123,7 @@ async def share_keys(written: KubernetesOptions, mine: Mapping[str, bytes]) -> d
 
 
 def custom_resource_kinds(group: str = RUNAI_GROUP) -> list[Resource]:
-    """The kinds of our custom resources."""
-    return [Resource(api_version(kind, group), kind.resource, plural_of(kind)) for kind in custom_kinds()]
+    """The kinds of our custom resources: workloads, and policies in the older form."""
+    workloads = [Resource(api_version(kind, group), kind.resource, plural_of(kind)) for kind in custom_kinds()]
+    policies = [Resource(policy_api_version(name, group), name, policy_plural(name)) for name in LEGACY_KINDS]
+    return [*workloads, *policies]

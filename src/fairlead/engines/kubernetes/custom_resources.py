@@ -306,6 +306,7 @@ def _render(known: _Known, run: int) -> CustomResource:
     text = {"apiVersion": kind.api, "kind": kind.kind, "metadata": plain, "spec": known.custom.spec}
     return CustomResource(
         id=known.id,
+        kind=kind.kind,
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,

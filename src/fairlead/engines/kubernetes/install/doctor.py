@@ -219,7 +219,7 @@ async def _check_definitions(api: Api) -> list[Finding]:
         listed = await api.get(DEFINITION.path(), fieldSelector=f"metadata.name={name}")
         installed = msgspec.json.decode(listed, type=ListedObjects).items
         if not installed:
-            advice = "kubectl apply -f deploy/crds, to submit workloads with kubectl"
+            advice = "kubectl apply -f deploy/crds, to submit workloads and policies with kubectl"
             findings.append(Finding(resource.kind, "note", "not installed", advice))
         elif installed[0].metadata.labels.get(_SYSTEM) == "fairlead":
             findings.append(Finding(resource.kind, "ok", "can be applied with kubectl"))

@@ -23,6 +23,8 @@ from fairlead.engines.kubernetes.install.permissions import (
 from fairlead.engines.kubernetes.render.labels import PROJECT_ROLE
 from fairlead.formats.crd import plural_of, render_crd
 from fairlead.formats.custom_resource import OWN_GROUP, RUNAI_GROUP, api_version, custom_kinds
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_api_version, policy_plural, render_policy_crd
 
 NAME = "fairlead"
 #: The groups of custom resources: the usual one, and the one beside a Run:ai.
@@ -83,7 +85,9 @@ def render_manifests(wanted: Installation) -> list[Manifest]:
 
 
 def render_definitions(group: str = RUNAI_GROUP) -> list[Manifest]:
-    return [render_crd(kind, group) for kind in custom_kinds()]
+    """Of workloads, and of policies in the older form."""
+    workloads = [render_crd(kind, group) for kind in custom_kinds()]
+    return [*workloads, *(render_policy_crd(name, group) for name in LEGACY_KINDS)]
 
 
 def render_permissions(wanted: Installation) -> list[Manifest]:
@@ -245,9 +249,11 @@ def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manif
 
 
 def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Manifest]:
-    """One webhook records who applied an object, the other one checks it."""
-    checking = _hook(wanted, certificate, f"workloads.{wanted.group}", ADMISSION_PATH, ["CREATE", "UPDATE"])
-    filling = _hook(wanted, certificate, f"owners.{wanted.group}", f"{ADMISSION_PATH}/owner", ["CREATE", "UPDATE"])
+    """One webhook records who applied a workload, the other one checks workloads and policies."""
+    workloads = [(api_version(kind, wanted.group), plural_of(kind)) for kind in custom_kinds()]
+    policies = [(policy_api_version(name, wanted.group), policy_plural(name)) for name in LEGACY_KINDS]
+    checking = _hook(wanted, certificate, f"workloads.{wanted.group}", ADMISSION_PATH, [*workloads, *policies])
+    filling = _hook(wanted, certificate, f"owners.{wanted.group}", f"{ADMISSION_PATH}/owner", workloads)
     version = "admissionregistration.k8s.io/v1"
     return [
         _object(version, "MutatingWebhookConfiguration", NAME) | {"webhooks": [filling]},
@@ -255,12 +261,15 @@ def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Mani
     ]
 
 
-def _hook(wanted: Installation, certificate: Certificate, name: str, path: str, operations: list[str]) -> Manifest:
+def _hook(
+    wanted: Installation, certificate: Certificate, name: str, path: str, kinds: Sequence[tuple[str, str]]
+) -> Manifest:
+    """A webhook for these kinds, as (API version, plural)."""
     rules = []
-    for kind in custom_kinds():
-        group, _, version = api_version(kind, wanted.group).partition("/")
-        rule = {"apiGroups": [group], "apiVersions": [version], "operations": operations}
-        rules.append({**rule, "resources": [plural_of(kind)]})
+    for api, plural in kinds:
+        group, _, version = api.partition("/")
+        rule = {"apiGroups": [group], "apiVersions": [version], "operations": ["CREATE", "UPDATE"]}
+        rules.append({**rule, "resources": [plural]})
     return {
         "name": name,
         "admissionReviewVersions": ["v1"],

@@ -13,9 +13,13 @@ from fairlead.engines.kubernetes.client.resources import Manifest
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, PROJECT_ROLE
 from fairlead.formats.crd import plural_of
 from fairlead.formats.custom_resource import RUNAI_GROUP, api_version, custom_kinds
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_api_version, policy_plural
 
 #: The custom resources of workloads, as (group, plural).
 _WORKLOADS = tuple((api_version(kind).partition("/")[0], plural_of(kind)) for kind in custom_kinds())
+#: Policies in the older form, likewise.
+_POLICIES = tuple((policy_api_version(name).partition("/")[0], policy_plural(name)) for name in LEGACY_KINDS)
 _READ = ("get", "list", "watch")
 _WRITE = ("create", "patch", "delete")
 _MAKE = (*_READ, *_WRITE)
@@ -53,6 +57,9 @@ CLUSTER_PERMISSIONS = (
     Permission("", "pods", _READ),
     *(Permission(group, plural, _READ, is_optional) for group, plural, is_optional in _CONTROLLERS),
     *(Permission(group, plural, _READ, is_optional=True) for group, plural in _WORKLOADS),
+    # In the whole cluster, because those for all projects are in a namespace of no project.
+    *(Permission(group, plural, (*_READ, "patch"), is_optional=True) for group, plural in _POLICIES),
+    *(Permission(group, f"{plural}/status", ("patch",), is_optional=True) for group, plural in _POLICIES),
     # To tell why pods could not be created.
     Permission("", "events", ("list", "watch"), is_optional=True),
     # To tell whether a pod waits for KAI's binder.
