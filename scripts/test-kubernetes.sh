@@ -16,7 +16,7 @@ end
 cluster build --with kubeflow,mpi,helm
 failures=$PWD/.tools/failed-kubernetes-tests.json
 # Whole files, in the order of tests/kubernetes/conftest.py.
-options=(-p tests.flaky --dist loadfile --no-loadscope-reorder -m "kubernetes and not operators" --nothing-skipped)
+options=(-p tests.flaky -p tests.workers --dist loadfile --no-loadscope-reorder -m "kubernetes and not operators" --nothing-skipped)
 run() { FAIRLEAD_CLUSTER=$clusters .venv/bin/python -m pytest "${options[@]}" "$@"; }
 code=0
 run -n 2 --first-run "$failures" "$@" || code=$?

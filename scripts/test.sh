@@ -5,7 +5,8 @@ cd "$(dirname "$0")/.."
 scripts/system-packages.sh --if-possible
 # What needs a Kubernetes control plane is `make test-kubernetes`, what needs Knative on it `make test-operators`, what needs
 # Docker's engine `make test-docker`, what needs nerdctl `make test-containerd`, and the web page `make test-web`.
-options=(-p tests.flaky --dist loadgroup -m "not kubernetes and not operators and not docker and not containerd and not web")
+# Unit tests come last: they are short, so both processes end at about the same time.
+options=(-p tests.flaky -p tests.workers --dist loadgroup --no-loadscope-reorder -m "not kubernetes and not operators and not docker and not containerd and not web")
 # As root on Debian all that the tests need can be had, so nothing may be left out.
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then options+=(--nothing-skipped); fi
 failures=$PWD/.tools/failed-tests.json

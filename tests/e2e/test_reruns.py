@@ -1,13 +1,12 @@
 """How the scripts run what failed once more: flaky tests are named and kept, and too many of them fail the run."""
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.pytest_runs import run_pytest
+
 #: Fails the first time when it is flaky, every time when it is broken.
 TESTS = """
 import pytest
@@ -43,16 +42,7 @@ class Runs:
 
     def run(self, which: str) -> "subprocess.CompletedProcess[str]":
         words = ["-p", "tests.flaky", "-n", "1", "--dist", "loadgroup", f"--{which}-run", "failures.json", "test_it.py"]
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-        environ["PYTHONPATH"] = str(ROOT)
-        return subprocess.run(
-            [sys.executable, "-m", "pytest", "--flaky-file", str(self.kept), *words],
-            cwd=self.folder,
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return run_pytest(self.folder, "--flaky-file", str(self.kept), *words)
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import re
 import subprocess
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -41,85 +41,114 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def is_generated(text: str) -> bool:
-    return bool(GENERATED.search(text[:400]))
+@cache
+def load_text(path: Path) -> str:
+    return path.read_text()
 
 
-def walk_functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+@cache
+def load_nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a file, its module first."""
+    return tuple(ast.walk(ast.parse(load_text(path))))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _forget_nodes() -> Iterator[None]:
+    yield
+    load_nodes.cache_clear()
+
+
+def load_docstring(path: Path) -> str:
+    module = load_nodes(path)[0]
+    assert isinstance(module, ast.Module)
+    return ast.get_docstring(module) or ""
+
+
+def walk_functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in load_nodes(path):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
 
-@lru_cache(maxsize=4)
-def load_tree(path: Path) -> ast.Module:
-    """Kept for the tests of one module, which run one after the other."""
-    return ast.parse(path.read_text())
+def last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
 
 
-@pytest.fixture(params=MODULES, ids=name_of, scope="module")
-def module(request: pytest.FixtureRequest) -> Path:
-    path: Path = request.param
-    return path
+def is_generated(path: Path) -> bool:
+    return bool(GENERATED.search(load_text(path)[:400]))
 
 
-def test_imports_stand_at_the_top(module: Path) -> None:
-    tree = load_tree(module)
-    inside = [
-        node.lineno
-        for function in walk_functions(tree)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-    ]
-    assert not inside, f"imports inside functions at lines {inside}"
+def violations(rule: Callable[[Path], object]) -> dict[str, object]:
+    """What breaks the rule, by module. One test for all modules: eight rules for nine hundred would be 7,200."""
+    return {name_of(module): violation for module in MODULES if (violation := rule(module))}
 
 
-def test_no_import_is_hidden_from_the_import_check(module: Path) -> None:
-    tree = load_tree(module)
-    dodges = [
-        node.lineno
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Name) and node.id == "TYPE_CHECKING")
-        or (isinstance(node, ast.Attribute) and node.attr == "TYPE_CHECKING")
-    ]
-    assert not dodges, f"TYPE_CHECKING at lines {dodges}: move the shared thing down instead"
+def test_imports_stand_at_the_top() -> None:
+    def lines_of_imports_inside_functions(module: Path) -> list[int]:
+        inside = {
+            line for function in walk_functions(module) for line in range(function.lineno, last_line(function) + 1)
+        }
+        imports = (node for node in load_nodes(module) if isinstance(node, ast.Import | ast.ImportFrom))
+        return [node.lineno for node in imports if node.lineno in inside]
+
+    assert not violations(lines_of_imports_inside_functions)
 
 
-def test_only_the_tables_load_modules_by_name(module: Path) -> None:
-    if module.relative_to(PACKAGE).as_posix() in LOADERS:
-        return
-    imports = [node for node in ast.walk(load_tree(module)) if isinstance(node, ast.Import)]
-    assert "importlib" not in {alias.name for node in imports for alias in node.names}
+def test_no_import_is_hidden_from_the_import_check() -> None:
+    def lines_with_type_checking(module: Path) -> list[int]:
+        return [
+            node.lineno
+            for node in load_nodes(module)
+            if (isinstance(node, ast.Name) and node.id == "TYPE_CHECKING")
+            or (isinstance(node, ast.Attribute) and node.attr == "TYPE_CHECKING")
+        ]
+
+    assert not violations(lines_with_type_checking), "move the shared thing down instead"
 
 
-def test_module_is_not_too_long(module: Path) -> None:
-    text = module.read_text()
-    if not is_generated(text):
-        assert len(text.splitlines()) <= MOST_LINES_OF_MODULE
+def test_only_the_tables_load_modules_by_name() -> None:
+    def imports_importlib(module: Path) -> bool:
+        imports = [node for node in load_nodes(module) if isinstance(node, ast.Import)]
+        return "importlib" in {alias.name for node in imports for alias in node.names}
+
+    importing = violations(imports_importlib)
+    assert importing.keys() <= {name_of(PACKAGE / loader) for loader in LOADERS}
 
 
-def test_functions_are_not_too_long(module: Path) -> None:
-    long = {
-        function.name: length
-        for function in walk_functions(load_tree(module))
-        if (length := (function.end_lineno or function.lineno) - function.lineno + 1) > MOST_LINES_OF_FUNCTION
-    }
-    assert not long
+def test_modules_are_not_too_long() -> None:
+    def lines_if_too_long(module: Path) -> int:
+        lines = 0 if is_generated(module) else len(load_text(module).splitlines())
+        return lines if lines > MOST_LINES_OF_MODULE else 0
+
+    assert not violations(lines_if_too_long)
 
 
-def test_module_says_what_it_is_for(module: Path) -> None:
-    text = module.read_text()
-    assert not text.strip() or ast.get_docstring(load_tree(module)), "a module opens with what it is for"
+def test_functions_are_not_too_long() -> None:
+    def long_functions(module: Path) -> dict[str, int]:
+        return {
+            function.name: length
+            for function in walk_functions(module)
+            if (length := last_line(function) - function.lineno + 1) > MOST_LINES_OF_FUNCTION
+        }
+
+    assert not violations(long_functions)
 
 
-def test_a_module_that_calls_itself_pure_is_under_the_contract(module: Path) -> None:
-    if not re.search(r"\bPure\b", ast.get_docstring(load_tree(module)) or ""):
-        return
-    name = ".".join(module.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
-    covered = pure_modules()
-    assert any(name == each or name.startswith(f"{each}.") for each in covered), (
-        "add it to the contract `pure` in pyproject.toml, or drop the word"
-    )
+def test_modules_say_what_they_are_for() -> None:
+    def has_no_docstring(module: Path) -> bool:
+        return bool(load_text(module).strip()) and not load_docstring(module)
+
+    assert not violations(has_no_docstring), "a module opens with what it is for"
+
+
+def test_a_module_that_calls_itself_pure_is_under_the_contract() -> None:
+    def is_pure_without_contract(module: Path) -> bool:
+        if not re.search(r"\bPure\b", load_docstring(module)):
+            return False
+        name = ".".join(module.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        return not any(name == each or name.startswith(f"{each}.") for each in pure_modules())
+
+    assert not violations(is_pure_without_contract), "add it to the contract `pure` in pyproject.toml, or drop the word"
 
 
 @cache
@@ -158,7 +187,7 @@ def load_kind_names() -> set[str]:
     """Every word by which a kind is known, read from the calls `Kind(key=…, title=…, …)` in kinds/."""
     names: set[str] = set()
     for path in (PACKAGE / "kinds").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in load_nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Kind":
                 for keyword in node.keywords:
                     if keyword.arg in {"key", "title", "rest", "resource"} and isinstance(keyword.value, ast.Constant):
@@ -166,27 +195,28 @@ def load_kind_names() -> set[str]:
     return names
 
 
-def walk_literals(tree: ast.AST) -> Iterator[ast.Constant]:
+def walk_literals(path: Path) -> Iterator[ast.Constant]:
     """Text that the program uses; docstrings and descriptions of fields are prose."""
     prose = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in load_nodes(path)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in load_nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield node
 
 
-def test_kinds_are_named_in_their_own_files_only(module: Path) -> None:
-    text = module.read_text()
-    if (PACKAGE / "kinds") in module.parents or is_generated(text):
-        return
-    kinds = load_kind_names()
-    named = {(node.lineno, node.value) for node in walk_literals(load_tree(module)) if node.value in kinds}
-    assert not named, "a kind's name as a literal outside kinds/"
+def test_kinds_are_named_in_their_own_files_only() -> None:
+    def lines_with_names_of_kinds(module: Path) -> dict[int, str]:
+        if (PACKAGE / "kinds") in module.parents or is_generated(module):
+            return {}
+        kinds = load_kind_names()
+        return {node.lineno: str(node.value) for node in walk_literals(module) if node.value in kinds}
+
+    assert not violations(lines_with_names_of_kinds), "a kind's name as a literal outside kinds/"
 
 
 #: A suppression has a rule's code, and behind it the reason.
@@ -232,9 +262,8 @@ FOREIGN_SCHEMA = PACKAGE / "engines" / "kubernetes" / "client" / "objects.py"
 def test_a_class_name_is_used_once() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        text = path.read_text()
-        if path != FOREIGN_SCHEMA and not is_generated(text):
-            for node in ast.walk(ast.parse(text)):
+        if path != FOREIGN_SCHEMA and not is_generated(path):
+            for node in load_nodes(path):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(f"{name_of(path)}:{node.lineno}")
     assert not {name: modules for name, modules in places.items() if len(modules) > 1}
@@ -248,8 +277,7 @@ def body_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 def test_no_function_is_written_twice() -> None:
     places: dict[str, list[str]] = {}
     for path in MODULES:
-        text = path.read_text()
-        for function in walk_functions(ast.parse("" if is_generated(text) else text)):
+        for function in () if is_generated(path) else walk_functions(path):
             body = body_of(function)
             if body.count("\n") >= 4:
                 places.setdefault(body, []).append(f"{name_of(path)}:{function.lineno} {function.name}")
@@ -277,7 +305,7 @@ def test_every_test_asserts() -> None:
     silent = [
         f"{name_of(path)}:{function.lineno} {function.name}"
         for path in (ROOT / "tests").rglob("test_*.py")
-        for function in walk_functions(ast.parse(path.read_text()))
+        for function in walk_functions(path)
         if function.name.startswith("test_") and not asserts(function)
     ]
     assert not silent
@@ -304,6 +332,6 @@ def test_tests_wait_for_conditions_and_do_not_sleep() -> None:
         f"{name_of(path)}:{line}"
         for path in (ROOT / "tests").rglob("*.py")
         if name_of(path) not in SLOW_PROGRAMS
-        for line in walk_sleeps(ast.parse(path.read_text()))
+        for line in walk_sleeps(load_nodes(path)[0])
     ]
     assert not sleeping
