@@ -175,7 +175,21 @@ def _ready(status: str) -> dict[str, str]:
     return {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
+def measure_nodes(server: Server, api: RunningApi, rounds: int) -> Iterator[Measurement]:
+    """Nodes fail one after the other; each until our record says so."""
+    before = cpu_seconds(server.process.pid)
+    for number in range(rounds):
+        path = f"/api/v1/nodes/node-{number}"
+        id = api.call("PATCH", path, {"status": {"conditions": [_ready("False")]}})["metadata"]["uid"]
+        wait_until(lambda at=id: server.call("GET", f"/api/v1/nodes/{at}")["status"] == "NotReady", every=0.02)  # type: ignore[misc]  # bound now
+    used = cpu_seconds(server.process.pid) - before
+    yield Measurement("a node's change, processor time", "ms", [1000 * used / rounds])
+
+
 def measure_end(server: Server, api: RunningApi, size: Size) -> Iterator[Measurement]:
+    """By a server that has just started and has not created them."""
+    settle(api)
+    api.reset_counts()
     pid, before = server.process.pid, cpu_seconds(server.process.pid)
     began = time.perf_counter()
     delete_workloads(server)
@@ -183,6 +197,11 @@ def measure_end(server: Server, api: RunningApi, size: Size) -> Iterator[Measure
     used = cpu_seconds(pid) - before
     note = f"{time.perf_counter() - began:.0f} s on the clock; {1000 * used / size.workloads:.1f} ms each"
     yield Measurement("all deleted, processor time", "s", [used], note=note)
+    counts = api.counts()
+    logs = counts.pop("get pods/log", 0) / size.workloads
+    requests = sum(counts.values()) / size.workloads
+    note = f"and {logs:.1f} that keep the output of its {size.pods} pods"
+    yield Measurement("requests of its deletion by the next server, per workload", "", [requests], note=note)
 
 
 def measure_at(size: Size, folder: Path, rounds: int) -> Iterator[Measurement]:
@@ -199,6 +218,7 @@ def measure_at(size: Size, folder: Path, rounds: int) -> Iterator[Measurement]:
             yield from fill(server, api, projects, size)
             yield from measure_submissions(server, api, projects, rounds)
             yield from measure_reaction(server, api, projects, rounds)
+            yield from measure_nodes(server, api, rounds // 10)
         with serving(data, arguments) as server:
             pid = server.process.pid
             note = f"{cpu_seconds(pid):.1f} s of processor time; {count_running(server)} running at the first answer"

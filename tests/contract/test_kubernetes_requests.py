@@ -4,6 +4,7 @@ A real server on an API server in memory, which plays pods and controllers. Watc
 as the server.
 """
 
+import contextlib
 import statistics
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,3 +109,30 @@ def test_an_applied_training(server: Server, api: RunningApi) -> None:
         until(lambda: not items(api, place), "no custom resource")
         counts.append(api.counts())
     assert statistics.median(sum(one.values()) for one in counts) <= 12, counts
+
+
+def test_the_next_server_deletes_what_it_found_with_as_few_requests(tmp_path: Path) -> None:
+    """It knows what a workload consists of that was as desired at its start, and asks for no other kinds."""
+    with running_api(tmp_path / "api") as api:
+        flags = ("--engine", "kubernetes", "--kubeconfig", str(api.kubeconfig), "--keep-logs-size", "0")
+        with contextlib.closing(Server(tmp_path / "data", *flags).start()) as server:
+            id = run_training(server, "stays")
+        api.reset_counts()
+        with contextlib.closing(Server(tmp_path / "data", *flags).start()) as server:
+            # The last kind of the two lists of a start; then, that the next one runs, the first was looked at.
+            until(lambda: api.counts().get("list persistentvolumeclaims", 0) == 2, "the lists of a start")
+            run_training(server, "next")
+            api.reset_counts()
+            assert server.call("DELETE", f"/api/v1/workloads/trainings/{id}").status == 202
+            until(lambda: len(items(api, f"{OBJECTS}/trainingworkloads")) == 1, "no custom resource of it")
+            counts = api.counts()
+        assert len(items(api, f"/api/v1/namespaces/{NAMESPACE}/pods")) == 1
+    assert counts["delete jobs"] == 1
+    assert counts.keys() & {"list jobs", "list services", "list secrets", "list deployments"} == set(), counts
+
+
+def run_training(server: Server, name: str) -> str:
+    body = {"name": name, "projectId": "1", "clusterId": server.credentials["clusterId"], "spec": {"image": "busybox"}}
+    id: str = server.call("POST", "/api/v1/workloads/trainings", body).json["workloadId"]
+    server.until_phase(id, "Running")
+    return id

@@ -14,7 +14,7 @@ from fairlead.model.records.access import AccessRule, Role
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project
 from fairlead.model.records.people import User
 from fairlead.model.records.policies import PolicyRecord
-from fairlead.store.base import Collection, Query, Store, VersionedRecord
+from fairlead.store.base import Collection, Comparison, Query, Store, VersionedRecord, Where
 from fairlead.store.collections import (
     ACCESS_RULES,
     CLUSTERS,
@@ -27,6 +27,8 @@ from fairlead.store.collections import (
 )
 
 _COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, NODE_POOLS, NODES, USERS, ACCESS_RULES, POLICIES)
+#: Up to so many changed nodes are read one by one.
+_FEW = 100
 #: What decides which policies apply in a project.
 _POLICY_COLLECTIONS = (CLUSTERS, DEPARTMENTS, PROJECTS, POLICIES)
 
@@ -78,16 +80,35 @@ class Directory:
             await self._reload(collection)
 
     async def refresh(self, subjects: Iterable[tuple[str, str]]) -> None:
-        """Read the collections again that changed."""
-        names = {name for name, _ in subjects}
+        """Read again what changed, as (collection, id); without an id the whole collection."""
+        changed: dict[str, set[str]] = {}
+        for name, id in subjects:
+            changed.setdefault(name, set()).add(id)
         for collection in _COLLECTIONS:
-            if collection.name in names:
+            ids = changed.get(collection.name, ())
+            if not ids:
+                continue
+            if collection is NODES and "" not in ids and len(ids) <= _FEW:
+                await self._reload_nodes(ids)
+            else:
                 await self._reload(collection)
+
+    async def _reload_nodes(self, ids: Iterable[str]) -> None:
+        """There may be thousands, which change one at a time."""
+        named = Where("id", Comparison.ONE_OF, tuple(ids))
+        read = {node.id: node for node in await self._store.find(Query(collection=NODES, where=(named,)))}
+        kept = {id: node for id, node in self._cached.by_collection[NODES.name].items() if id in read or id not in ids}
+        nodes = kept | read
+        # In the order in which all of them are read.
+        self._keep(NODES, nodes if len(nodes) == len(kept) else dict(sorted(nodes.items())))
 
     async def _reload(self, collection: Collection[VersionedRecord]) -> None:
         records = await self._store.find(Query(collection=collection))
+        self._keep(collection, {record.id: record for record in records})
+
+    def _keep(self, collection: Collection[VersionedRecord], records: dict[str, Any]) -> None:
         cached = self._cached
-        cached.by_collection[collection.name] = {record.id: record for record in records}
+        cached.by_collection[collection.name] = records
         if collection is ACCESS_RULES:
             cached.rules_by_subject = _index_rules(self.access_rules.values())
         cached.revision += 1

@@ -27,7 +27,7 @@ from fairlead.control.organization.removal import remove_emptied
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.records.organization import with_not_ready_since
+from fairlead.model.records.organization import Node, with_not_ready_since
 from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
@@ -76,6 +76,8 @@ class Reconciler(Generic[OrderT]):
         #: Workloads whose last record failed: somebody was quicker, or the commit outcome is unknown.
         self._doubtful: set[str] = set()
         self._has_other_nodes = False
+        #: The engine's nodes that were recorded last, by id, with the versions of their records.
+        self._recorded_nodes: dict[str, tuple[Node, int]] = {}
         #: Names of recorded nodes that no longer exist, and stay until their last pods are gone.
         self._gone_nodes: set[str] = set()
         self._directory_changed: list[tuple[str, str]] = []
@@ -356,6 +358,7 @@ class Reconciler(Generic[OrderT]):
         for id, workload in workloads.items():
             self.board.put(workload, pods.get(id, ()))
         await begin_ledger(self.context)
+        await self.context.directory.load()
         await self._record_nodes()
         await self.driver.recover(workloads.values())
         await self._observe()
@@ -377,23 +380,29 @@ class Reconciler(Generic[OrderT]):
         known, pools = self.context.directory.nodes, self.context.directory.node_pools.values()
         now = self.context.clock()
         owner = self.context.node_cluster_id
-        capacity = await self.driver.engine.capacity()
-        nodes = {node.id: msgspec.structs.replace(node, cluster_id=owner) if owner else node for node in capacity}
+        capacity = {node.id: node for node in await self.driver.engine.capacity()}
+        changed = {
+            id: msgspec.structs.replace(node, cluster_id=owner) if owner else node
+            for id, node in capacity.items()
+            if not self._is_recorded(node)
+        }
         used = self._find_used_nodes()
         gone: set[str] = set()
         writes: list[Put | Delete] = []
+        versions: dict[str, int] = {}
         for node in known.values():
-            if node.id not in nodes and node.name not in used:
+            if node.id not in capacity and node.name not in used:
                 writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.unique_name, node, pools, now)))
-            elif node.id not in nodes:
-                nodes[node.id] = msgspec.structs.replace(node, ready=False)
+            elif node.id not in capacity:
+                changed[node.id] = msgspec.structs.replace(node, ready=False)
                 gone.add(node.name)
-        for observed in nodes.values():
+        for observed in changed.values():
             before = known.get(observed.id)
-            node = self.driver.settle_node(with_not_ready_since(observed, before, self.context.clock()), before)
+            node = self.driver.settle_node(with_not_ready_since(observed, before, now), before)
+            versions[node.id] = before.version if before else 0
             if before is None or msgspec.structs.replace(before, version=node.version) != node:
-                version = before.version + 1 if before else 1
-                writes.append(Put(NODES, msgspec.structs.replace(node, version=version)))
+                versions[node.id] += 1
+                writes.append(Put(NODES, msgspec.structs.replace(node, version=versions[node.id])))
                 if before is None or has_other_supply(before, node):
                     writes.append(Put(SUPPLY, close_node(node.unique_name, before, pools, now)))
         if writes:
@@ -403,8 +412,17 @@ class Reconciler(Generic[OrderT]):
                 # They were recorded before, in a commit whose outcome was unknown.
                 await self.context.directory.load()
                 raise
-        await self.context.directory.load()
+            others = changed.keys() | (known.keys() - capacity)
+            await self.context.directory.refresh([(NODES.name, id) for id in others])
+        unchanged = {id: self._recorded_nodes[id] for id in capacity if id not in changed}
+        self._recorded_nodes = unchanged | {id: (capacity[id], versions[id]) for id in changed if id in capacity}
         self._has_other_nodes, self._gone_nodes = False, gone
+
+    def _is_recorded(self, node: Node) -> bool:
+        """Whether neither the engine's node nor its record has changed since it was recorded."""
+        record = self.context.directory.nodes.get(node.id)
+        known, version = self._recorded_nodes.get(node.id, (None, 0))
+        return record is not None and known is node and version == record.version
 
     def _find_used_nodes(self) -> set[str]:
         return {pod.node for entry in self.board.entries.values() for pod in entry.pods}

@@ -49,7 +49,7 @@ from fairlead.engines.kubernetes.loki import Loki
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.observe.devices import find_gpus
 from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
-from fairlead.engines.kubernetes.observe.nodes import render_node
+from fairlead.engines.kubernetes.observe.nodes import RenderedNodes
 from fairlead.engines.kubernetes.observe.report import find_controller_ahead_of_pods, render_report
 from fairlead.engines.kubernetes.observe.unacknowledged import UnacknowledgedPods
 from fairlead.engines.kubernetes.plan.recreate import find_recreated_jobs
@@ -113,6 +113,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
         self.prometheus: Prometheus | None = None
         self._applier.pool_selectors = self._find_pool_selectors
         self._changed: dict[str, None] = {}
+        self._nodes = RenderedNodes()
         self._have_nodes_changed = False
         self._notify: Callable[[], None] = lambda: None
 
@@ -155,8 +156,7 @@ class KubernetesEngine(WorkloadEngine, Sessions):
 
     async def capacity(self) -> Sequence[Node]:
         self._have_nodes_changed = False
-        claimable = find_gpus(self._cache.slices())
-        return [render_node(node, claimable.get(node.metadata.name, ())) for node in self._cache.nodes()]
+        return self._nodes.render(self._cache.nodes(), find_gpus(self._cache.slices()))
 
     async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
         for order in orders:

@@ -143,10 +143,11 @@ class ObjectApplier(ObjectDeleter):
 
     async def apply_workload(
         self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES, existing: ExistingObjects | None = None
-    ) -> None:
+    ) -> bool:
         """Create or change all objects of a workload; raises Refused if the cluster does not accept one.
 
         `existing` is what may have been there before the server started: if nothing would change, nothing is sent.
+        Returns whether something was.
         """
         if message := refusal_of(run.podsets, launch.kinds):
             raise Refused(message)
@@ -158,7 +159,7 @@ class ObjectApplier(ObjectDeleter):
         digest = digest_of(rendered)
         runners = [with_digest(runner, digest) for runner in rendered.runners]
         if existing and is_up_to_date(existing, digest, (*copies, *claims, *runners, *rendered.services)):
-            return
+            return False
         self.written.note(run.workload_id, map(resource_of, rendered.claims))
         for copy in copies:
             await self._apply_ours(copy, run)
@@ -171,6 +172,7 @@ class ObjectApplier(ObjectDeleter):
             await self._apply_ours(owned, run)
         if any(podset.revision for podset in run.podsets) and KNATIVE.kind not in launch.kinds:
             await self._prune(run, {runner["metadata"]["name"] for runner in runners})
+        return True
 
     async def _prune(self, run: DesiredWorkload, wanted: Collection[str]) -> None:
         """Delete the Deployments of revisions that no longer exist."""

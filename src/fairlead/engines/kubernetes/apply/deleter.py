@@ -31,8 +31,9 @@ class OwnedObjects(msgspec.Struct, frozen=True):
     """Our objects that are not watched."""
 
     survey: Survey
-    #: (id, namespace) of the workloads to which they belong.
-    workloads: frozenset[tuple[str, str]]
+    #: The kinds of them by (id, namespace) of the workload to which they belong.
+    kinds: dict[tuple[str, str], set[Resource]]
+    workload_ids: frozenset[str]
 
 
 async def _no_wait() -> None:
@@ -151,15 +152,15 @@ class ObjectDeleter(ObjectWriter):
 
     async def list_owned_objects(self) -> OwnedObjects:
         survey: dict[str, int] = {}
-        workloads: set[tuple[str, str]] = set()
+        kinds: dict[tuple[str, str], set[Resource]] = {}
         for resource in (*self._unwatched, CLAIM):
             for item in await self._list_ours(resource):
                 metadata = item.metadata
                 if metadata.deletion_timestamp is None:
                     survey[resource.path(metadata.namespace, metadata.name)] = data_hash(item.data)
                 if id := metadata.labels.get(ID_LABEL):
-                    workloads.add((id, metadata.namespace))
-        return OwnedObjects(survey, frozenset(workloads))
+                    kinds.setdefault((id, metadata.namespace), set()).add(resource)
+        return OwnedObjects(survey, kinds, frozenset(id for id, _ in kinds))
 
 
 def _items(listed: bytes) -> list[StoredObject]:

@@ -129,10 +129,13 @@ class Executor:
             self._applier.written.begin(id, may_have_others=self._may_have_others(id))
         try:
             async with self._at_once:
-                await self._applier.apply_workload(workload, launch, existing)
+                is_sent = await self._applier.apply_workload(workload, launch, existing)
         except ApiError as error:
             await self._organization.recheck_namespace(workload, error)
             raise
+        if not is_sent and self.listing is not None and self.listing.done():
+            # All of it existed when our objects were listed, so it has no others.
+            self._applier.written.note_all(workload.workload_id, self._find_listed(workload))
 
     async def _find_existing(self, workload: DesiredWorkload) -> ExistingObjects:
         digests = find_digests(self._cache.controllers_of(workload.workload_id), workload.run)
@@ -148,11 +151,10 @@ class Executor:
         """Delete everything of a workload; returns when the API server itself has nothing of it any more."""
         id = order.workload_id
         kinds = self._applier.written.find(id)
-        if kinds is None and not self._may_have_others(id):
-            kinds = frozenset()
-        asked: Collection[Resource] = (
-            self._applier.kinds_of_workloads() if kinds is None else await self._delete_known(order, kinds, changed)
-        )
+        is_sure = kinds is not None or not self._may_have_others(id)
+        asked: Collection[Resource] = await self._delete_known(order, kinds or self._find_listed(order), changed)
+        if not is_sure:
+            asked = self._applier.kinds_of_workloads()
         while await self._applier.delete_workload(order, asked):
             await self._wait_until_gone(id, changed)
         self._applier.written.forget(id, keeps_claims=order.keeps_claims)
@@ -186,11 +188,17 @@ class Executor:
                 await self._applier.delete_object(POD, pod.metadata)
         return kinds
 
+    def _find_listed(self, workload: DesiredWorkload | DeleteWorkload) -> Collection[Resource]:
+        """The kinds that are not watched of which it had objects when the server started, as far as that is known."""
+        if self.listing is None or not self.listing.done():
+            return ()
+        return self.listing.result().kinds.get((workload.workload_id, workload.namespace), ())
+
     def _may_have_others(self, workload_id: str) -> bool:
         """Whether the workload may have objects that this server did not write."""
         if self.known_at_start is None or self.listing is None or not self.listing.done():
             return True
-        earlier = {id for id, _ in self.listing.result().workloads}
+        earlier = self.listing.result().workload_ids
         return workload_id in self.known_at_start or workload_id in earlier or self._cache.has_objects(workload_id)
 
     async def _wait_until_gone(self, workload_id: str, changed: "Changed", seconds: float = _ASK_AGAIN) -> None:

@@ -94,8 +94,9 @@ class OrganizationSync(ObjectWriter):
         self._account: Manifest | None = None
         #: Namespaces in which this server has bound it.
         self._bound: set[str] = set()
-        #: The node pools for which all nodes were labelled last.
-        self._labelled_pools: tuple[NodePool, ...] | None = None
+        #: Nodes that have their labels, by name, and the node pools that these are about.
+        self._labelled: dict[str, objects.Node] = {}
+        self._labelled_pools: tuple[NodePool, ...] = ()
         self._one_at_a_time = asyncio.Lock()
         self._is_synced = asyncio.Event()
         self._retrying_because = ""
@@ -150,9 +151,7 @@ class OrganizationSync(ObjectWriter):
         while desired is self._desired:
             try:
                 await self._sync(desired)
-                if desired.node_pools != self._labelled_pools:
-                    await self.label_nodes(self._nodes(), desired)
-                    self._labelled_pools = desired.node_pools
+                await self.label_nodes(self._nodes(), desired)
                 return
             except Refused as error:
                 log.warning("The cluster does not accept the objects of the projects: %s", error)
@@ -300,22 +299,30 @@ class OrganizationSync(ObjectWriter):
 
     async def label_nodes(self, nodes: Iterable[objects.Node], desired: DesiredOrganization) -> None:
         """Nodes with a pool's own label get our labels of that pool; other nodes lose them, if the pool was ours."""
-        names = {pool.name for pool in desired.node_pools}
-        given = {(pool.label_key, pool.label_value) for pool in desired.node_pools}
+        # Of thousands of nodes, few change at a time.
+        before = self._labelled if self._labelled_pools == desired.node_pools else {}
+        self._labelled, self._labelled_pools = {}, desired.node_pools
         for node in nodes:
-            # A label by which an operator put the node into a pool is the operator's.
-            labels = {POOL_LABEL, RUNAI_POOL_LABEL}
-            labels = {label for label in labels if (label, node.metadata.labels.get(label)) not in given}
-            wanted = pool_of(node, desired.node_pools)
-            # Only the node still knows a pool that was deleted.
-            noted = node.metadata.annotations.get(POOL_NOTE, "")
-            has = {label: node.metadata.labels.get(label, "") for label in labels}
-            change = {label: wanted or None for label in labels if wanted or has[label] in names | {noted}}
-            if wanted == noted and all(has[label] == (value or "") for label, value in change.items()):
-                continue
-            metadata = {"labels": change, "annotations": {POOL_NOTE: wanted or None}}
-            path, body = NODE.path(name=node.metadata.name), {"metadata": metadata}
-            await self._api.request("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
+            if before.get(node.metadata.name) is not node:
+                await self._label_node(node, desired.node_pools)
+            self._labelled[node.metadata.name] = node
+
+    async def _label_node(self, node: objects.Node, pools: Iterable[NodePool]) -> None:
+        given = {(pool.label_key, pool.label_value) for pool in pools}
+        # A label by which an operator put the node into a pool is the operator's.
+        labels = {POOL_LABEL, RUNAI_POOL_LABEL}
+        labels = {label for label in labels if (label, node.metadata.labels.get(label)) not in given}
+        wanted = pool_of(node, pools)
+        # Only the node still knows a pool that was deleted.
+        noted = node.metadata.annotations.get(POOL_NOTE, "")
+        ours = {noted, *(pool.name for pool in pools)}
+        has = {label: node.metadata.labels.get(label, "") for label in labels}
+        change = {label: wanted or None for label in labels if wanted or has[label] in ours}
+        if wanted == noted and all(has[label] == (value or "") for label, value in change.items()):
+            return
+        metadata = {"labels": change, "annotations": {POOL_NOTE: wanted or None}}
+        path, body = NODE.path(name=node.metadata.name), {"metadata": metadata}
+        await self._api.request("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
 
 
 def _ownership_message(manifest: Manifest, labels: dict[str, str], cluster: str) -> str:

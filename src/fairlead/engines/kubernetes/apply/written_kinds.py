@@ -20,6 +20,11 @@ class WrittenKinds:
         if may_have_others:
             self._unsure.add(workload_id)
 
+    def note_all(self, workload_id: str, resources: Iterable[Resource]) -> None:
+        """It has objects of these kinds, of kinds that are watched, and of no others, whoever wrote them."""
+        self.note(workload_id, resources)
+        self._unsure.discard(workload_id)
+
     def note(self, workload_id: str, resources: Iterable[Resource]) -> None:
         self._kinds.setdefault(workload_id, set()).update(resources)
 

@@ -4,7 +4,7 @@ The labels are those of NVIDIA's GPU operator. With MIG's strategy single, slice
 mixed they are extended resources. Of a GPU that pods share by time slicing or MPS, each replica counts as a GPU.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.render.labels import GPU
@@ -12,6 +12,25 @@ from fairlead.model.quantity import thousandths, whole
 from fairlead.model.records.organization import GpuDevice, Node, Taint
 
 _PLAIN = frozenset({"cpu", "memory", "pods", "ephemeral-storage", GPU})
+
+
+class RenderedNodes:
+    """The nodes as they were rendered last: of thousands, few change at a time."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, tuple[objects.Node, Sequence[GpuDevice], Node]] = {}
+
+    def render(self, nodes: Iterable[objects.Node], claimable: Mapping[str, Sequence[GpuDevice]]) -> list[Node]:
+        """The same record for a node of which nothing has changed."""
+        rendered: dict[str, tuple[objects.Node, Sequence[GpuDevice], Node]] = {}
+        for node in nodes:
+            offered = claimable.get(node.metadata.name, ())
+            last = self._last.get(node.metadata.uid)
+            if last is None or last[0] is not node or last[1] != offered:
+                last = (node, offered, render_node(node, offered))
+            rendered[node.metadata.uid] = last
+        self._last = rendered
+        return [node for _, _, node in rendered.values()]
 
 
 def render_node(node: objects.Node, claimable: Sequence[GpuDevice] = ()) -> Node:

@@ -12,7 +12,8 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.install.checks import judge_nodes
 from fairlead.engines.kubernetes.install.device_checks import judge_devices
 from fairlead.engines.kubernetes.observe.devices import find_gpus
-from fairlead.engines.kubernetes.observe.nodes import render_node
+from fairlead.engines.kubernetes.observe.nodes import RenderedNodes, render_node
+from fairlead.model.records.organization import GpuDevice
 
 GOLDEN = sorted((Path(__file__).parents[4] / "golden" / "nodes").glob("*.json"))
 
@@ -66,3 +67,20 @@ def test_a_gpu_that_is_offered_twice_is_pointed_out() -> None:
 def test_a_cluster_without_gpus_gets_advice() -> None:
     plain = msgspec.convert({"metadata": {"name": "n"}}, objects.Node)
     assert [finding.what for finding in judge_nodes([plain])] == ["Nodes", "GPUs"]
+
+
+def test_a_node_is_rendered_again_only_if_it_or_its_claimable_gpus_changed() -> None:
+    nodes = [
+        objects.Node(
+            metadata=objects.Metadata(name=name, uid=name), status=objects.NodeStatus(allocatable={"cpu": "1"})
+        )
+        for name in ("a", "b", "c", "gone")
+    ]
+    rendered = RenderedNodes()
+    first = rendered.render(nodes, {})
+    more = objects.Node(metadata=nodes[1].metadata, status=objects.NodeStatus(allocatable={"cpu": "2"}))
+    offered = (GpuDevice(index=0, model="H100", memory_mib=80_000),)
+    second = rendered.render([nodes[0], more, nodes[2]], {"c": offered})
+    assert second[0] is first[0]
+    assert [node.cpu_milli for node in second] == [1000, 2000, 1000]
+    assert second[2].gpus == offered
