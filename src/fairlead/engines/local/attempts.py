@@ -1,7 +1,7 @@
 """The folders of attempts below the data folder, and what their journals say. Reads and removes; supervisors write.
 
-pods/live/<pod>.<attempt>      the journal: claim, state, end; gone when the pod is forgotten, like the next two
-pods/records/<pod>.<attempt>   the records of the pod and its workload at its start, for a server that lost them
+pods/live/<pod>.<attempt>      the journal: what was launched, claim, state, end; gone when the pod is forgotten, like the next two
+pods/records/<pod>.<attempt>   what was launched, if version 0.1 started it
 pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
 pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
 pods/leaving/                  folders of forgotten pods that are being removed
@@ -34,26 +34,25 @@ class AttemptFolders:
         self.root = f"{self.data}/pods"
 
     def prepare(self) -> None:
-        for name in ("", "/live", "/records", "/control", "/private", "/leaving", "/members", "/logs"):
+        for name in ("", "/live", "/control", "/private", "/leaving", "/members", "/logs"):
             os.makedirs(self.root + name, mode=0o700, exist_ok=True)
 
     def journal(self, key: Key) -> str:
         return f"{self.root}/live/{_name(key)}"
 
-    def record(self, key: Key) -> str:
-        return f"{self.root}/records/{_name(key)}"
-
-    def write_record(self, key: Key, content: bytes) -> None:
-        """Not synced to disk: a record is needed while its pod lives, and no pod survives a power failure."""
-        with open(self.record(key), "wb", opener=_open_private) as file:
-            file.write(content)
-
     def load_record(self, key: Key) -> bytes:
+        """The records of the pod and its workload at its start, for a server that lost them; empty if there are none."""
+        launched = journal.load_launched(self.journal(key))
+        if launched:
+            return launched
         try:
-            with open(self.record(key), "rb") as file:
+            with open(self._earlier_record(key), "rb") as file:
                 return file.read()
         except FileNotFoundError:
             return b""
+
+    def _earlier_record(self, key: Key) -> str:
+        return f"{self.root}/records/{_name(key)}"
 
     def control(self, key: Key) -> str:
         return f"{self.root}/control/{_name(key)}"
@@ -122,7 +121,7 @@ class AttemptFolders:
 
     def forget(self, key: Key) -> None:
         """Remove the journal and the socket of an attempt."""
-        for path in (self.journal(key), self.record(key), self.control(key)):
+        for path in (self.journal(key), self._earlier_record(key), self.control(key)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -142,10 +141,6 @@ class AttemptFolders:
     def pod_logs(self, pod_id: str) -> str:
         """Where all output of a pod lies."""
         return os.path.dirname(self.logs((pod_id, 0)))
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def remove_folder(path: str) -> None:

@@ -254,9 +254,8 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         key = (pod.pod_id, pod.attempt)
         if key in self._attempts:
             return
-        self._folders.write_record(key, record)
         report = PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=pod.attempt, state=PodState.STARTING)
-        attempt = self._attempts[key] = PodAttempt(key, report, pod)
+        attempt = self._attempts[key] = PodAttempt(key, report, pod, record)
         self._set_report(attempt, report)
         await self._launch(attempt, pod)
 
@@ -282,7 +281,9 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             rights = with_account(self._rights, pod.machine_user)
             rights = rights if plan is None else rights.located(plan.address, plan.gateway)
             order = render_order(pod, rights, self._folders, memory, resolve, volumes)
-            order = order._replace(network=plan, holds=self._holds.add(attempt.key, pod.node, volumes.claims))
+            place = order.place._replace(launched=attempt.record.decode())
+            holds = self._holds.add(attempt.key, pod.node, volumes.claims)
+            order = order._replace(place=place, network=plan, holds=holds)
             if is_serving(pod):
                 ports = await self._ports.open(pod, shares_machine=plan is None)
                 order = order._replace(ports=ports, listens=inside_ports(pod) if plan is None else [])
@@ -471,7 +472,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         if attempt.key not in self._attempts:
             return
         if attempt.has_ended:
-            attempt.pod = None
+            attempt.pod, attempt.record = None, b""
             self._release(attempt)
         if attempt.has_ended and attempt.forget is not None:
             self._forget(attempt.key[0], logs_too=attempt.forget)

@@ -28,6 +28,8 @@ class AttemptPlace(NamedTuple):
     segments: int
     #: The link by which other pods of its group find it; empty if they do not.
     member: str = ""
+    #: What the server wants to find in the journal if it has lost its records, as one line.
+    launched: str = ""
 
 
 class CommandLine(NamedTuple):

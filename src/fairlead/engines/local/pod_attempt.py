@@ -12,13 +12,15 @@ ENDED = frozenset({PodState.EXITED, PodState.LOST})
 class PodAttempt:
     """What the engine knows of one attempt."""
 
-    __slots__ = ("forget", "key", "link", "pod", "report", "stop", "tries")
+    __slots__ = ("forget", "key", "link", "pod", "record", "report", "stop", "tries")
 
-    def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None) -> None:
+    def __init__(self, key: Key, report: PodReport, pod: PodSpec | None = None, record: bytes = b"") -> None:
         self.key = key
         self.report = report
         #: The spec, as long as it may have to be launched again.
         self.pod = pod
+        #: What its journal keeps of it for a server that has lost its records.
+        self.record = record
         self.link: Link | None = None
         self.tries = 0
         #: The last stop, sent again to the next supervisor.

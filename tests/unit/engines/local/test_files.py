@@ -43,6 +43,30 @@ class TestJournal:
         journal.add(path, {"state": "Lost"})
         assert journal.load(path) == {"state": "Lost"}
 
+    def test_what_was_launched_is_kept_and_is_no_state(self, tmp_path: Path) -> None:
+        folders = AttemptFolders(str(tmp_path))
+        folders.prepare()
+        path = folders.journal(("a", 1))
+        descriptor = journal.claim(path, {"state": "Starting"}, '{"state":"launched"}')
+        journal.append(descriptor, {"state": "Running"})
+        os.close(descriptor)
+        assert folders.load_record(("a", 1)) == b'{"state":"launched"}'
+        assert journal.load(path) == {"state": "Running"}
+        Path(path).write_bytes(b'#{"state":"launched"}\n{"state":"Sta')
+        assert journal.load(path) is None
+
+    def test_what_the_version_before_launched_is_found_and_removed(self, tmp_path: Path) -> None:
+        folders = AttemptFolders(str(tmp_path))
+        folders.prepare()
+        os.close(journal.claim(folders.journal(("a", 1)), {"state": "Running"}))
+        assert folders.load_record(("a", 1)) == b""
+        earlier = tmp_path / "pods" / "records" / "a.1"
+        earlier.parent.mkdir()
+        earlier.write_bytes(b"{}")
+        assert folders.load_record(("a", 1)) == b"{}"
+        folders.forget(("a", 1))
+        assert not earlier.exists()
+
     def test_an_attempt_is_claimed_once(self, tmp_path: Path) -> None:
         os.close(journal.claim(f"{tmp_path}/a", {}))
         with pytest.raises(FileExistsError):

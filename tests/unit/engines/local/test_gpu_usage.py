@@ -56,9 +56,9 @@ def test_whether_all_gpus_are_measured(
 def run_here(folders: AttemptFolders, pod: Pod) -> None:
     """Write what the engine keeps of a running pod; its supervisor is this process."""
     key = pod.id, pod.attempt
-    folders.write_record(key, msgspec.json.encode(LaunchRecord(builders.workload(), pod)))
+    launched = msgspec.json.encode(LaunchRecord(builders.workload(), pod)).decode()
     record = {"state": PodState.RUNNING, "pid": os.getpid(), "start": start_time(os.getpid())}
-    os.close(journal.claim(folders.journal(key), record))
+    os.close(journal.claim(folders.journal(key), record, launched))
 
 
 def test_the_gpus_of_a_pod(tmp_path: Path) -> None:

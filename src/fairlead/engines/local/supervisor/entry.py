@@ -48,7 +48,7 @@ def _claim_and_run(link: socket.socket) -> None:
     launch = launch_order.decode(messages[0])
     state = _first_state(launch)
     try:
-        claimed = journal.claim(launch.place.journal, state)
+        claimed = journal.claim(launch.place.journal, state, launch.place.launched)
     except FileExistsError:
         link.send(wire.encode({"exists": True}))
         return
