@@ -1,6 +1,6 @@
 """The folders of attempts below the data folder, and what their journals say. Reads and removes; supervisors write.
 
-pods/live/<pod>.<attempt>      the journal: what was launched, claim, state, end; gone when the pod is forgotten, like the next two
+pods/live/<pod>.<attempt>      the journal: launch, claim, state, end; gone when the pod is forgotten, like the next two
 pods/records/<pod>.<attempt>   what was launched, if version 0.1 started it
 pods/control/<pod>.<attempt>   the supervisor's socket, while it lives
 pods/private/<pod>.<attempt>/  a shared pod's own home and /tmp
@@ -41,7 +41,7 @@ class AttemptFolders:
         return f"{self.root}/live/{_name(key)}"
 
     def load_record(self, key: Key) -> bytes:
-        """The records of the pod and its workload at its start, for a server that lost them; empty if there are none."""
+        """The records of the pod and its workload at its start, for a server that lost them; empty without any."""
         launched = journal.load_launched(self.journal(key))
         if launched:
             return launched

@@ -1,7 +1,8 @@
 """An attempt's file: a line when it is claimed, one when it runs, one when it has ended; the last whole line counts.
 
-Before them may be a line with what was launched, for a server that has lost its own records. One file and appended lines instead of a file per state: on a start it is the only new file. Creating it is exclusive,
-so an attempt has one supervisor; a line that a crash cut short has no end and does not count.
+Before them may be a line with what was launched, for a server that has lost its own records. One file and appended
+lines instead of a file per state: on a start it is the only new file. Creating it is exclusive, so an attempt has one
+supervisor; a line that a crash cut short has no end and does not count.
 Loaded by the fork server too, so it imports little.
 """
 
