@@ -92,6 +92,7 @@ LOCK_SECONDS = 1.0
 RECOVERED = "recovered.json"
 #: Modules that are imported only if the settings need them.
 _POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
+_RENDER = "fairlead.engines.kubernetes.render.workload"
 #: The protocol of WebSockets.
 _WEBSOCKETS = "uvicorn.protocols.websockets.websockets_sansio_impl"
 #: Exit code for a restart: the server lost the machine, or could not take it over.
@@ -286,6 +287,7 @@ def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket
         vault=load_vault(settings.data_dir),
         url_registry=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
         engine=EngineView(is_cluster=settings.engine != LOCAL),
+        render_objects=lambda *workload: importlib.import_module(_RENDER).render_spec(*workload),
     )
 
 

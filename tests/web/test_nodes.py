@@ -1,4 +1,4 @@
-"""Nodes on the page: drained after a look at what would follow, and used again."""
+"""Nodes on the page: drained after a look at what would follow, and used again; which of their GPUs a pod has."""
 
 import re
 from collections.abc import Iterator
@@ -41,5 +41,11 @@ def test_a_node_is_drained_and_used_again(lab: Server, browser: Browser) -> None
     page.get_by_role("status", name="What was done").get_by_role("button", name="Undo").click()
     expect(node).not_to_contain_text("drained")
     lab.until_phase(id, "Running")
+
+    page = visit.open(f"/ui/workloads/{id}")
+    expect(page.get_by_role("region", name="Pods")).to_contain_text("1 GPU, number 0")
+    page = visit.open(f"/ui/workloads/{id}/spec")
+    page.get_by_role("button", name="Kubernetes objects").click()
+    expect(page.get_by_role("region", name="Spec as text")).to_contain_text("kind: Job")
     visit.close()
     assert visit.errors == []

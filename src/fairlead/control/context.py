@@ -16,11 +16,18 @@ from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_samples import UsageSampler
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Review, Sessions
+from fairlead.formats.losses import Loss
+from fairlead.formats.plain import Plain
+from fairlead.kinds.kind import Kind
 from fairlead.model.clock import DAY, SECOND, Clock, Millis
+from fairlead.model.errors import Unavailable
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling.model.decisions import FairShare, Pending
 from fairlead.store.base import Comparison, Store, Where
+
+#: Kubernetes objects, and what they cannot express of the workload.
+RenderedObjects = tuple[list[Plain], list[Loss]]
 
 
 class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +75,10 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     is_cluster: bool = False
 
 
+def render_no_objects(kind: Kind, name: str, project: str, spec: Plain, namespace: str = "") -> RenderedObjects:
+    raise Unavailable("This server cannot write workloads as Kubernetes objects")
+
+
 #: Why a cluster that was created without a connection runs nothing.
 NOT_CONNECTED = "the server has no kubeconfig for it yet; pass one with `fairlead cluster connect`"
 
@@ -110,6 +121,8 @@ class Context:
     may_sign_on: Callable[[str], bool] = lambda name: False
     #: What use cases ask the engine. Set once the engine exists, because it loads records through this context.
     engine: EngineView = field(default_factory=EngineView)
+    #: A workload of a kind, by name, project and spec, as the objects that it would be in a cluster; `app` passes it.
+    render_objects: Callable[..., RenderedObjects] = render_no_objects
     #: The newest revision of the store that the loop knows.
     revision: int = 0
     #: What use cases ask the engines of added clusters, by the cluster's id; `engine` is that of the first cluster.

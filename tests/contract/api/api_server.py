@@ -25,6 +25,7 @@ from fairlead.control.people.sign_on.settings import SignOnSettings
 from fairlead.control.people.sign_on.sign_on import make_sign_on
 from fairlead.control.people.tokens import load_signer
 from fairlead.engines.base import ExecRequest, LogRequest, Session
+from fairlead.engines.kubernetes.render.workload import render_spec
 from fairlead.model.errors import NotFound
 from fairlead.model.records.event import Event
 from fairlead.model.records.organization import Node
@@ -138,6 +139,7 @@ class ApiServer:
     async def _serve(self) -> None:
         store = await open_sqlite(self.folder / "fairlead.db")
         self.context = Context(
+            render_objects=render_spec,
             store=store,
             clock=self.clock,
             directory=Directory(store),

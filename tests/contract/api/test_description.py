@@ -84,7 +84,7 @@ def test_what_we_add_to_a_path_of_the_contract_is_marked_too(description: dict[s
     assert marked == {"dryRun", "origin", "mustFit", "callerEnvironment", "planId", "times"}
     pod = description["components"]["schemas"]["PodView"]["properties"]
     ours = {name for name, schema in pod.items() if schema.get("x-fairlead-addition")}
-    assert ours == {"restarts", "exitCode", "signal", "reason", "message"}
+    assert ours == {"gpuDevices", "restarts", "exitCode", "signal", "reason", "message"}
 
 
 def _name(parameter: dict[str, Any], contract: str = "neighbours-2.24.contract.json") -> str:

@@ -135,6 +135,8 @@ def test_a_workload_in_every_dialect(api: ApiServer) -> None:
     command = api.call("GET", f"{path}command").body.decode()
     assert command.startswith("fairlead training submit written -p default")
     assert json.loads(api.call("GET", f"{path}rest").body)["spec"] == spec
+    objects = api.call("GET", f"{path}kubernetes").body.decode()
+    assert ("kind: Job\n" in objects, "namespace: runai-default\n" in objects) == (True, True), objects
     assert api.call("GET", f"{path}latin").status == 400
     assert api.call("GET", "/api/v1/workloads/01a1e214-220a-7df2-99bc-b6d69117a650/as/yaml").status == 404
 

@@ -5,10 +5,11 @@ import { CopyButton, Problem } from "./parts";
 import css from "./parts.module.css";
 
 export const DIALECTS = [
-  ["yaml", "Kubernetes YAML"],
+  ["yaml", "YAML"],
   ["command", "Command"],
   ["python", "Python"],
   ["rest", "REST"],
+  ["kubernetes", "Kubernetes objects"],
 ] as const;
 export type Dialect = (typeof DIALECTS)[number][0];
 

@@ -1,6 +1,6 @@
 """Converts workloads from one dialect into another: a form as YAML or a command, a file as requests.
 
-An addition of Fairlead. Nothing is stored or submitted, and no record is read.
+An addition of Fairlead. Nothing is stored or submitted.
 """
 
 from typing import Annotated, Any
@@ -13,7 +13,8 @@ from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, RequestBody, as_json
 from fairlead.api.http.shapes import Shape
-from fairlead.api.templates.dialects import DIALECTS, render_losses
+from fairlead.api.templates.dialects import DIALECTS, render_losses, write_in_dialect
+from fairlead.control.context import Context
 from fairlead.formats.convert.dialects import detect, read_any
 from fairlead.formats.convert.to_rest import request_body
 from fairlead.formats.intermediate import IntermediateWorkload, Unconvertible, find_kind, in_project
@@ -71,14 +72,14 @@ async def convert(call: Call) -> Response:
         kind = find_kind(body.kind) if body.kind else None
         workloads = read_any(body.text, detect(body.text), kind)
         placed = (in_project(each, project) if project and not each.project else each for each in workloads)
-        return as_json(ConversionView(workloads=tuple(_convert(workload, target) for workload in placed)))
+        return as_json(ConversionView(workloads=tuple(_convert(call.context, workload, target) for workload in placed)))
     except Unconvertible as unconvertible:
         issues = tuple(ComplianceIssue("text", line) for line in unconvertible.lines)
         raise Invalid("The text cannot be converted: " + " ".join(unconvertible.lines), issues) from None
 
 
-def _convert(workload: IntermediateWorkload, target: str) -> ConvertedWorkload:
-    rendered = DIALECTS[target](workload)
+def _convert(context: Context, workload: IntermediateWorkload, target: str) -> ConvertedWorkload:
+    rendered = write_in_dialect(context, workload, target)
     return ConvertedWorkload(
         kind=workload.kind.rest,
         name=workload.name,

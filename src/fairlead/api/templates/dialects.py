@@ -1,5 +1,5 @@
 """Workloads and templates in other dialects than REST: templates as workload YAML, workloads as workload YAML, as a
-command line, as Python or as a request. An addition of Fairlead.
+command line, as Python, as a request or as Kubernetes objects. An addition of Fairlead.
 """
 
 from typing import Annotated, Literal
@@ -11,11 +11,12 @@ from fairlead.api.http.body import receive_json
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Shape, Uuid
+from fairlead.control.context import Context
 from fairlead.control.lists import normal_id
 from fairlead.control.serving.urls import first_url
 from fairlead.control.workloads import read, template_yaml, templates
 from fairlead.formats.convert import to_flags, to_python, to_rest, to_yaml
-from fairlead.formats.intermediate import Unconvertible, from_stored
+from fairlead.formats.intermediate import ConversionResult, IntermediateWorkload, Unconvertible, from_stored
 from fairlead.formats.losses import Loss
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Invalid
@@ -23,13 +24,16 @@ from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.spec.fields import FieldInfo, Spec
 
 _TEMPLATES = "/api/v1/workload-templates"
-#: The names of the dialects in the path, and their writers.
-DIALECTS = {
+#: Dialects by their name in the path, and their writers.
+_WRITERS = {
     "yaml": to_yaml.render,
     "rest": to_rest.render,
     "command": to_flags.render,
     "python": to_python.render,
 }
+#: Jobs, Deployments, Services and so on, as the engine for clusters would create them.
+_OBJECTS = "kubernetes"
+DIALECTS = (*_WRITERS, _OBJECTS)
 _FAILURES = {400: Error, 401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
 _ID = {"type": "string", "format": "uuid"}
 
@@ -79,7 +83,8 @@ async def get_in_dialect(call: Call) -> Response:
         workload.desired_phase is not DesiredPhase.STOPPED,
     )
     try:
-        rendered = DIALECTS[dialect](stored)
+        project = call.context.directory.projects.get(workload.project_id)
+        rendered = write_in_dialect(call.context, stored, dialect, project.namespace if project else "")
     except Unconvertible as unconvertible:
         raise Invalid(" ".join(unconvertible.lines)) from None
     comments = [] if dialect == "rest" else render_losses(rendered.losses)
@@ -89,6 +94,17 @@ async def get_in_dialect(call: Call) -> Response:
         owned = {"userId": workload.created_by, "ingressUrl": url}
         comments += [f"# set by the system: spec.{name}: {value}\n" for name, value in owned.items() if value]
     return Response("".join(comments) + rendered.text, media_type="text/plain; charset=utf-8")
+
+
+def write_in_dialect(
+    context: Context, workload: IntermediateWorkload, dialect: str, namespace: str = ""
+) -> ConversionResult:
+    """In one of `DIALECTS`; raises Unconvertible. Without a namespace, objects are in the usual one of the project."""
+    if dialect != _OBJECTS:
+        return _WRITERS[dialect](workload)
+    project = workload.project or "default"
+    objects, losses = context.render_objects(workload.kind, workload.name, project, workload.spec, namespace)
+    return to_yaml.render_objects(workload, objects, losses)
 
 
 def render_losses(losses: list[Loss]) -> list[str]:
@@ -124,7 +140,7 @@ MANIFEST_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/workloads/{workloadId}/as/{dialect}",
         id="get_workload_as",
         tag="Workloads",
-        summary="Get a workload as YAML, as a command line, as Python, or as the request that would create it again",
+        summary="Get a workload as YAML, command line, Python or Kubernetes objects, or as the request for another one",
         run=get_in_dialect,
         parameters=(
             Parameter(name="workloadId", place="path", schema=_ID),

@@ -171,6 +171,8 @@ class PodView(Shape):
     project_name: str | UnsetType = UNSET
     workload_name: str | UnsetType = UNSET
     revision_id: Uuid | UnsetType = UNSET
+    #: The numbers of its GPUs on its node; empty if it has none, or if its cluster does not say which they are.
+    gpu_devices: Annotated[tuple[int, ...], OURS] = ()
     #: How often its process was restarted in place.
     restarts: Annotated[int, OURS] = 0
     #: How its process ended, or how it ended before the last restart.
@@ -311,6 +313,8 @@ def render_pod(pod: Pod, workload: Workload, view_context: ViewContext) -> PodVi
         requested_node_pools=workload.node_pools,
         requested_resources=render_requested(podset) if podset else UNSET,
         allocated_resources=render_allocated(() if pod.has_ended else (pod,)),
+        # Only a cluster's pod names its container.
+        gpu_devices=() if pod.has_ended or pod.container else pod.gpu_devices,
         project_name=workload.project_name,
         workload_name=workload.name,
         revision_id=pod.revision_id or UNSET,

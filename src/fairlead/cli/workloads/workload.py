@@ -32,13 +32,13 @@ LIST_FLAGS = (
     *OUTPUT,
 )
 LIST_DETAILS = "PODS and GPU show how many a workload has now and how many it requests."
-#: Formats of `describe` that can be submitted again.
-_DIALECTS = ("yaml", "rest", "command")
+#: Formats of `describe` that can be submitted again, and the objects that a cluster would have.
+_DIALECTS = ("yaml", "rest", "command", "python", "kubernetes")
 DESCRIBE_FLAGS = (
     PROJECT,
     Flag(
         "output",
-        "Output format; yaml, rest and command can be submitted again",
+        "Output format; yaml, rest, command and python can be submitted again",
         short="o",
         choices=("table", "wide", "json", "name", *_DIALECTS),
         placeholder="FORMAT",
@@ -172,7 +172,7 @@ def _describe_one(session: ServerSession, workload: Json, form: str, number: int
     if form == "name":
         session.console.data(workload["name"])
     elif form in _DIALECTS:
-        if number and form == "yaml":
+        if number and form in ("yaml", "kubernetes"):
             session.console.data("---")
         session.console.data(session.client.written(workload["id"], form).rstrip("\n"))
     else:

@@ -5,7 +5,7 @@ import { Dialects } from "../../parts/dialects";
 import { useLoad } from "../../parts/load";
 import { css as parts, Empty, Panel, Phase, Problem, Time } from "../../parts/parts";
 import { count, countGpus } from "../../parts/texts";
-import { type Arrangement, groupsOf, nodesOf, roleOf } from "./pods";
+import { type Arrangement, devicesOf, groupsOf, nodesOf, rangesOf, roleOf } from "./pods";
 import css from "./workload.module.css";
 
 export function Timeline({ id, version }: { id: string; version: string }) {
@@ -65,11 +65,7 @@ export function Pods({ pods, workload, arrangement }: PodsProps) {
               {inside.map((pod) => (
                 <li key={pod.id} title={pod.message} class={css.pod}>
                   <Phase phase={pod.k8sPhase} label={roleOf(pod.name, workload, arrangement)} />
-                  <span class={css.devices} aria-hidden="true">
-                    {Array.from({ length: Math.min(16, Math.ceil(pod.allocatedResources?.gpu ?? 0)) }, (_, at) => (
-                      <i key={at} />
-                    ))}
-                  </span>
+                  <Devices pod={pod} />
                   <span class={parts.quiet}>
                     {byGroup && hasGroups ? `on ${pod.nodeName ?? "no node"}` : pod.name}
                     {holdings(pod)}
@@ -84,10 +80,28 @@ export function Pods({ pods, workload, arrangement }: PodsProps) {
   );
 }
 
+const SHOWN_DEVICES = 16;
+
+/** Its GPUs, each with its number if that is known, filled as far as they are its own. */
+function Devices({ pod }: { pod: Schemas["PodView"] }) {
+  const { devices, portion } = devicesOf(pod);
+  return (
+    <span class={css.devices} aria-hidden="true">
+      {devices.slice(0, SHOWN_DEVICES).map((number, at) => (
+        <i key={at} style={{ "--part": `${100 * portion}%` }}>
+          {number}
+        </i>
+      ))}
+      {devices.length > SHOWN_DEVICES && "…"}
+    </span>
+  );
+}
+
 function holdings(pod: Schemas["PodView"]): string {
   const facts = [];
   const gpus = pod.allocatedResources?.gpu ?? 0;
   if (gpus > 0) facts.push(countGpus(gpus));
+  if (pod.gpuDevices?.length) facts.push(`number ${rangesOf(pod.gpuDevices)}`);
   if (pod.restarts) facts.push(`restarted ${count(pod.restarts, "time")}`);
   if (pod.exitCode !== undefined) facts.push(`exit code ${pod.exitCode}`);
   return facts.length ? ` · ${facts.join(", ")}` : "";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Schemas } from "../../api/client";
-import { groupsOf, roleOf } from "./pods";
+import { devicesOf, groupsOf, rangesOf, roleOf } from "./pods";
 
 test.each([
   ["train-worker-0", "none", "worker 0"],
@@ -21,4 +21,17 @@ test("groups have their leader first", () => {
     ["Group 0", ["llm-0", "llm-0-1"]],
     ["Group 1", ["llm-1", "llm-1-1"]],
   ]);
+});
+
+test("draws the GPUs of a pod by their numbers, as far as they are known", () => {
+  const holding = (gpu: number) => ({ allocatedResources: { gpu } }) as Schemas["PodView"];
+  expect(devicesOf({ ...holding(2), gpuDevices: [4, 5] })).toEqual({ devices: ["4", "5"], portion: 1 });
+  expect(devicesOf({ ...holding(0.5), gpuDevices: [3] })).toEqual({ devices: ["3"], portion: 0.5 });
+  expect(devicesOf({ ...holding(2), gpuDevices: [] })).toEqual({ devices: ["", ""], portion: 1 });
+  expect(devicesOf(holding(0))).toEqual({ devices: [], portion: 0 });
+});
+
+test("says numbers in few words", () => {
+  expect(rangesOf([6, 0, 1, 2, 3])).toBe("0–3, 6");
+  expect(rangesOf([7])).toBe("7");
 });

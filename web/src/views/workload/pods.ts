@@ -46,3 +46,22 @@ function boxes(pods: readonly Pod[], titleOf: (pod: Pod) => string): [string, Po
   }
   return [...found].sort(([a], [b]) => a.localeCompare(b, undefined, { numeric: true }));
 }
+
+/** Its GPUs by their numbers, without a number if the cluster does not say it, and which part of each it has. */
+export function devicesOf(pod: Pick<Pod, "gpuDevices" | "allocatedResources">): { devices: string[]; portion: number } {
+  const gpus = pod.allocatedResources?.gpu ?? 0;
+  const known = (pod.gpuDevices ?? []).map(String);
+  const devices = known.length > 0 ? known : Array.from({ length: Math.ceil(gpus) }, () => "");
+  return { devices, portion: devices.length > 0 ? Math.min(1, gpus / devices.length) : 0 };
+}
+
+/** Numbers in few words: `0–3, 6`. */
+export function rangesOf(numbers: readonly number[]): string {
+  const ranges: [number, number][] = [];
+  for (const number of [...numbers].sort((a, b) => a - b)) {
+    const last = ranges.at(-1);
+    if (last && last[1] === number - 1) last[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([first, last]) => (first === last ? String(first) : `${first}–${last}`)).join(", ");
+}

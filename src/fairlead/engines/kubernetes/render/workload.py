@@ -168,13 +168,15 @@ def _once(claims: list[Manifest]) -> list[Manifest]:
     return list({(claim["kind"], claim["metadata"]["name"]): claim for claim in claims}.values())
 
 
-def render_spec(kind: Kind, name: str, project: str, spec: dict[str, Any]) -> tuple[list[Manifest], list[Loss]]:
-    """The objects of a workload that was never submitted, from its spec as REST has it."""
+def render_spec(
+    kind: Kind, name: str, project: str, spec: dict[str, Any], namespace: str = ""
+) -> tuple[list[Manifest], list[Loss]]:
+    """The objects of a workload, also of one that was never submitted, from its spec as REST has it."""
     typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))
     priority = value_or(typed.priority_class, kind.priority)
     context = RenderContext(
         name=name,
-        namespace=namespace_of(project),
+        namespace=namespace or namespace_of(project),
         project=project,
         queue=project,
         priority_class=priority,
