@@ -308,14 +308,22 @@ class LaunchOrder(NamedTuple):
     owner: str = ""
 
 
+#: What is JSON already.
+_PLAIN = frozenset({str, int, bool, float, dict, type(None)})
+
+
 def encode(value: Any) -> Any:
     """A named tuple as plain data for JSON, without members that have their default."""
     if hasattr(value, "_field_defaults"):
         defaults = value._field_defaults
-        members = value._asdict().items()
-        return {name: encode(member) for name, member in members if name not in defaults or member != defaults[name]}
+        return {
+            # Without a call for most of them: a start encodes an order.
+            name: member if type(member) in _PLAIN else encode(member)
+            for name, member in zip(value._fields, value, strict=True)
+            if name not in defaults or member != defaults[name]
+        }
     if isinstance(value, tuple | list):
-        return [encode(item) for item in value]
+        return [item if type(item) in _PLAIN else encode(item) for item in value]
     return value
 
 

@@ -4,6 +4,7 @@ Storage and security are not here, because they differ between kinds.
 """
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Annotated
 
 import msgspec
@@ -12,6 +13,7 @@ from msgspec import UNSET, Meta
 from fairlead.model.spec.compute import Compute
 from fairlead.model.spec.environment import ImagePullPolicy, ImagePullSecret, Variable
 from fairlead.model.spec.fields import (
+    Field,
     FieldInfo,
     FlagDeclaration,
     Maybe,
@@ -208,10 +210,18 @@ def pods_of(spec: msgspec.Struct, path: str = "") -> Iterator[tuple[PodFields, s
     """Every description of pods in a spec, with its path: the spec itself, and each of its roles."""
     if isinstance(spec, PodFields):
         yield spec, path
-    for field in fields_of(spec.__class__):
+    for field in _roles_of(spec.__class__):
         inner = getattr(spec, field.attribute)
         if isinstance(inner, PodFields):
             yield inner, f"{path}.{field.rest}" if path else field.rest
+
+
+@cache
+def _roles_of(struct: type[msgspec.Struct]) -> tuple[Field, ...]:
+    """The members of a spec that describe pods of another role."""
+    return tuple(
+        field for field in fields_of(struct) if field.struct is not None and issubclass(field.struct, PodFields)
+    )
 
 
 def has_security(spec: msgspec.Struct) -> bool:
