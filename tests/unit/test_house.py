@@ -29,6 +29,7 @@ LOADERS = {
     "cli/__main__.py",
     "cli/nouns.py",
     "__init__.py",
+    "client/__init__.py",
     "client/channel.py",
     "engines/local/storage/fetching.py",
     "engines/local/supervisor/probes.py",

@@ -1,40 +1,37 @@
 """The Python SDK of Fairlead. Start with `Client`, or with `AsyncClient` of `fairlead.client.aio`.
 
-The rest is what they take and raise.
+The rest is what they take and raise. Names are loaded when they are used, because every command imports this package
+and many commands need no server. `__init__.pyi` tells type checkers where the names are.
 """
 
-from fairlead.client.access.tokens import Credentials, TokenFile, application, password
-from fairlead.client.access.urls import Trust
-from fairlead.client.client import Client
-from fairlead.client.errors import (
-    ClientError,
-    Issue,
-    JobFailed,
-    NameNotFound,
-    NotLoggedIn,
-    ServerError,
-    TimedOut,
-    Unreachable,
-)
-from fairlead.client.jobs import Job, Jobs
-from fairlead.client.kind_client import KindClient
+import importlib
 
-__all__ = [
-    "Client",
-    "ClientError",
-    "Credentials",
-    "Issue",
-    "Job",
-    "JobFailed",
-    "Jobs",
-    "KindClient",
-    "NameNotFound",
-    "NotLoggedIn",
-    "ServerError",
-    "TimedOut",
-    "TokenFile",
-    "Trust",
-    "Unreachable",
-    "application",
-    "password",
-]
+#: Public names, and the modules that have them.
+_PUBLIC = {
+    "Client": "client",
+    "KindClient": "kind_client",
+    "Trust": "access.urls",
+    **dict.fromkeys(("Job", "Jobs"), "jobs"),
+    **dict.fromkeys(("Credentials", "TokenFile", "application", "password"), "access.tokens"),
+    **dict.fromkeys(
+        (
+            "ClientError",
+            "Issue",
+            "JobFailed",
+            "NameNotFound",
+            "NotLoggedIn",
+            "ServerError",
+            "TimedOut",
+            "Unreachable",
+        ),
+        "errors",
+    ),
+}
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    module = _PUBLIC.get(name)
+    if module is None:
+        raise AttributeError(f"module 'fairlead.client' has no attribute '{name}'")
+    return getattr(importlib.import_module(f"fairlead.client.{module}"), name)

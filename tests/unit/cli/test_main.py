@@ -122,13 +122,24 @@ def test_an_unknown_kind_of_command_raises_a_usage_error() -> None:
         find_command(["nonsense"])
 
 
+def load_modules(*arguments: str) -> str:
+    """What is imported when a command has run."""
+    code = "import sys; from fairlead.cli.__main__ import main; main(sys.argv[1:]); print(sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
 def test_the_overview_needs_none_of_the_server() -> None:
     heavy = {"msgspec", "asyncio", "starlette", "http.client", "yaml", "dataclasses", "inspect"}
-    code = "import sys; from fairlead.cli.__main__ import main; main(sys.argv[1:]); print(sys.modules.keys())"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "training", "submit", "--help"], capture_output=True, text=True, check=True
-    )
-    loaded = done.stdout.splitlines()[-1]
+    loaded = load_modules("training", "submit", "--help")
+    assert [name for name in heavy if f"'{name}'" in loaded] == []
+
+
+def test_convert_of_a_file_needs_neither_client_nor_engine(tmp_path: Path) -> None:
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/bash\n#SBATCH --job-name=x\ntrue\n")
+    heavy = {"asyncio", "http.client", "socket", "fairlead.client.client", "fairlead.engines"}
+    loaded = load_modules("convert", str(script))
     assert [name for name in heavy if f"'{name}'" in loaded] == []
 
 

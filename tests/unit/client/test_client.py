@@ -84,6 +84,7 @@ def test_the_public_names() -> None:
         "application",
         "password",
     ]
+    assert all(getattr(fairlead.client, name).__name__ == name for name in fairlead.client.__all__)
 
 
 @pytest.mark.parametrize(

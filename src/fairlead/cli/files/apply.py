@@ -28,7 +28,8 @@ from fairlead.cli.session.input_files import read_text
 from fairlead.cli.session.report import exit_code, render_error
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.workloads.actions import CHOICE_FLAGS, action
-from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, show_plan_of, submit_checked
+from fairlead.cli.workloads.notes import show_plan_of, submit_checked
+from fairlead.cli.workloads.submit_flags import SUBMISSION_FLAGS
 from fairlead.client import ClientError, NameNotFound
 from fairlead.client.json_object import Json
 from fairlead.formats.convert.from_yaml import TemplateFile, read_files

@@ -7,12 +7,11 @@ import msgspec
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.files.convert_command import PROGRAMS, read_command, split_line
-from fairlead.cli.files.convert_live import read_live
 from fairlead.cli.flags import Flag, UsageError
+from fairlead.cli.nouns import load_module
 from fairlead.cli.session.input_files import read_text
 from fairlead.cli.workloads.spec_flags import load_table
-from fairlead.engines.kubernetes.render.workload import render_spec
-from fairlead.formats.convert import dialects, to_flags, to_yaml
+from fairlead.formats.convert import dialects, to_flags
 from fairlead.formats.intermediate import (
     ConversionResult,
     IntermediateWorkload,
@@ -22,6 +21,8 @@ from fairlead.formats.intermediate import (
 )
 from fairlead.formats.losses import Loss
 
+#: Loaded only if they are needed: the client, and the renderer of Kubernetes objects.
+_LIVE, _OBJECTS = "files.convert_live", "files.convert_objects"
 _COMMAND = "command"
 _TARGETS = ("rest", "yaml", "flags", "kubernetes")
 _SOURCES = ("rest", "yaml", "flags", _COMMAND, "sbatch", "kubernetes", "dstack", "skypilot")
@@ -109,15 +110,15 @@ def _render(invocation: Invocation, workload: IntermediateWorkload, target: str)
         table = load_table(workload.kind.key)
         return to_flags.render(workload, invocation.get("program", "fairlead"), table)
     if target == "kubernetes":
-        project = workload.project or "default"
-        objects, losses = render_spec(workload.kind, workload.name, project, workload.spec)
-        return to_yaml.render_objects(workload, objects, losses)
+        result: ConversionResult = load_module(_OBJECTS).render(workload)
+        return result
     return dialects.render(workload, target)
 
 
 def _read(invocation: Invocation) -> list[IntermediateWorkload]:
     if invocation.get("workload"):
-        return [read_live(invocation, invocation.get("workload"))]
+        workload: IntermediateWorkload = load_module(_LIVE).read_live(invocation, invocation.get("workload"))
+        return [workload]
     if invocation.parsed.trailing is not None:
         return [read_command(invocation.parsed.trailing)]
     path = invocation.names[0] if invocation.names else invocation.get("filename")

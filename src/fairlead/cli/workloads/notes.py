@@ -3,19 +3,14 @@
 Used by `run`, `submit` and `apply`.
 """
 
-from fairlead.cli.flags import Flag
 from fairlead.cli.scheduling.answers import show_plan, shown_workloads
 from fairlead.cli.scheduling.questions import announce_turn
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.workloads.submit_flags import ALLOW_PENDING, PLAN_ID
 from fairlead.client import ClientError, ServerError, TimedOut
 from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.json_object import Json
 
-ALLOW_PENDING = Flag("allow-pending", "Submit even if no node is large enough; it waits for one", "boolean")
-PLAN = Flag("plan", "Print where it would start and whom it would evict, and submit nothing", "boolean")
-PLAN_ID = Flag("plan-id", "Submit only if this plan still holds", placeholder="ID")
-#: Flags of every command that submits.
-SUBMISSION_FLAGS = (ALLOW_PENDING, PLAN, PLAN_ID)
 _NEVER = "Can never start"
 _NOT_ENFORCED, _NEW = "NotEnforced", "Creating"
 #: Seconds to wait for the server's review of a new workload.

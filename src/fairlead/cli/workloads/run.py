@@ -15,9 +15,14 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.workloads import additions
 from fairlead.cli.workloads.follow import follow_to_end
-from fairlead.cli.workloads.notes import SUBMISSION_FLAGS, note_unenforced, show_plan_of, submit_checked
+from fairlead.cli.workloads.notes import note_unenforced, show_plan_of, submit_checked
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table
-from fairlead.cli.workloads.submit_flags import EXPECTED_RUNTIME, apply_expected_runtime, flags_in_errors
+from fairlead.cli.workloads.submit_flags import (
+    EXPECTED_RUNTIME,
+    SUBMISSION_FLAGS,
+    apply_expected_runtime,
+    flags_in_errors,
+)
 from fairlead.client import ClientError, ServerError
 from fairlead.client.commands import host_spec, name_for, set_command, set_gpus
 from fairlead.client.json_object import Json

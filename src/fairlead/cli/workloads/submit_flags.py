@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from fairlead.cli.command import Invocation
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, Parsed, UsageError
 from fairlead.cli.workloads import additions
-from fairlead.cli.workloads.notes import SUBMISSION_FLAGS
 from fairlead.cli.workloads.spec_flags import apply_flags, as_flag, load_table, name_of
 from fairlead.client import ServerError
 from fairlead.client.errors import Issue
@@ -19,6 +18,11 @@ from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry
 from fairlead.formats.flags.entry import FlagEntry
 
+ALLOW_PENDING = Flag("allow-pending", "Submit even if no node is large enough; it waits for one", "boolean")
+PLAN = Flag("plan", "Print where it would start and whom it would evict, and submit nothing", "boolean")
+PLAN_ID = Flag("plan-id", "Submit only if this plan still holds", placeholder="ID")
+#: Flags of every command that submits.
+SUBMISSION_FLAGS = (ALLOW_PENDING, PLAN, PLAN_ID)
 EXPECTED_RUNTIME = Flag("expected-runtime", "Expected running time; estimates of when others start use it", "duration")
 #: The annotation that carries it through every format, in seconds.
 _EXPECTED_RUNTIME = "fairlead/expected-runtime"
