@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from fairlead.scheduling.fairness.job_index import Entry
 from fairlead.scheduling.fairness.job_order import JobOrder
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import UNKNOWN, Alike, LiveJob
+from fairlead.scheduling.model.queues import GPU, Amounts, LiveQueue
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.attempt import PlacementAttempt, must_wait
 from fairlead.scheduling.session.record import Record
@@ -15,6 +16,8 @@ from fairlead.scheduling.session.session import SchedulingSession
 
 
 def allocate(session: SchedulingSession, record: Record) -> None:
+    if not session.is_explained and _is_full(session):
+        return
     order = JobOrder(session.total, session.used_queues)
     order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
 
@@ -33,6 +36,12 @@ def allocate(session: SchedulingSession, record: Record) -> None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)
+
+
+def _is_full(session: SchedulingSession) -> bool:
+    """Whether every pending job asks for more GPUs than all nodes together have left."""
+    free = 1000 * session.free_gpus().exact_total
+    return all(request[GPU] > free for _, request in pending_requests(session))
 
 
 def exceeds_room(session: SchedulingSession, job: LiveJob) -> bool:
@@ -72,6 +81,16 @@ def ready_jobs(session: SchedulingSession, preemptible_only: bool = False) -> It
     if preemptible_only:
         return [[entry for entry in entries if entry[1].preemptible] for entries in leaves]
     return leaves
+
+
+def pending_requests(session: SchedulingSession) -> Iterator[tuple[LiveQueue, Amounts]]:
+    """What pending jobs request next, each request once per queue."""
+    index = session.pending_jobs()
+    for leaf, entries in index.leaves.items():
+        if entries:
+            queue = session.queues[leaf]
+            for request in index.by_request(leaf):
+                yield queue, request
 
 
 def try_job(session: SchedulingSession, job: LiveJob, record: Record) -> bool:

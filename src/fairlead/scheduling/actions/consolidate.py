@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead.scheduling.actions.allocate import pending_requests
 from fairlead.scheduling.actions.search import Search
+from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveTask
-from fairlead.scheduling.model.queues import LiveQueue
+from fairlead.scheduling.model.queues import GPU
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.placement.gpus import free_memory
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.bounds import has_slots
-from fairlead.scheduling.solver.evictions import Usage
-from fairlead.scheduling.solver.filters import asked_gpus
+from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.min_runtime import is_elastic
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Solver
@@ -24,7 +25,15 @@ from fairlead.scheduling.solver.victims import VictimOrder, active_tasks
 def consolidate(session: SchedulingSession, record: Record) -> None:
     if session.settings.max_consolidation_victims == 0:
         return
-    Search("consolidation", _Consolidation().prepare, per_queue=False).run(session, record)
+    Search("consolidation", _Consolidation().prepare, _exceed_free_gpus, per_queue=False).run(session, record)
+
+
+def _exceed_free_gpus(session: SchedulingSession) -> bool:
+    """Whether every pending job asks for more GPUs than are free: moving others only gathers what is free."""
+    if session.classes.has_memory_requests:
+        return False
+    free = 1000 * sum(session.free_gpus().amounts) + EPSILON
+    return all(request[GPU] > free for _, request in pending_requests(session))
 
 
 class _Consolidation:
@@ -77,11 +86,7 @@ def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
             chosen[victim.id] = len(chosen) <= limit
         return chosen.get(victim.id, True)
 
-    return VictimOrder(session.possible_victims(), session.queues, session.total, _any_queue, accept)
-
-
-def _any_queue(queue: LiveQueue) -> bool:
-    return True
+    return VictimOrder(session.possible_victims(), session.queues.values(), session.total, accept)
 
 
 def _all_placed_again(probe: PlacementProbe, units: Sequence[Unit]) -> bool:

@@ -7,7 +7,7 @@ from fairlead.scheduling.model.decisions import Eviction
 from fairlead.scheduling.model.live import LiveJob
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
-from fairlead.scheduling.solver.evictions import figures, pod_name, usage_now
+from fairlead.scheduling.solver.evictions import figures, pod_name
 
 
 def evict_stale(session: SchedulingSession, record: Record) -> None:
@@ -51,7 +51,7 @@ def is_stale(job: LiveJob) -> bool:
 
 
 def _end(session: SchedulingSession, job: LiveJob, record: Record) -> None:
-    usage = usage_now(session)
+    usage = session.usage().now()
     minimum = sum(pod_set.minimum for pod_set in job.pod_sets)
     for task in job.tasks:
         if not st.ACTIVE[task.status]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from fairlead.scheduling.actions.search import Search
 from fairlead.scheduling.fairness.job_index import held_with_promises
 from fairlead.scheduling.fairness.quota import optimistic_request, quota_breach
+from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.model.live import LiveJob
+from fairlead.scheduling.model.queues import INFINITE
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
-from fairlead.scheduling.solver.evictions import Usage
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, preempt_until
 from fairlead.scheduling.solver.scenarios import Unit
 from fairlead.scheduling.solver.solver import Solver
@@ -19,7 +20,16 @@ from fairlead.scheduling.solver.victims import VictimOrder
 
 
 def preempt(session: SchedulingSession, record: Record) -> None:
-    Search("preempt", _prepare).run(session, record)
+    Search("preempt", _prepare, _nobody_outranks).run(session, record)
+
+
+def _nobody_outranks(session: SchedulingSession) -> bool:
+    """Whether no queue has a pending job above the lowest priority in it. The first job of a leaf has the highest."""
+    lowest = session.lowest_priority
+    return not any(
+        entries and entries[0][1].priority > lowest.get(leaf, INFINITE)
+        for leaf, entries in session.ready_jobs().leaves.items()
+    )
 
 
 def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
@@ -50,9 +60,7 @@ def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
             return False
         return is_elastic(victim) or not is_protected(session, preempt_until(session, victim))
 
-    return VictimOrder(
-        session.possible_victims(), session.queues, session.total, lambda queue: queue is job.queue, accept
-    )
+    return VictimOrder(session.possible_victims(), (job.queue,), session.total, accept)
 
 
 def _validate(session: SchedulingSession, units: Sequence[Unit]) -> bool:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fairlead.scheduling.actions.allocate import pending_requests
 from fairlead.scheduling.actions.search import Search
+from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveTask
 from fairlead.scheduling.model.queues import GPU, INFINITE, NOTHING, Amounts, LiveQueue
@@ -15,7 +17,7 @@ from fairlead.scheduling.model.requests import KIND_MIG
 from fairlead.scheduling.model.subgroups import next_request
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
-from fairlead.scheduling.solver.evictions import Usage, split_level
+from fairlead.scheduling.solver.evictions import split_level
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, reclaim_until
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Solver
@@ -23,7 +25,12 @@ from fairlead.scheduling.solver.victims import VictimOrder
 
 
 def reclaim(session: SchedulingSession, record: Record) -> None:
-    Search("reclaim", _prepare, may_reclaim).run(session, record)
+    Search("reclaim", _prepare, _nobody_may_reclaim, may_reclaim).run(session, record)
+
+
+def _nobody_may_reclaim(session: SchedulingSession) -> bool:
+    """Whether every queue would exceed its fair share with any of its pending jobs."""
+    return not any(_within(_plus(queue.allocated, request), queue.fair) for queue, request in pending_requests(session))
 
 
 def may_reclaim(job: LiveJob) -> bool:
@@ -48,15 +55,14 @@ def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver |
 
 
 def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
-    request = next_request(job)
-
-    def allow_leaf(queue: LiveQueue) -> bool:
-        return queue is not job.queue and is_candidate(job.queue, queue, request)
+    request, victims = next_request(job), session.possible_victims()
+    queues = (session.queues[leaf] for leaf, entries in victims.leaves.items() if entries)
+    allowed = [queue for queue in queues if queue is not job.queue and is_candidate(job.queue, queue, request)]
 
     def accept(victim: LiveJob) -> bool:
         return is_elastic(victim) or not is_protected(session, reclaim_until(session, job.queue, victim))
 
-    return VictimOrder(session.possible_victims(), session.queues, session.total, allow_leaf, accept)
+    return VictimOrder(victims, allowed, session.total, accept)
 
 
 def is_candidate(reclaimer: LiveQueue, victim: LiveQueue, request: Amounts) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from fairlead.scheduling.actions.allocate import alike_key, ready_jobs
 from fairlead.scheduling.fairness.job_order import JobOrder
+from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.live import Alike, LiveJob, LiveTask
 from fairlead.scheduling.model.requests import KIND_MIG
@@ -13,7 +14,7 @@ from fairlead.scheduling.model.snapshot import Action
 from fairlead.scheduling.model.subgroups import tasks_to_place
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
-from fairlead.scheduling.solver.evictions import Usage, record_evictions, usage_now
+from fairlead.scheduling.solver.evictions import record_evictions
 from fairlead.scheduling.solver.filters import asked_gpus
 from fairlead.scheduling.solver.signatures import Failures
 from fairlead.scheduling.solver.solver import Solver
@@ -26,10 +27,17 @@ class Search:
     """One action of this kind. A job that is not admitted is skipped and counts as no failure."""
 
     def __init__(
-        self, action: Action, prepare: Prepare, admit: Callable[[LiveJob], bool] | None = None, per_queue: bool = True
+        self,
+        action: Action,
+        prepare: Prepare,
+        is_hopeless: Callable[[SchedulingSession], bool],
+        admit: Callable[[LiveJob], bool] | None = None,
+        per_queue: bool = True,
     ) -> None:
         self.action = action
         self.prepare = prepare
+        #: Whether every search would fail as the cluster stands, found without looking at each job.
+        self.is_hopeless = is_hopeless
         self.admit = admit
         self.per_queue = per_queue
         self.failures: dict[str, Failures] = {}
@@ -37,6 +45,8 @@ class Search:
         self.passed: dict[Alike, int] = {}
 
     def run(self, session: SchedulingSession, record: Record) -> None:
+        if self._is_over(session):
+            return
         order = JobOrder(session.total, session.used_queues)
         # Consolidation is for preemptible jobs only: a job that cannot be moved does not move others.
         leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
@@ -47,10 +57,17 @@ class Search:
             return key is not None and self.passed.get(key) == session.commits
 
         while (job := order.pop(settled, skip_alike=True)) is not None:
-            if not record.guard(session, job, self.action, self._try) and job.id not in record.failed_jobs:
+            if record.guard(session, job, self.action, self._try):
+                if self._is_over(session):
+                    return
+            elif job.id not in record.failed_jobs:
                 key = _alike(session, job)
                 if key is not None:
                     self.passed[key] = session.commits
+
+    def _is_over(self, session: SchedulingSession) -> bool:
+        """The plain way asks job by job. So must whoever wants to know until when jobs delay evictions."""
+        return not session.plain and not session.has_delays and self.is_hopeless(session)
 
     def _try(self, session: SchedulingSession, job: LiveJob, record: Record) -> bool:
         if (self.admit is not None and not self.admit(job)) or _is_delayed(session, job, record):
@@ -63,7 +80,7 @@ class Search:
             return False
         if any(exceeds_all_nodes(session, task) for task in tasks_to_place(job, real=False)):
             return False
-        usage = usage_now(session)
+        usage = session.usage().now()
         solver = self.prepare(session, job, usage)
         if solver is None or not solver.solve():
             failures.add(job)

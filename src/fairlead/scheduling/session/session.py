@@ -11,6 +11,7 @@ import msgspec
 from fairlead.scheduling.fairness.fairshare import set_fair_shares
 from fairlead.scheduling.fairness.job_index import JobIndex, could_start, has_pending, may_be_victim
 from fairlead.scheduling.fairness.job_order import rank_siblings
+from fairlead.scheduling.fairness.usage import QueueUsage
 from fairlead.scheduling.model import snapshot as plain
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.decisions import Reason
@@ -88,12 +89,15 @@ class SchedulingSession:
         self.classes = RequestClasses(min(memories, default=None), max(memories, default=None))
         #: Largest amount that a single node has of each resource.
         self.largest = self._largest()
+        #: Whether some job asks that nobody is evicted for it for a while: searches note when that ends.
+        self.has_delays = False
         #: When the result may change by time alone.
         self.next_change: float | None = None
         self._pending: JobIndex | None = None
         self._victims: JobIndex | None = None
         self._ready: JobIndex | None = None
         self._free: FreeGpus | None = None
+        self._usage: QueueUsage | None = None
         #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
         self.strangers: list[LiveTask] = []
         #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
@@ -145,6 +149,8 @@ class SchedulingSession:
         self.jobs[job.id] = job
         if job.preemptible and job.priority < self.lowest_priority.get(queue.name, INFINITE):
             self.lowest_priority[queue.name] = job.priority
+        if spec.preemption_delay:
+            self.has_delays = True
         arrived = self._arrived.get(queue.name)
         if arrived is None:
             arrived = self._arrived[queue.name] = [0] * 9
@@ -240,6 +246,7 @@ class SchedulingSession:
                     for resource in (0, 1, 2):
                         amounts[resource] += arrived[first + resource]
                 queue.stamp += 1
+                self.used_queues.append(queue)
         self._arrived.clear()
         tops = [queue for queue in self.queues.values() if queue.parent is None]
         set_fair_shares(tops, self.total, self.settings.k_value)
@@ -409,6 +416,11 @@ class SchedulingSession:
             self._free = FreeGpus(self.nodes, self.touched)
         self._free.update()
         return self._free
+
+    def usage(self) -> QueueUsage:
+        if self._usage is None:
+            self._usage = QueueUsage(self.queues, self.used_queues)
+        return self._usage
 
     def node_index(self, task: LiveTask) -> NodeIndex:
         index = self._node_indexes.get(task.request_class)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairlead.scheduling.fairness.fairshare import in_gpus
+from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.messages import format_amount
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.decisions import Eviction, QueueFigures
@@ -13,15 +14,7 @@ from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.scenarios import Unit
 
-Usage = dict[str, Amounts]
-
 RULES = {"consolidation": "consolidated", "reclaim": "reclaimed", "preempt": "preempted", "stalegangeviction": "stale"}
-
-
-def usage_now(session: SchedulingSession) -> Usage:
-    return {
-        name: (queue.allocated[0], queue.allocated[1], queue.allocated[2]) for name, queue in session.queues.items()
-    }
 
 
 def split_level(left: LiveQueue, right: LiveQueue) -> tuple[LiveQueue, LiveQueue]:

@@ -13,7 +13,7 @@ key of the jobs before it: a leaf whose largest key is smaller gets there before
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from fairlead.scheduling.fairness.job_index import Entry
@@ -85,7 +85,8 @@ class SimulationOrder:
         self.root = _Branch(None, concerned)
         branches: dict[str, _Branch] = {}
         pending = session.pending_jobs()
-        for name, entries in pending.leaves.items():
+        for name in self._leaves_to_walk(pending.leaves):
+            entries = pending.leaves.get(name)
             if entries:
                 leaf = self._branch(session.queues[name], branches)
                 leaf.base, leaf.by_request = entries, pending.by_request(name)
@@ -97,6 +98,11 @@ class SimulationOrder:
         for branch in branches.values():
             if len(branch.extra) > 1:
                 branch.extra.sort(key=lambda entry: entry[0], reverse=True)
+
+    def _leaves_to_walk(self, leaves: Iterable[str]) -> Iterable[str]:
+        """Those of concerned jobs, if they are children of one queue; otherwise all."""
+        own = {job.queue.name: job.queue.parent for job in self.concerned.values()}
+        return leaves if self.plain or len(set(own.values())) > 1 else own
 
     def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
         branch = branches.get(queue.name)

@@ -15,6 +15,7 @@ from fairlead.scheduling.session.attempt import PlacementAttempt
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.bounds import RoomForAll, has_slots, is_short
 from fairlead.scheduling.solver.forecast import Forecast
+from fairlead.scheduling.solver.last_in_line import LastInLine
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit, VictimAccumulator, multi_node, node_local
 from fairlead.scheduling.solver.simulation import SimulationOrder
 from fairlead.scheduling.solver.victims import VictimOrder
@@ -118,9 +119,12 @@ class Solver:
         accumulator = VictimAccumulator(probe, self.victims())
         room = None if self.session.plain else RoomForAll(probe)
         forecasts = () if self.session.plain else (Forecast(probe), WholeGpuForecast(probe, self.moves_only))
+        last = None if self.session.plain or self.moves_only else LastInLine(probe)
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):
+            if last is not None and last.fails([*loaded, *units]):
+                continue
             proposed = frozenset(task.id for unit in units for task in unit)
             mark = (probed, kept, proposed)
             # A scenario without victims is never tried, even if the job would fit.

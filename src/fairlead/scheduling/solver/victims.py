@@ -7,7 +7,8 @@ then a surplus subgroup; at last the whole job.
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from operator import attrgetter
 
 from fairlead.scheduling.fairness.job_index import Entry, JobIndex
 from fairlead.scheduling.fairness.job_order import QueueKey, job_key, queue_key
@@ -151,21 +152,21 @@ class VictimOrder:
     def __init__(
         self,
         index: JobIndex,
-        queues: dict[str, LiveQueue],
+        queues: Iterable[LiveQueue],
         total: Amounts,
-        allow_leaf: Callable[[LiveQueue], bool],
         accept: Callable[[LiveJob], bool] | None,
     ) -> None:
+        """`queues`: the leaves whose jobs may be taken."""
         self.total = total
         self.root = _Branch(None)
         self.leaves: dict[str, _Branch] = {}
         branches: dict[str, _Branch] = {}
-        for name in sorted(index.leaves):
-            entries = index.leaves[name]
-            if entries and allow_leaf(queues[name]):
-                leaf = self._branch(queues[name], branches)
+        for queue in sorted(queues, key=attrgetter("name")):
+            entries = index.leaves.get(queue.name)
+            if entries:
+                leaf = self._branch(queue, branches)
                 leaf.base, leaf.at, leaf.accept = entries, len(entries), accept
-                self.leaves[name] = leaf
+                self.leaves[queue.name] = leaf
 
     def _branch(self, queue: LiveQueue, branches: dict[str, _Branch]) -> _Branch:
         branch = branches.get(queue.name)

@@ -1,0 +1,136 @@
+"""A proof that a scenario fails because the job that it makes room for comes last, and everybody gets a place again.
+
+In a simulation, winner and victims place themselves in the order of queues and jobs. A job in whose queue a larger one
+waits before it comes late, often after all victims. Each of them finds a place again if they leave one node together,
+because that node keeps room for those still to come, or if all are equally large, because each place serves any of
+them. What is left is what was free before: fewer GPUs than the winner asks for.
+
+Called by `solver` before it simulates a scenario; whatever this does not understand is simulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
+from fairlead.scheduling.model import status as st
+from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
+from fairlead.scheduling.model.queues import NOTHING, LiveQueue
+from fairlead.scheduling.model.requests import KIND_WHOLE, RequestClass
+from fairlead.scheduling.model.subgroups import next_request
+from fairlead.scheduling.placement.predicates import static_cause
+from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
+from fairlead.scheduling.solver.forecast import has_limit
+from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
+
+#: Later than every job.
+_END: JobKey = (1 << 62, 0, 0, "")
+#: Earlier than every job.
+_START: JobKey = (-(1 << 62), 0, 0, "")
+
+
+class LastInLine:
+    """For one probe. `fails` is true only if the simulation of a scenario would fail."""
+
+    def __init__(self, probe: PlacementProbe) -> None:
+        self.probe = probe
+        self.session = probe.session
+        self.queue = probe.job.queue
+        asked = sum(asked_gpus(task) for task in probe.tasks)
+        exact = self.session.free_gpus().exact
+        free = sum(max(0, exact[index]) for index in probe.nodes)
+        self.applies = (
+            free + EPSILON < asked
+            and not self.session.classes.has_memory_requests
+            and all(task.kind == KIND_WHOLE for task in probe.tasks)
+        )
+        self.key: QueueKey | None = None
+        #: By leaf: its victims go before the winner if they come before this in the order of their queue.
+        self.limits: dict[str, JobKey] = {}
+        self.simple: dict[str, bool] = {}
+
+    def _winner_key(self) -> QueueKey:
+        """The largest key of the winner's queue until it is the winner's turn."""
+        if self.key is None:
+            job = self.probe.job
+            own, total = job_key(job), self.session.total
+            requests = [next_request(job)]
+            for request, keys in self.session.pending_jobs().by_request(self.queue.name).items():
+                first = next((key for key in islice(keys, 2) if key[3] != job.id), _END)
+                if first < own:
+                    requests.append(request)
+            self.key = max(queue_key(self.queue, request, NOTHING, total) for request in requests)
+        return self.key
+
+    def fails(self, units: Sequence[Unit]) -> bool:
+        if not self.applies:
+            return False
+        nodes: set[int] = set()
+        classes: set[RequestClass] = set()
+        for unit in units:
+            job = unit[0].job
+            if not self._goes_before(job) or not self._is_simple(job, len(unit)):
+                return False
+            for task in unit:
+                nodes.add(task.home.index)
+                classes.add(task.request_class)
+        return len(nodes) == 1 or len(classes) == 1
+
+    def _goes_before(self, job: LiveJob) -> bool:
+        limit = self.limits.get(job.queue.name)
+        if limit is None:
+            limit = self.limits[job.queue.name] = self._limit(job.queue)
+        return (-job.priority, 0, job.created, job.id) < limit
+
+    def _limit(self, queue: LiveQueue) -> JobKey:
+        """Usage is at most what it is now, and a smaller usage or request makes a queue go earlier."""
+        if queue is self.queue or queue.parent is not self.queue.parent:
+            return _START
+        winner, total, waiting = self._winner_key(), self.session.total, self.session.pending_jobs()
+        if queue_key(queue, NOTHING, NOTHING, total) >= winner:
+            return _START
+        if not waiting.leaves.get(queue.name):
+            return _END
+        requests = waiting.by_request(queue.name).items()
+        late = (keys[0] for request, keys in requests if queue_key(queue, request, NOTHING, total) >= winner)
+        return min(late, default=_END)
+
+    def _is_simple(self, job: LiveJob, taken: int) -> bool:
+        known = self.simple.get(job.id)
+        if known is None:
+            known = self.simple[job.id] = self._comes_back(job)
+        return known and taken == len(job.tasks)
+
+    def _comes_back(self, job: LiveJob) -> bool:
+        """Whether all of a job is placed again at once, wherever there is room for it."""
+        root = job.root
+        if root.groups or len(root.pod_sets) != 1 or root.topology is not None or job.pending or has_limit(job):
+            return False
+        pod_set = root.pod_sets[0]
+        if pod_set.topology is not None or pod_set.minimum != len(job.tasks):
+            return False
+        return all(self._returns(task) for task in job.tasks)
+
+    def _returns(self, task: LiveTask) -> bool:
+        node = task.node
+        return (
+            node is not None
+            and task.kind == KIND_WHOLE
+            and not task.ext
+            and bool(st.HELD[task.status])
+            and task.leaving is None
+            and static_cause(task, node) is None
+            and not _is_overbooked(node)
+            and not self.session.affinities.concerns(task)
+        )
+
+
+def _is_overbooked(node: LiveNode) -> bool:
+    """Then it may not have room for what leaves it."""
+    return (
+        node.idle_gpu + node.releasing_gpu < 0
+        or node.idle_cpu + node.releasing_cpu < 0
+        or node.idle_memory + node.releasing_memory < 0
+        or node.idle_pods + node.releasing_pods < 0
+    )

@@ -1,0 +1,56 @@
+"""A job that comes after all of its victims gets nothing from them; this is known without a simulation."""
+
+from typing import Any
+
+import pytest
+
+from fairlead.scheduling.cases import build
+from fairlead.scheduling.model.queues import build_queues
+from fairlead.scheduling.session.session import SchedulingSession
+from fairlead.scheduling.solver.last_in_line import LastInLine
+from fairlead.scheduling.solver.scenarios import PlacementProbe
+from fairlead.scheduling.solver.solver import feasible_nodes, simulate
+
+#: `b` holds more than its quota; in queue `a`, a large job waits before the small one.
+JOBS: dict[str, dict[str, Any]] = {
+    "v1": {"gpu": 1, "at": "n1", "queue": "b"},
+    "v2": {"gpu": 1, "at": "n1", "queue": "b"},
+    "w1": {"gpu": 1, "at": "n2", "queue": "b"},
+    "w2": {"gpu": 1, "at": "n2", "queue": "b"},
+    "large": {"gpu": 2, "tasks": 3, "queue": "a"},
+    "small": {"gpu": 1, "queue": "a"},
+}
+PAIR = {"v1": None, "v2": {"gpu": 2, "at": "n1", "queue": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "victims", "want"),
+    [
+        pytest.param({}, ["v1", "v2"], True, id="one-node"),
+        pytest.param({}, ["v1", "w1"], True, id="equal-sizes"),
+        pytest.param(PAIR, ["v2", "w1"], False, id="two-nodes-and-two-sizes"),
+        pytest.param(PAIR, ["v2"], True, id="two-sizes-one-at-a-time"),
+        pytest.param({"large": None}, ["v1"], False, id="nobody-before-it"),
+        pytest.param({"w2": None}, ["v1"], False, id="enough-is-free"),
+        pytest.param(
+            {"before": {"gpu": 2, "tasks": 4, "queue": "b", "created": -1}},
+            ["v1"],
+            False,
+            id="a-larger-one-before-both",
+        ),
+    ],
+)
+def test_who_comes_last(changes: dict[str, Any], victims: list[str], want: bool) -> None:
+    jobs = {name: job for name, job in {**JOBS, **changes}.items() if job is not None}
+    queues = {name: {"gpu": {"quota": 1, "weight": 1}} for name in "ab"}
+    snapshot = build({"nodes": {"n1": {"gpu": 2}, "n2": {"gpu": 2}}, "queues": queues, "jobs": jobs})
+    session = SchedulingSession(snapshot, "default", build_queues(snapshot, "default")[0])
+    for spec in snapshot.jobs:
+        session.add_job(spec)
+    session.divide_fair_shares()
+    small = session.jobs["small"]
+    probe = PlacementProbe(session, small, small.tasks, [], feasible_nodes(session, small))
+    units = [list(session.jobs[name].tasks) for name in victims]
+    assert LastInLine(probe).fails(units) is want
+    if want:
+        assert not simulate(session, probe, units, session.nodes)
