@@ -2,11 +2,11 @@
 
     python -m bench.calibration [--quick] [--philly FILE] [--jobs N] [--every N]
 
-Only workloads that do not start in their first cycle count. Running times are learned from those that have ended, by
-project and size, as a server does without users and commands. The second half of the estimates is judged: how many
-starts happen by the median and by the late estimate, and how far off the median is. Beside it stands the mean wait of
-the first half, and the shares that factors learned from the first half would give. `bench.foresight` says where
-Philly's trace is to be had; without it, a made-up trace is replayed.
+Only workloads that do not start in their first cycle count. Running times are learned from those that ended or run, by
+project and size, as a server does without users and commands; submissions are expected as in the seven days before. The
+second half of the estimates is judged: how many starts happen by the median and by the late estimate, and how far off
+the median is. Beside it stand the mean wait of the first half, and the shares that factors learned from the first half
+would give. `bench.foresight` says where Philly's trace is to be had; without it, a made-up trace is replayed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import defaultdict, deque
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
@@ -23,15 +24,16 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bench.foresight import made_up
-from fairlead.foresight.estimate import estimate_start
+from fairlead.foresight.estimate import EstimateAnswer, estimate_start
 from fairlead.foresight.runtimes import RunningTime, quantile
+from fairlead.foresight.submissions import DAY, DAYS, PastSubmission, PastSubmissions
 from fairlead.scheduling.model.snapshot import Job, Snapshot
 from fairlead.simulator.history import Arrival, read_history
-from fairlead.simulator.replay import replay
+from fairlead.simulator.replay import make_job, replay
 from fairlead.simulator.report import make_cluster
 
-#: Similar runs that are remembered, the latest ones.
-_RUNS = 100
+#: Similar runs that are remembered: those that started last.
+_RUNS = 300
 
 
 class Estimate(NamedTuple):
@@ -48,19 +50,29 @@ class Judged(NamedTuple):
     was: float
 
 
+class Run(NamedTuple):
+    start: float
+    seconds: float
+    has_ended: bool
+
+
 class Watcher:
     """Estimates every `every`-th of the workloads that wait."""
 
     def __init__(self, cluster: Snapshot, history: Sequence[Arrival], every: int) -> None:
         self.cluster = cluster
+        self.history = history
         self.arrivals = {arrival.id: arrival for arrival in history}
+        self.times = [arrival.at for arrival in history]
         self.every = every
         self.seen = 0
         self.unknown = 0
         self.estimates: dict[str, Estimate] = {}
+        #: The last start of each that runs.
         self.running: dict[str, float] = {}
-        self.runs: dict[tuple[str, float], deque[float]] = defaultdict(lambda: deque(maxlen=_RUNS))
+        self.ended: dict[tuple[str, float], list[Run]] = defaultdict(list)
         self.cpu = 0.0
+        self.slowest = 0.0
 
     def __call__(self, now: float, waiting: Sequence[str], jobs: Mapping[str, Job]) -> None:
         self._learn(jobs)
@@ -69,9 +81,9 @@ class Watcher:
             if self.seen % self.every:
                 continue
             began = time.process_time()
-            snapshot: Snapshot = replace(self.cluster, jobs=tuple(jobs.values()), now=now)
-            answer = estimate_start(snapshot, id, {job.id: self._time(job, now) for job in jobs.values()})
-            self.cpu += time.process_time() - began
+            answer = self._estimate(id, now, jobs)
+            took = time.process_time() - began
+            self.cpu, self.slowest = self.cpu + took, max(self.slowest, took)
             if answer.p50 is None or answer.p90 is None:
                 self.unknown += 1
             else:
@@ -81,17 +93,54 @@ class Watcher:
         """What ran at the last call and is gone has ended, after the time that the history says."""
         for id in [id for id in self.running if id not in jobs]:
             arrival = self.arrivals[id]
-            for size in (arrival.gpus * arrival.pods, 0.0):
-                self.runs[arrival.project, size].append(arrival.duration)
+            for likeness in _likenesses(arrival):
+                self.ended[likeness].append(Run(self.running[id], arrival.duration, True))
             del self.running[id]
-        self.running.update({job.id: 0.0 for job in jobs.values() if job.tasks[0].node is not None})
+        for job in jobs.values():
+            if job.tasks[0].node is not None:
+                self.running[job.id] = job.last_start or 0
+            else:
+                self.running.pop(job.id, None)
 
-    def _time(self, job: Job, now: float) -> RunningTime:
-        arrival = self.arrivals[job.id]
-        similar = self.runs.get((arrival.project, arrival.gpus * arrival.pods))
-        runs = similar or self.runs.get((arrival.project, 0.0)) or ()
-        runs_now = job.tasks[0].node is not None and job.last_start is not None
-        return RunningTime(runs=tuple(runs), elapsed=now - (job.last_start or now) if runs_now else 0)
+    def _estimate(self, id: str, now: float, jobs: Mapping[str, Job]) -> EstimateAnswer:
+        similar = self._find_similar(now)
+        times = {job.id: self._time(self.arrivals[job.id], similar, now) for job in jobs.values()}
+        snapshot: Snapshot = replace(self.cluster, jobs=tuple(jobs.values()), now=now)
+        week = slice(bisect_left(self.times, now - DAYS * DAY), bisect_left(self.times, now))
+        past = tuple(
+            PastSubmission(
+                ago=now - each.at,
+                jobs=(make_job(each),),
+                runtime=times.get(each.id, RunningTime(declared=each.duration)),
+            )
+            for each in self.history[week]
+        )
+        submissions = PastSubmissions(past, now - self.times[0])
+        return estimate_start(snapshot, id, times, submissions=submissions)
+
+    def _find_similar(self, now: float) -> dict[tuple[str, float], RunningTime]:
+        runs = {likeness: list(ended) for likeness, ended in self.ended.items()}
+        for id, start in self.running.items():
+            for likeness in _likenesses(self.arrivals[id]):
+                runs.setdefault(likeness, []).append(Run(start, now - start, False))
+        newest = {likeness: sorted(each)[-_RUNS:] for likeness, each in runs.items()}
+        return {
+            likeness: RunningTime(
+                runs=tuple(run.seconds for run in each if run.has_ended),
+                running=tuple(run.seconds for run in each if not run.has_ended),
+            )
+            for likeness, each in newest.items()
+        }
+
+    def _time(self, arrival: Arrival, similar: Mapping[tuple[str, float], RunningTime], now: float) -> RunningTime:
+        known = (similar[likeness] for likeness in _likenesses(arrival) if likeness in similar)
+        best: RunningTime = next((each for each in known if each.runs), RunningTime())
+        timed: RunningTime = replace(best, elapsed=now - self.running.get(arrival.id, now))
+        return timed
+
+
+def _likenesses(arrival: Arrival) -> tuple[tuple[str, float], ...]:
+    return (arrival.project, arrival.gpus * arrival.pods), (arrival.project, 0.0)
 
 
 def judge(watcher: Watcher, starts: Mapping[str, float | None]) -> list[Judged]:
@@ -134,7 +183,8 @@ def bench_calibration(name: str, history: Sequence[Arrival], every: int) -> None
     half = len(judged) // 2
     sys.stdout.write(
         f"\n{name}: {watcher.seen} of {len(history)} workloads had to wait, {len(judged)} were estimated, "
-        f"{watcher.unknown} could not be ({took:.0f} s of CPU, {watcher.cpu:.0f} s of it for estimates)\n\n"
+        f"{watcher.unknown} could not be ({took:.0f} s of CPU, {watcher.cpu:.0f} s of it for estimates, "
+        f"{watcher.slowest:.1f} s for the slowest)\n\n"
     )
     if half < 2:
         return

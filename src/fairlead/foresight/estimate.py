@@ -20,15 +20,18 @@ from fairlead.foresight.forward import (
     format_start,
 )
 from fairlead.foresight.messages import plural
-from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, quantile
+from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, foretell
+from fairlead.foresight.submissions import NO_SUBMISSIONS, PastSubmissions
 from fairlead.foresight.why import ANYBODY, Asker
 from fairlead.foresight.workloads import NOTHING_WAITS, SnapshotWorkloads
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
 #: Samples, and calls of `decide` per sample; fewer if there are many jobs, sooner if each call builds their model anew.
-_SAMPLES = (20, 5)
+_SAMPLES = (20, 9)
 _FEW_JOBS, _FEW_KEPT_JOBS = 500, 2_000
 _CALLS = (2_000, 300)
+_NEVER = float("inf")
+_SUBMISSIONS_GO_ON = "As much is submitted as in the last days, at the same hours; nothing fails."
 
 
 class ChainStep(Plain, frozen=True, kw_only=True, omit_defaults=False):
@@ -60,7 +63,11 @@ class EstimateAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def estimate_start(
-    snapshot: Snapshot, workload: str, runtimes: Mapping[str, RunningTime], asker: Asker = ANYBODY
+    snapshot: Snapshot,
+    workload: str,
+    runtimes: Mapping[str, RunningTime],
+    asker: Asker = ANYBODY,
+    submissions: PastSubmissions = NO_SUBMISSIONS,
 ) -> EstimateAnswer:
     """When this workload starts. `runtimes`: what is known of the others, by key of the workload."""
     workloads = SnapshotWorkloads(snapshot, asker.visible)
@@ -70,26 +77,26 @@ def estimate_start(
         project=workloads.project_of(key),
         status="notWaiting",
         message=NOTHING_WAITS,
+        assumptions=ASSUMPTIONS if not submissions else (_SUBMISSIONS_GO_ON, *ASSUMPTIONS[1:]),
         now=snapshot.now,
     )
     waiting = workloads.waiting_jobs(key)
     if not waiting:
         return empty
-    player = ForwardPlayer(snapshot)
+    player = ForwardPlayer(snapshot, submissions)
     is_slow = len(snapshot.jobs) > (_FEW_KEPT_JOBS if player.is_fast else _FEW_JOBS)
     samples = _SAMPLES[is_slow]
     played = [
         player.play({key: waiting}, runtimes, SampleTurn(number, samples, _CALLS[is_slow])) for number in range(samples)
     ]
     calls = sum(each.calls for each in played)
-    untold = [each for each in played if key not in each.starts]
-    if untold:
-        message = explain_missing_start(workloads, runtimes, untold)
+    starts = [each.starts.get(key, _NEVER) for each in played]
+    median, late = foretell(starts, 0.5), foretell(starts, 0.9)
+    if late == _NEVER:
+        message = explain_missing_start(workloads, runtimes, [each for each in played if key not in each.starts])
         unknown: EstimateAnswer = replace(empty, status="unknown", message=message, samples=samples, decisions=calls)
         return unknown
-    starts = [each.starts[key] for each in played]
-    median, late = quantile(starts, 0.5), quantile(starts, 0.9)
-    middle = next(each for each in played if each.starts[key] == median)
+    middle = next(each for each in played if each.starts.get(key) == median)
     chain = tuple(_chain(workloads, runtimes, middle))
     answer: EstimateAnswer = replace(
         empty,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from heapq import heappop, heappush
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from fairlead.foresight.messages import plural
 from fairlead.foresight.outlook import SECONDS, step
 from fairlead.foresight.runtimes import UNKNOWN, RunningTime, draw_part
+from fairlead.foresight.submissions import NO_SUBMISSIONS, FutureSubmission, PastSubmissions
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
 from fairlead.model.clock import in_words
 from fairlead.model.english import enumerate_names
@@ -29,6 +30,9 @@ ASSUMPTIONS = (
 )
 #: Workloads that a message names.
 _SHOWN = 5
+#: Every end and submission is decided by itself in so many calls of `decide`; later, those together that lie within
+#: this part of the time since the beginning. An estimate far ahead is not exact to the minute in any case.
+_EXACT_CALLS, _COARSE = 60, 0.04
 Event = tuple[float, Literal["ends", "starts"], str]
 
 
@@ -76,6 +80,39 @@ class _Ends:
         return over
 
 
+class _SampleRun:
+    """What is known at one moment of a sample."""
+
+    def __init__(self, now: float, submissions: Iterator[FutureSubmission]) -> None:
+        self.began = self.now = now
+        self.ends = _Ends()
+        self.events: list[Event] = []
+        self.starts: dict[str, float] = {}
+        #: Workloads that lost their place: they start over.
+        self.evicted: set[str] = set()
+        self.runtimes: dict[str, RunningTime] = {}
+        self._submissions = submissions
+        self.next: FutureSubmission | None = next(submissions, None)
+
+    def advance(self, next_change: float | None, calls: int) -> bool:
+        """Go to the next moment at which something happens; False if there is none."""
+        submitted = self.next.at if self.next is not None else None
+        moments = [moment for moment in (self.ends.first(), next_change, submitted) if moment is not None]
+        if not moments:
+            return False
+        # Far ahead, what happens within a small part of the time that has passed is decided at once.
+        step = (self.now - self.began) * _COARSE if calls > _EXACT_CALLS else 0
+        self.now = max(min(moments), self.now + step)
+        return True
+
+    def take_submissions(self) -> list[FutureSubmission]:
+        taken = []
+        while self.next is not None and self.next.at <= self.now:
+            taken.append(self.next)
+            self.next = next(self._submissions, None)
+        return taken
+
+
 class ForwardPlayer:
     """One cluster that is played several times, each time from the same state.
 
@@ -83,16 +120,19 @@ class ForwardPlayer:
     instead; what a sample changed in it is put back before the next one.
     """
 
-    def __init__(self, snapshot: Snapshot, is_reference: bool = False) -> None:
+    def __init__(
+        self, snapshot: Snapshot, submissions: PastSubmissions = NO_SUBMISSIONS, is_reference: bool = False
+    ) -> None:
         """`is_reference` plays the plain way; tests compare both."""
         self.snapshot = snapshot
+        self.submissions = submissions
         self.first = {job.id: job for job in snapshot.jobs}
         self.keys = {job.id: key_of(job) for job in snapshot.jobs}
         self.by_key: dict[str, list[str]] = {}
         for id, key in self.keys.items():
             self.by_key.setdefault(key, []).append(id)
         self.kept: IncrementalCluster | None = None
-        if not is_reference and can_decide_incrementally(snapshot, snapshot.jobs):
+        if not is_reference and can_decide_incrementally(snapshot, (*snapshot.jobs, *submissions.jobs)):
             self.kept = IncrementalCluster(snapshot)
             for job in snapshot.jobs:
                 self.kept.put(job)
@@ -100,6 +140,8 @@ class ForwardPlayer:
         self.running = [key for key in self.by_key if self._runs(key)]
         #: Jobs that are not what they were at first.
         self._changed: set[str] = set()
+        #: The first decisions of every sample, if they change nothing.
+        self._opening: Decisions | None = None
 
     @property
     def is_fast(self) -> bool:
@@ -110,44 +152,66 @@ class ForwardPlayer:
     ) -> PlayedSample:
         """Until the first job of every target is bound. `targets`: waiting jobs by the key of their workload."""
         self._start_over()
-
-        def remaining(key: str) -> float | None:
-            return runtimes.get(key, UNKNOWN).remaining(draw_part(key, sample.number, sample.of))
-
+        run = _SampleRun(self.snapshot.now, self.submissions.sample(sample.number, self.snapshot.now))
         key_by_job = {job: key for key, jobs in targets.items() for job in jobs}
-        now = self.snapshot.now
-        starts: dict[str, float] = {}
-        ends = _Ends()
+        run.runtimes = dict(runtimes)
         for key in self.running:
-            if (left := remaining(key)) is not None:
-                ends.add(key, now + left)
-        events: list[Event] = []
+            self._expect_end(run, key, sample)
         for calls in range(1, sample.most_calls + 1):
-            decisions = self._decide(now)
+            decisions = self._open(run.now) if calls == 1 else self._decide(run.now)
             for bind in decisions.starts:
                 if bind.job in key_by_job:
-                    starts.setdefault(key_by_job[bind.job], now)
-            if len(starts) == len(targets):
-                return PlayedSample(starts, tuple(events), calls, now)
+                    run.starts.setdefault(key_by_job[bind.job], run.now)
+            if len(run.starts) == len(targets):
+                return PlayedSample(run.starts, tuple(run.events), calls, run.now)
             if decisions.starts or decisions.evictions:
-                now += SECONDS
-                for key in self._affected(decisions):
-                    if not self._runs(key):
-                        ends.at.pop(key, None)
-                    elif key not in ends.at and (left := remaining(key)) is not None:
-                        ends.add(key, now + left)
-                bound = {bind.job for bind in decisions.starts}
-                events += [(now, "starts", key) for key in sorted({self.keys[id] for id in bound if id in self.jobs})]
+                self._follow(run, decisions, sample)
                 continue
-            moments = [moment for moment in (ends.first(), decisions.next_change_at) if moment is not None]
-            if not moments:
-                return PlayedSample(starts, tuple(events), calls, None)
-            now = max(min(moments), now)
-            over = sorted(ends.take(now))
-            events += [(now, "ends", key) for key in over]
-            for key in over:
-                self._end(key)
-        return PlayedSample(starts, tuple(events), sample.most_calls, now)
+            if not self._go_on(run, decisions, calls):
+                return PlayedSample(run.starts, tuple(run.events), calls, None)
+        return PlayedSample(run.starts, tuple(run.events), sample.most_calls, run.now)
+
+    def _expect_end(self, run: _SampleRun, key: str, sample: SampleTurn) -> None:
+        runtime = run.runtimes.get(key, UNKNOWN)
+        part = draw_part(key, sample.number, sample.of)
+        left = runtime.total(part) if key in run.evicted else runtime.remaining(part)
+        if left is not None:
+            run.ends.add(key, run.now + left)
+
+    def _follow(self, run: _SampleRun, decisions: Decisions, sample: SampleTurn) -> None:
+        """Who starts and who stops by these decisions, a second later."""
+        run.now += SECONDS
+        run.evicted.update(self.keys[each.job] for each in decisions.evictions if not each.never_started)
+        for key in self._affected(decisions):
+            if not self._runs(key):
+                run.ends.at.pop(key, None)
+            elif key not in run.ends.at:
+                self._expect_end(run, key, sample)
+        bound = {bind.job for bind in decisions.starts}
+        run.events += [(run.now, "starts", key) for key in sorted({self.keys[id] for id in bound if id in self.jobs})]
+
+    def _go_on(self, run: _SampleRun, decisions: Decisions, calls: int) -> bool:
+        """Go to the moment at which the next workload ends or is submitted; False if there is none."""
+        if not run.advance(decisions.next_change_at, calls):
+            return False
+        over = sorted(run.ends.take(run.now))
+        run.events += [(run.now, "ends", key) for key in over]
+        for key in over:
+            self._end(key)
+        for submission in run.take_submissions():
+            run.runtimes[submission.key] = submission.runtime
+            self._submit(submission)
+        return True
+
+    def _submit(self, submission: FutureSubmission) -> None:
+        self.by_key[submission.key] = [job.id for job in submission.jobs]
+        for job in submission.jobs:
+            self.keys[job.id] = submission.key
+            if self.kept is None:
+                self.jobs[job.id] = job
+            else:
+                self.kept.put(job)
+                self._changed.add(job.id)
 
     def _start_over(self) -> None:
         if self.kept is None:
@@ -155,8 +219,21 @@ class ForwardPlayer:
         else:
             # In their own order, so that every sample begins with the same cluster.
             for id in sorted(self._changed):
-                self.kept.put(self.first[id])
+                if id in self.first:
+                    self.kept.put(self.first[id])
+                elif id in self.jobs:
+                    self.kept.remove(id)
+        for id in [id for id in self.keys if id not in self.first]:
+            self.by_key.pop(self.keys.pop(id), None)
         self._changed.clear()
+
+    def _open(self, now: float) -> Decisions:
+        if self._opening is not None:
+            return self._opening
+        decisions = self._decide(now)
+        if not self._changed and not decisions.starts and not decisions.evictions:
+            self._opening = decisions
+        return decisions
 
     def _decide(self, now: float) -> Decisions:
         if self.kept is not None:
@@ -210,7 +287,7 @@ def explain_missing_start(
     What starts before it runs too, so an unknown running time of a workload that waits now also leaves no estimate.
     """
     started = {key for sample in untold for _, event, key in sample.events if event == "starts"}
-    running = sorted(started.union(workloads.holders()))
+    running = sorted(key for key in started.union(workloads.holders()) if key in workloads.jobs)
     blind = [key for key in running if runtimes.get(key, UNKNOWN).basis == "unknown"]
     shown = [workloads.name(key) for key in blind if workloads.is_visible(key)][:_SHOWN]
     reached = [each.until for each in untold if each.until is not None]

@@ -12,11 +12,9 @@ from fairlead.scheduling.model.snapshot import Plain
 Basis = Literal["declared", "similar runs", "time limit", "longer than all similar runs", "unknown"]
 #: A workload that has outlived what was declared is taken to go on for this part of its time so far.
 _MORE = 0.25
-#: A run that is longer than all similar ones is taken to be so many times as long as the longest.
-_BEYOND = 2
-#: Among workloads that have outlived all similar runs, this quantile and those above it are taken to be equal.
+#: Among runs that outlive all similar ones, this quantile and those above it are taken to be equal.
 _LATEST = 0.9
-_STEPS = (1, 3, 7, 9, 11, 13, 17)
+_STEPS = (1, 7, 11, 13, 17, 19, 23)
 #: Nothing ends in less than this many seconds.
 _LEAST = 1.0
 
@@ -27,6 +25,8 @@ class RunningTime(Plain, frozen=True, kw_only=True):
     declared: float | None = None
     #: Running times of similar runs that have ended.
     runs: tuple[float, ...] = ()
+    #: How long similar runs have run that have not ended: without them, long runs would seem rarer than they are.
+    running: tuple[float, ...] = ()
     #: It is stopped then.
     limit: float | None = None
     #: How long it has run already.
@@ -44,25 +44,43 @@ class RunningTime(Plain, frozen=True, kw_only=True):
 
     def remaining(self, part: float) -> float | None:
         """Seconds that are left at this quantile, 0 to 1; None if nothing is known."""
-        total = self._total(part)
-        if total is None:
-            return None
-        if self.limit is not None:
-            total = min(total, self.limit)
-        return max(total - self.elapsed, _LEAST)
+        total = self.total(part)
+        return None if total is None else max(total - self.elapsed, _LEAST)
 
-    def _total(self, part: float) -> float | None:
+    def total(self, part: float) -> float | None:
+        """Seconds from start to end, given that it has run for the time that has passed."""
+        total = self._undisturbed(part)
+        return total if total is None or self.limit is None else min(total, self.limit)
+
+    def _undisturbed(self, part: float) -> float | None:
         if self.declared is not None:
             return self.declared if self.declared > self.elapsed else self.elapsed * (1 + _MORE)
-        longer = sorted(run for run in self.runs if run > self.elapsed)
-        if longer:
-            # The next of n runs is the longest of all with a probability of 1 in n + 1: few runs tell little.
-            place = int(part * (len(longer) + 1))
-            return longer[place] if place < len(longer) else longer[-1] * _BEYOND
+        if any(run > self.elapsed for run in self.runs):
+            return self._total_of_similar(part)
         if self.limit is not None:
             return self.limit
-        # Nothing else is known: it lasts as long again with a probability of one half, nine times with one tenth.
-        return self.elapsed / (1 - min(part, _LATEST)) if self.runs else None
+        # Nothing else is known.
+        return _outlive(self.elapsed, part) if self.runs else None
+
+    def _total_of_similar(self, part: float) -> float:
+        """Kaplan and Meier's estimate: what still runs counts as long as it has run, and then says nothing more."""
+        longer = [(run, True) for run in self.runs if run > self.elapsed]
+        longer += [(run, False) for run in self.running if run > self.elapsed]
+        longer.sort()
+        shorter, rest = 0.0, 1.0
+        for place, (run, has_ended) in enumerate(longer):
+            if has_ended:
+                # This run itself is one of those that are left: few runs tell little.
+                ends_here = rest / (len(longer) - place + 1)
+                shorter, rest = shorter + ends_here, rest - ends_here
+                if part < shorter:
+                    return run
+        return _outlive(longer[-1][0], (part - shorter) / rest)
+
+
+def _outlive(longest: float, part: float) -> float:
+    """How long a run is that outlives all others: half of them twice as long, a tenth ten times."""
+    return longest / (1 - min(part, _LATEST))
 
 
 UNKNOWN = RunningTime()
@@ -78,7 +96,7 @@ def draw_part(key: str, sample: int, samples: int) -> float:
 def _mix(key: str) -> tuple[float, int]:
     """Where a workload begins among the quantiles, and its step from sample to sample.
 
-    Steps have no factor in common with 5 and 20, the usual numbers of samples, so every quantile is drawn once.
+    Steps have no factor in common with 5, 9 and 20, the usual numbers of samples: every quantile is drawn once.
     """
     offset = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4]) / 2**32
     return offset, _STEPS[int(offset * 1000) % len(_STEPS)]
@@ -88,3 +106,9 @@ def quantile(values: Sequence[float], part: float) -> float:
     """The smallest value that at least this part of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(max(0, -int(-part * len(ordered) // 1) - 1), len(ordered) - 1)]
+
+
+def foretell(samples: Sequence[float], part: float) -> float:
+    """The value that the next sample does not exceed with this probability, as far as there are samples enough."""
+    ordered = sorted(samples)
+    return ordered[min(round(part * (len(ordered) + 1)), len(ordered)) - 1]

@@ -65,7 +65,7 @@ class _Replay:
     ) -> None:
         self.watch = watch
         self.cluster: Snapshot = replace(cluster, jobs=())
-        self.arrivals = [_job(arrival) for arrival in history]
+        self.arrivals = [make_job(arrival) for arrival in history]
         self.history = history
         self.incremental: IncrementalCluster | None = None
         if not is_reference and can_decide_incrementally(self.cluster, self.arrivals):
@@ -199,7 +199,8 @@ class _Replay:
         )
 
 
-def _job(arrival: Arrival) -> Job:
+def make_job(arrival: Arrival) -> Job:
+    """The job of an arrival, as it waits for its start."""
     whole = int(arrival.gpus) if arrival.gpus >= 1 else 0
     portion = 0.0 if whole else arrival.gpus
     tasks = tuple(

@@ -19,9 +19,15 @@ from tests.unit.foresight.test_why import cluster, job
         (RunningTime(runs=(10, 20, 30, 40)), 0.5, (30, "similar runs")),
         (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.0, (5, "similar runs")),
         (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.5, (15, "similar runs")),
-        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (55, "similar runs")),
+        (RunningTime(runs=(10, 20, 30, 40), elapsed=25), 0.99, (375, "similar runs")),
         (RunningTime(runs=(10,)), 0.4, (10, "similar runs")),
-        (RunningTime(runs=(10,)), 0.6, (20, "similar runs")),
+        (RunningTime(runs=(10,)), 0.75, (20, "similar runs")),
+        # Of five runs two have not ended: 10 is the shortest of 6, 30 that of the 3 that are left.
+        (RunningTime(runs=(10, 30, 40), running=(20, 25)), 0.1, (10, "similar runs")),
+        (RunningTime(runs=(10, 30, 40), running=(20, 25)), 0.2, (30, "similar runs")),
+        (RunningTime(runs=(10, 30, 40), running=(20, 25)), 0.5, (40, "similar runs")),
+        (RunningTime(runs=(10, 30, 40), running=(20, 25)), 31 / 36, (80, "similar runs")),
+        (RunningTime(runs=(10,), running=(90,)), 0.7, (200, "similar runs")),
         (RunningTime(runs=(10, 20), elapsed=40), 0.5, (40, "longer than all similar runs")),
         (RunningTime(runs=(10, 20), elapsed=40), 0.95, (360, "longer than all similar runs")),
         (RunningTime(runs=(10, 200), limit=60), 0.9, (60, "similar runs")),
@@ -33,7 +39,7 @@ def test_what_is_left_of_a_running_time(runtime: RunningTime, part: float, want:
     assert (runtime.remaining(part), runtime.basis) == (want[0] and pytest.approx(want[0]), want[1])
 
 
-@pytest.mark.parametrize("samples", [5, 20])
+@pytest.mark.parametrize("samples", [5, 9, 20])
 def test_samples_cover_the_quantiles_evenly(samples: int) -> None:
     for workload in range(50):
         parts = [draw_part(f"workload-{workload}", number, samples) for number in range(samples)]

@@ -1,7 +1,5 @@
 """When a workload starts, on the server's own state. Called by the API; computed on demand and kept per revision."""
 
-from functools import partial
-
 import msgspec
 
 from fairlead.control import access
@@ -9,7 +7,8 @@ from fairlead.control.context import Context
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
 from fairlead.control.explain.foresight import key_in_snapshot, make_asker
-from fairlead.control.explain.runtimes import load_runtimes
+from fairlead.control.explain.runtimes import load_similar_runs, make_runtimes
+from fairlead.control.explain.submissions import load_submissions
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.estimate import EstimateAnswer, estimate_start
@@ -38,9 +37,15 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
             now=context.clock() / 1000,
             revision=revision,
         )
-    runtimes = await load_runtimes(context, board)
+    similar = await load_similar_runs(context, board)
+    runtimes = make_runtimes(board, similar, context.clock())
+    submitted = await load_submissions(context)
     snapshot = render_snapshot(context, board, context.clock())
-    ask = partial(estimate_start, snapshot, key_in_snapshot(workload), runtimes, make_asker(caller, board))
+
+    def ask() -> EstimateAnswer:
+        asker = make_asker(caller, board)
+        return estimate_start(snapshot, key_in_snapshot(workload), runtimes, asker, submitted.render(similar))
+
     return _at(await context.questions.ask(caller.name, key, ask), revision)
 
 

@@ -12,7 +12,7 @@ from fairlead.control.context import Context
 from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
 from fairlead.control.explain.foresight import key_in_snapshot, make_asker
 from fairlead.control.explain.new_nodes import correct_for_cluster
-from fairlead.control.explain.runtimes import load_runtimes
+from fairlead.control.explain.runtimes import load_similar_runs, make_runtimes
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
@@ -46,7 +46,9 @@ async def plan_submission(
     board = await load_board(context)
     board.put(msgspec.structs.replace(preview, phase=Phase.PENDING), ())
     snapshot = render_snapshot(context, board, context.clock())
-    runtimes = await load_runtimes(context, board) if with_times else None
+    runtimes = None
+    if with_times:
+        runtimes = make_runtimes(board, await load_similar_runs(context, board), context.clock())
     compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board), runtimes)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("plan", preview.id))
     plan = correct_for_cluster(context, await context.questions.ask(caller.name, key, compute))

@@ -6,7 +6,7 @@ same compute request; runs of the same project. Reads only.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,14 +23,23 @@ from fairlead.store.collections import WORKLOADS
 
 #: The annotation with a declared running time in seconds.
 EXPECTED_RUNTIME = "fairlead/expected-runtime"
-#: The newest ended workloads that are looked at, and how many of one kind are enough.
-_LOOKED_AT, _ENOUGH = 5_000, 3
-_SimilarRuns = Mapping[tuple[object, ...], list[float]]
+#: The newest ended workloads that are looked at, how many of one kind are enough, and how many of them count.
+_LOOKED_AT, _ENOUGH, _COUNTED = 5_000, 3, 300
 
 
-async def load_runtimes(context: Context, board: Board) -> dict[str, RunningTime]:
-    """By the key of the workload in a snapshot."""
-    ended = await context.store.find(
+class _Runs(NamedTuple):
+    """Running times in seconds of runs that are similar to each other."""
+
+    ended: tuple[float, ...]
+    running: tuple[float, ...]
+
+
+SimilarRuns = Mapping[tuple[object, ...], _Runs]
+
+
+async def load_similar_runs(context: Context, board: Board) -> SimilarRuns:
+    """Runs that have ended, and those on the board that have not."""
+    ended: list[Workload] = await context.store.find(
         Query(
             collection=WORKLOADS,
             where=(Where("phase", Comparison.ONE_OF, tuple(phase.value for phase in TERMINAL)),),
@@ -38,20 +47,37 @@ async def load_runtimes(context: Context, board: Board) -> dict[str, RunningTime
             limit=_LOOKED_AT,
         )
     )
-    similar = _index(ended)
-    now = context.clock()
+    return index_runs(ended, (entry.workload for entry in board.entries.values()), context.clock())
+
+
+def make_runtimes(board: Board, similar: SimilarRuns, now: Millis) -> dict[str, RunningTime]:
+    """By the key of the workload in a snapshot."""
     return {
         key_in_snapshot(entry.workload): make_runtime(entry.workload, similar, now) for entry in board.entries.values()
     }
 
 
-def _index(ended: Iterable[Workload]) -> _SimilarRuns:
-    runs: dict[tuple[object, ...], list[float]] = defaultdict(list)
+def index_runs(ended: Iterable[Workload], unfinished: Iterable[Workload], now: Millis) -> SimilarRuns:
+    """The runs that started last, ended or not: if only those counted that ended last, long ones would seem rare."""
+    found: dict[tuple[object, ...], list[tuple[Millis, float, bool]]] = defaultdict(list)
     for workload in ended:
         if workload.running_time > 0:
+            start = (workload.completed_at or workload.phase_updated_at) - workload.running_time
             for likeness in _likenesses(workload):
-                runs[likeness].append(workload.running_time / 1000)
-    return runs
+                found[likeness].append((start, workload.running_time / 1000, True))
+    for workload in unfinished:
+        if workload.phase in RUNNING_PHASES and (seconds := _elapsed(workload, now)) > 0:
+            for likeness in _likenesses(workload):
+                found[likeness].append((now - int(seconds * 1000), seconds, False))
+    return {likeness: _newest(runs) for likeness, runs in found.items()}
+
+
+def _newest(runs: list[tuple[Millis, float, bool]]) -> _Runs:
+    newest = sorted(runs)[-_COUNTED:]
+    return _Runs(
+        ended=tuple(sorted(seconds for _, seconds, has_ended in newest if has_ended)),
+        running=tuple(sorted(seconds for _, seconds, has_ended in newest if not has_ended)),
+    )
 
 
 def _likenesses(workload: Workload) -> tuple[tuple[object, ...], ...]:
@@ -77,16 +103,24 @@ def _parts(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return [spec, *(value for value in spec.values() if isinstance(value, dict))]
 
 
-def make_runtime(workload: Workload, similar: _SimilarRuns, now: Millis) -> RunningTime:
-    current = max(0, now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
-    candidates = [similar[likeness] for likeness in _likenesses(workload) if similar.get(likeness)]
-    chosen = next((runs for runs in candidates if len(runs) >= _ENOUGH), candidates[0] if candidates else [])
+def make_runtime(workload: Workload, similar: SimilarRuns, now: Millis) -> RunningTime:
+    candidates = [
+        runs for likeness in _likenesses(workload) if (runs := similar.get(likeness)) is not None and runs.ended
+    ]
+    few = candidates[0] if candidates else _Runs((), ())
+    chosen = next((runs for runs in candidates if len(runs.ended) >= _ENOUGH), few)
     return RunningTime(
         declared=_declared(workload),
-        runs=tuple(sorted(chosen)),
+        runs=chosen.ended,
+        running=chosen.running,
         limit=workload.time_limit / 1000 if workload.time_limit is not None else None,
-        elapsed=(workload.running_time + current) / 1000,
+        elapsed=_elapsed(workload, now),
     )
+
+
+def _elapsed(workload: Workload, now: Millis) -> float:
+    current = max(0, now - workload.phase_updated_at) if workload.phase in RUNNING_PHASES else 0
+    return (workload.running_time + current) / 1000
 
 
 def _declared(workload: Workload) -> float | None:
