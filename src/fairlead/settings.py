@@ -242,6 +242,7 @@ def _control_settings(given: argparse.Namespace) -> ControlSettings:
         adopts_unknown_pods=given.unknown_pods == "adopt",
         binds_equal_names=given.bind_users == "equal-names",
         protects_ownership=given.workload_ownership_protection,
+        sends_mail=bool(given.smtp_url),
     )
 
 

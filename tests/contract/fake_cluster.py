@@ -120,7 +120,11 @@ class Cluster(Api):
         for part, gate in self.gates.items():
             if part in f"{method} {path}":
                 await gate.wait()
-        served = [{"name": kind.plural} for kind in self._kinds if kind.base == path]
+        served = [
+            {"name": kind.plural, "kind": kind.kind, "namespaced": kind.is_namespaced}
+            for kind in self._kinds
+            if kind.base == path
+        ]
         if served:
             return msgspec.json.encode({"resources": served})
         if path.endswith("/eviction"):

@@ -15,7 +15,8 @@ from fairlead.control.context import Context
 from fairlead.control.custom_resources.loop import CustomResourceSync
 from fairlead.control.custom_resources.reader import CALLER
 from fairlead.control.workloads.template_yaml import store_manifest
-from fairlead.engines.base import CustomResource, CustomResources
+from fairlead.engines.base import CustomResources
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.records.event import Event
 from fairlead.store.base import Change, Put, Query
 from fairlead.store.collections import TEMPLATES, WORKLOADS

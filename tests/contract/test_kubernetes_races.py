@@ -4,12 +4,22 @@ import asyncio
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairlead.engines.base import DeleteWorkload, DesiredOrganization, Retained
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
-from fairlead.engines.kubernetes.client.resources import CONFIG_MAP, JOB, NAMESPACE, NODE, POD, POD_GROUP, PYTORCH
+from fairlead.engines.kubernetes.client.resources import (
+    CONFIG_MAP,
+    JOB,
+    NAMESPACE,
+    NODE,
+    POD,
+    POD_GROUP,
+    PYTORCH,
+    Resource,
+)
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
 from fairlead.model.pods.podset import RestartPolicy, RestartScope
@@ -408,3 +418,49 @@ async def test_a_deletion_that_had_no_effect_is_asked_for_again() -> None:
         await harness.set_desired(DeleteWorkload("w", NAMESPACE_NAME))
         await harness.until(lambda: harness.report.is_removed)
         assert harness.cluster.all(JOB) == []
+
+
+JOBS = Resource("batch.volcano.sh/v1alpha1", "Job", "jobs")
+MANIFEST = msgspec.json.encode(
+    {
+        "apiVersion": JOBS.api,
+        "kind": JOBS.kind,
+        "metadata": {"name": "any"},
+        "spec": {"tasks": [{"template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}}]},
+    }
+)
+
+
+class Forbidding(Cluster):
+    """Does not let our account watch or write the kind until it is granted."""
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(JOBS)
+        self.verb = verb
+        self.is_granted = False
+
+    async def request(self, method: str, path: str, *arguments: Any, **members: Any) -> bytes:
+        if not self.is_granted and method == self.verb and path.startswith(f"{JOBS.base}/"):
+            raise ApiError(403, "Forbidden", "jobs.batch.volcano.sh is forbidden")
+        return await super().request(method, path, *arguments, **members)
+
+
+@pytest.mark.parametrize(("verb", "want"), [("GET", "may not list"), ("PATCH", "may not create")])
+def test_a_missing_right_for_a_users_kind_is_named_and_can_be_granted(verb: str, want: str) -> None:
+    @scenario
+    async def test() -> None:
+        cluster = Forbidding(verb)
+        async with ClusterHarness(cluster).open() as harness:
+            wish = run(manifest=MANIFEST)
+            await harness.set_desired(wish)
+            await harness.until(lambda: want in harness.report.retrying_because)
+            assert "jobs of batch.volcano.sh" in harness.report.retrying_because
+            assert "workloadKinds" in harness.report.retrying_because
+            cluster.is_granted = True
+            await harness.until(lambda: cluster.all(JOBS))
+            # It is not confused with Kubernetes' own Job.
+            assert not cluster.all(JOB)
+            await harness.set_desired(DeleteWorkload("w", NAMESPACE_NAME, manifest=MANIFEST))
+            await harness.until(lambda: not cluster.all(JOBS))
+
+    test()

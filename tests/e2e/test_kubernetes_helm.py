@@ -125,6 +125,16 @@ def test_the_server_is_that_of_the_manifests(secret: str) -> None:
     assert left == {("Namespace", "fairlead")}
 
 
+def test_kinds_of_manifests_are_granted_as_by_the_manifests() -> None:
+    wanted = Installation(image="", workload_kinds=(("jobset.x-k8s.io", "jobsets"),))
+    printed = by_name(render_manifests(wanted))
+    kinds = 'workloadKinds=[{"group":"jobset.x-k8s.io","resource":"jobsets"}]'
+    rendered = by_name(render("--set-json", kinds))
+    for name in ("fairlead", "fairlead-project"):
+        assert rendered["ClusterRole", name]["rules"] == printed["ClusterRole", name]["rules"]
+        assert rendered["ClusterRole", name]["rules"][-1]["resources"] == ["jobsets"]
+
+
 def test_the_other_group_is_that_of_the_manifests() -> None:
     group = "workloads.fairlead.dev"
     tls = ("tls.existingSecret=tls", "webhook.enabled=true", "webhook.caBundle=PEM")

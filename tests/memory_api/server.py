@@ -15,11 +15,14 @@ from fairlead.engines.kubernetes.configuration import custom_resource_kinds
 from tests.memory_api.controllers import Controllers
 from tests.memory_api.objects import Body, Refusal, Selector, Table
 
+#: A kind whose controller nobody plays, for manifests of users.
+JOB_SET = resources.Resource("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
 _KINDS = (
     *(resources.POD, resources.SERVICE, resources.CLAIM, resources.SECRET, resources.EVENT, resources.CONFIG_MAP),
     *(resources.NAMESPACE, resources.NODE, resources.PRIORITY_CLASS, resources.ROLE_BINDING, resources.CLUSTER_ROLE),
     *(resources.INGRESS, resources.JOB, resources.DEPLOYMENT, resources.QUEUE, resources.POD_GROUP),
     resources.DEFINITION,
+    JOB_SET,
 )
 #: Where the counted requests are read and reset.
 COUNTS = "/counts"
@@ -65,7 +68,11 @@ class MemoryApi:
         self.counts[f"{_verb(method, name)} {table.kind.plural}{'/' + part if part else ''}"] += 1
 
     def answer(self, method: str, path: str, query: dict[str, str], body: Any, content: str) -> bytes:
-        served = [{"name": table.kind.plural} for table in self.tables.values() if table.kind.base == path]
+        served = [
+            {"name": table.kind.plural, "kind": table.kind.kind, "namespaced": table.kind.is_namespaced}
+            for table in self.tables.values()
+            if table.kind.base == path
+        ]
         if served:
             return msgspec.json.encode({"resources": served})
         table, namespace, name, part = self.find(path)

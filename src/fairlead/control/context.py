@@ -56,6 +56,8 @@ class ControlSettings(msgspec.Struct, frozen=True, kw_only=True):
     binds_equal_names: bool = False
     #: Whether only its creator, besides administrators, may change, stop or delete a workload.
     protects_ownership: bool = False
+    #: Whether it has a mail server for notifications.
+    sends_mail: bool = False
 
 
 class EngineView(msgspec.Struct, frozen=True, kw_only=True):

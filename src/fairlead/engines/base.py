@@ -10,11 +10,12 @@ Every order is idempotent: a repeated start finds the attempt there, a repeated 
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.custom_resource import CustomResource, NewResource
 from fairlead.model.pods.origin import PodOrigin
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.pods.urls import UrlRoute
@@ -70,6 +71,8 @@ class DesiredWorkload(msgspec.Struct, frozen=True, kw_only=True):
     #: The number of the run; objects of earlier runs are deleted first.
     run: int
     podsets: tuple[PodSet, ...]
+    #: The object to apply, as JSON; one pod set for each of its pod templates. Empty: the pod sets decide.
+    manifest: bytes = b""
     priority_class: str
     is_preemptible: bool
     created_by: str = ""
@@ -101,6 +104,8 @@ class DeleteWorkload(msgspec.Struct, frozen=True):
     workload_id: str
     namespace: str
     keeps_claims: bool = False
+    #: The manifest that was applied; empty if there was none.
+    manifest: bytes = b""
 
 
 class MaintainNode(msgspec.Struct, frozen=True):
@@ -242,52 +247,6 @@ class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 class CapacityChanged(msgspec.Struct, frozen=True):
     """The nodes have changed since the last call of `capacity`."""
-
-
-class CustomResource(msgspec.Struct, frozen=True, kw_only=True):
-    """The custom resource of a workload, or of a policy in the older form."""
-
-    #: The workload's id: the one that its status names or, before that, the object's uid; that of a policy is its uid.
-    id: str
-    #: `Kind.resource` or `Kind.older_policy`.
-    kind: str = ""
-    uid: str = ""
-    namespace: str
-    name: str
-    #: The object without its status, as JSON, which is YAML too.
-    text: bytes
-    #: Counts the changes of its spec.
-    generation: int
-    #: Whether it is being deleted, and whether it has our finalizer.
-    is_leaving: bool = False
-    is_held: bool = False
-    #: The status that we wrote last.
-    status: dict[str, Any] = {}
-    created_at: Millis = 0
-    #: The id of the workload for which the server created it; empty if a user did. Anybody can write this.
-    created_for: str = ""
-    #: Whether nobody but a server has written it so far.
-    is_written_by_server_only: bool = False
-    #: The run whose objects exist in the cluster; 0 for none.
-    run: int = 0
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether a server accepted it as the object of a workload; only servers write the status."""
-        return bool(self.status.get("workloadId"))
-
-
-class NewResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A custom resource to be created for a workload that came in another way."""
-
-    workload_id: str
-    #: `Kind.resource`.
-    kind: str
-    namespace: str
-    name: str
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    spec: dict[str, Any]
 
 
 class CustomResourceReader(Protocol):

@@ -87,6 +87,7 @@ class Desk:
 
     def __init__(self, api: ApiServer, **members: Any) -> None:
         self.api = api
+        api.context.settings = msgspec.structs.replace(api.context.settings, sends_mail="smtp_url" in members)
         self.notifier = Notifier(api.context, NotificationSettings(**{"allowed": ("127.0.0.1",), **members}))
 
     def add(self, target: str, token: str | None = None, **members: Any) -> Answer:
@@ -390,7 +391,15 @@ def test_wrong_rules_are_refused_with_their_field(desk: Desk, members: dict[str,
     assert field in answer.json["details"]
 
 
-def test_ordinary_users_send_mail_to_themselves_only(desk: Desk) -> None:
+def test_mail_is_refused_without_a_mail_server(desk: Desk) -> None:
+    answer = desk.add("ann@example.com", channel="email")
+    assert answer.status == 400
+    assert "this server has no mail server" in answer.json["details"]
+    assert "--smtp-url" in answer.json["details"]
+
+
+def test_ordinary_users_send_mail_to_themselves_only(make_api: Any) -> None:
+    desk = Desk(make_api(), smtp_url="smtp://127.0.0.1:9", smtp_from="fairlead@example.com")
     token = user_of(desk.api, "ann@example.com", "L1 researcher")
     assert desk.add("bob@example.com", token, channel="email").status == 400
     assert desk.add("ann@example.com", token, channel="email").status == 201

@@ -18,7 +18,6 @@ from fairlead.api.http.operation import Call, Handler, Operation, RequestBody, a
 from fairlead.control.custom_resources.policies import check_policy, is_policy
 from fairlead.control.custom_resources.reader import (
     CALLER,
-    CustomResource,
     check_change,
     check_resource,
     find_created_for,
@@ -26,6 +25,7 @@ from fairlead.control.custom_resources.reader import (
 )
 from fairlead.control.custom_resources.status import refusal_message
 from fairlead.formats.custom_resource import CREATED_FOR, find_custom_kind
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import FairleadError, Invalid
 
 PATH = "/kubernetes/admission"

@@ -1,7 +1,8 @@
 """The routes of workloads that are submitted as Kubernetes manifests (`/api/v2/workloads`).
 
-An object of a kind that `formats/foreign/manifests.py` knows is read as a workload, which both engines run; other kinds
-are refused. The manifest is stored, and shown as it was sent.
+An object of a kind that `formats/foreign/manifests.py` knows is read as a workload, which both engines run. Any other
+object is itself applied to the project's cluster, if an administrator has added its workload type. The manifest is
+stored, and shown as it was sent.
 """
 
 import base64
@@ -22,7 +23,16 @@ from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update_from_manifest
-from fairlead.formats.foreign.manifests import DIALECT, ReadManifest, group_version_kind_of, read_manifest, read_text
+from fairlead.formats.foreign.manifests import (
+    DIALECT,
+    OBJECT_DIALECT,
+    ReadManifest,
+    group_version_kind_of,
+    is_read_as_workload,
+    read_manifest,
+    read_object,
+    read_text,
+)
 from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds.kind import outside_spec_names
@@ -32,6 +42,7 @@ from fairlead.model.records.assets import Scope
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.fields import Given, Maybe, Spec
+from fairlead.model.submission import Submission
 
 _PATH = "/api/v2/workloads"
 _ID = Parameter(name="WorkloadV2Id", place="path", schema={"type": "string", "format": "uuid"})
@@ -143,8 +154,37 @@ async def create(call: Call) -> Response:
     manifest = _manifest(body)
     if manifest is None:
         raise Invalid(issues=(ComplianceIssue("manifest", "must be given, here or as manifestBase64Encoded"),))
-    wanted = read_manifest(manifest)
     metadata = body.metadata
+    project_id = metadata.project_id or ""
+    wanted, *others = _read(call, manifest, project_id)
+    _check_namespace(call, project_id, wanted)
+    kept = msgspec.json.encode(manifest).decode()
+    dialect = DIALECT if is_read_as_workload(manifest) else OBJECT_DIALECT
+    made = [_submission(call, each, metadata) for each in (wanted, *others)]
+    first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=kept) for each in made]
+    for each in rest:
+        # Every pod template has to comply with all rules.
+        await submit(call.context, call.caller, each, call.request_id, is_dry_run=True)
+    workload = await submit(call.context, call.caller, first, call.request_id)
+    return as_json(_render(call, workload), 202)
+
+
+def _read(call: Call, manifest: Plain, project_id: str) -> tuple[ReadManifest, ...]:
+    """The manifest as a workload; of another kind of object, one for each of its pod templates. Raises Invalid."""
+    cluster = cluster_of_scope(call.context, Scope("project", project_id))
+    if is_read_as_workload(manifest) or not call.context.engine_of(cluster).is_cluster:
+        return (read_manifest(manifest),)
+    gvk = group_version_kind_of(manifest)
+    if find_type(call.context, gvk.group, gvk.kind) is None:
+        detail = (
+            f"is a {gvk.title[:120]}, for which there is no workload type; "
+            "an administrator adds one with POST /api/v1/workload-types"
+        )
+        raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
+    return read_object(manifest)
+
+
+def _submission(call: Call, wanted: ReadManifest, metadata: ManifestMetadata) -> Submission:
     project_id = metadata.project_id or ""
     spec = _with_metadata({**_defaults_of_type(call, wanted), **wanted.spec}, metadata)
     outside = outside_spec_names(wanted.kind)
@@ -156,12 +196,7 @@ async def create(call: Call) -> Response:
         "spec": {name: value for name, value in spec.items() if name not in outside},
         **{name: spec[name] for name in outside if name in spec},
     }
-    _check_namespace(call, project_id, wanted)
-    submission = read_submission(wanted.kind, msgspec.json.encode(request))
-    kept = msgspec.json.encode(manifest).decode()
-    submission = msgspec.structs.replace(submission, dialect=DIALECT, manifest=kept)
-    workload = await submit(call.context, call.caller, submission, call.request_id)
-    return as_json(_render(call, workload), 202)
+    return read_submission(wanted.kind, msgspec.json.encode(request))
 
 
 def _check_namespace(call: Call, project_id: str, wanted: ReadManifest) -> None:
@@ -188,11 +223,16 @@ async def update(call: Call) -> Response:
     workload = await _load(call)
     body = await receive_json(call, ManifestUpdate)
     manifest = _manifest(body) or msgspec.json.decode(workload.manifest)
-    wanted = read_manifest(manifest)
+    wanted, *others = _read(call, manifest, workload.project_id)
     _check_namespace(call, workload.project_id, wanted)
     metadata = body.metadata if body.metadata is not UNSET else ManifestMetadataUpdate()
-    if wanted.kind.key != workload.kind:
+    before = group_version_kind_of(msgspec.json.decode(workload.manifest))
+    if wanted.kind.key != workload.kind or (workload.dialect == OBJECT_DIALECT and wanted.gvk != before):
         raise Invalid(issues=(ComplianceIssue("manifest.kind", f"is {wanted.gvk.kind}; it cannot change"),))
+    for each in others:
+        place = ManifestMetadata(name=workload.name, project_id=workload.project_id)
+        submission = _submission(call, each, place)
+        await submit(call.context, call.caller, submission, call.request_id, is_dry_run=True)
     spec, kept = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()
     changed = await update_from_manifest(call.context, call.caller, workload, kept, spec, call.request_id)
     return as_json(_render(call, changed), 202)

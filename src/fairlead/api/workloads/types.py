@@ -116,9 +116,13 @@ _FIELDS: dict[str, FilterField[TypeView]] = {
 def render_type(call: Call, type: WorkloadType) -> TypeView:
     view = _view(type.id, type.name, type.group, type.category, type.priority)
     view.resource_interfaces = [{"resourceInterface": each} for each in type.resource_interfaces]
-    phase: Literal["Ready", "NotSupported"] = "Ready" if is_supported(type.group, type.name) else "NotSupported"
+    is_everywhere = is_supported(type.group, type.name)
     view.cluster_statuses = [
-        TypeStatus(cluster_id=id, phase=phase, updated_at=iso(type.updated_at))
+        TypeStatus(
+            cluster_id=id,
+            phase="Ready" if is_everywhere or call.context.engine_of(id).is_cluster else "NotSupported",
+            updated_at=iso(type.updated_at),
+        )
         for id in call.context.directory.clusters
     ]
     view.created_at, view.created_by = iso(type.created_at), type.created_by

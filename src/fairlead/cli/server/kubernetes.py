@@ -25,6 +25,12 @@ _FLAGS = (
     Flag("webhook", "Serve TLS and install a webhook that validates applied workloads", "boolean"),
     Flag("ingress-class", "Create Ingress objects of this class for the URLs of workloads", placeholder="NAME"),
     Flag(
+        "workload-kind",
+        "Kind of object that users submit as manifests, such as jobsets.jobset.x-k8s.io",
+        repeatable=True,
+        placeholder="PLURAL.GROUP",
+    ),
+    Flag(
         "group",
         "API group of the custom resources; the second one beside the definitions of a Run:ai",
         placeholder="GROUP",
@@ -76,6 +82,7 @@ def _print_manifests(invocation: Invocation) -> int:
         storage=invocation.get("storage", "1Gi"),
         arguments=tuple(invocation.get("argument", ())),
         ingress_class=invocation.get("ingress-class", ""),
+        workload_kinds=tuple(_read_kind(each) for each in invocation.get("workload-kind", ())),
         group=invocation.get("group", GROUPS[0]),
         has_definitions=not invocation.get("no-crds", False),
     )
@@ -87,6 +94,14 @@ def _print_manifests(invocation: Invocation) -> int:
         return FAILED
     invocation.environment.stdout.write(render_yaml(*objects))
     return OK
+
+
+def _read_kind(text: str) -> tuple[str, str]:
+    """Group and plural."""
+    plural, dot, group = text.partition(".")
+    if not plural or not dot or not group:
+        raise UsageError(f"--workload-kind: {text!r} is not PLURAL.GROUP, such as jobsets.jobset.x-k8s.io.")
+    return group, plural
 
 
 def _adopt(invocation: Invocation) -> int:

@@ -13,9 +13,9 @@ from fairlead.control.context import Context
 from fairlead.control.decide.expand import expand_spec
 from fairlead.control.decide.rollout import new_revision
 from fairlead.control.workloads.submit import find_project, new_record
-from fairlead.engines.base import CustomResource
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, from_iso
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.records.event import Event
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import TERMINAL, Phase

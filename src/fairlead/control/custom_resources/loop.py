@@ -38,8 +38,9 @@ from fairlead.control.custom_resources.status import (
 from fairlead.control.custom_resources.status_writer import SETTLE_SECONDS, StatusWriter
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.submit import submit
-from fairlead.engines.base import CustomResource, CustomResources
+from fairlead.engines.base import CustomResources
 from fairlead.kinds import KINDS
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import FairleadError, Invalid, NotFound
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload

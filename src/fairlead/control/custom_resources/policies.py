@@ -14,10 +14,10 @@ from fairlead.control.custom_resources.reader import CALLER, project_of_namespac
 from fairlead.control.custom_resources.status import ConditionValue, Status, refusal_message, with_times
 from fairlead.control.policies.effective import TYPES_BY_KEY
 from fairlead.control.policies.policies import PolicyInput, delete_policy, write_policy
-from fairlead.engines.base import CustomResource
 from fairlead.formats.legacy_policies import LEGACY_KINDS, LegacyPolicy, read_legacy_policy
 from fairlead.formats.yaml.keywords import GLOBAL_NAMESPACE
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.policies import PolicyRecord

@@ -13,7 +13,6 @@ from fairlead.control.assets import secrets
 from fairlead.control.context import Context
 from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.template_yaml import drop_manifest, merge_bases, store_manifest
-from fairlead.engines.base import CustomResource as CustomResource
 from fairlead.formats.convert.to_yaml import differences
 from fairlead.formats.custom_resource import REST_FIELDS, find_custom_kind, with_rest_fields
 from fairlead.formats.intermediate import PlainSecret
@@ -25,6 +24,7 @@ from fairlead.formats.yaml.spec import yaml_path
 from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid
 from fairlead.model.records.assets import Secret, project_scope_key
 from fairlead.model.records.organization import Project, namespace_of

@@ -23,9 +23,10 @@ from fairlead.control.custom_resources.reader import (
 from fairlead.control.serving.urls import UrlSettings, first_url
 from fairlead.control.workloads import lifecycle
 from fairlead.control.workloads.update import update_from_resource
-from fairlead.engines.base import CustomResource, CustomResources
+from fairlead.engines.base import CustomResources
 from fairlead.formats.custom_resource import render_content
 from fairlead.kinds import KINDS
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import Conflict, Forbidden, Invalid
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload

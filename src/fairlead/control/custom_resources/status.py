@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairlead.control.decide.expand import podsets_of
-from fairlead.engines.base import CustomResource
 from fairlead.model.clock import Millis, iso
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.errors import Invalid
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import msgspec
 
 from fairlead.control.custom_resources.status import Status
-from fairlead.engines.base import CustomResource, CustomResourceWriter
+from fairlead.engines.base import CustomResourceWriter
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.records.phase import Phase
 
 #: Seconds that a passing phase, or another figure of the same phase, may last without being written.

@@ -8,6 +8,7 @@ from functools import partial
 
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
+from fairlead.control.decide.cluster.manifests import podsets_of_other_templates
 from fairlead.control.decide.cluster.orders import workload_orders
 from fairlead.control.decide.cluster.reports import ClusterState, apply_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
@@ -25,6 +26,7 @@ from fairlead.engines.base import (
     WorkloadOrder,
     WorkloadReport,
 )
+from fairlead.formats.foreign.manifests import OBJECT_DIALECT
 from fairlead.model.clock import Millis
 from fairlead.model.records.organization import Node, namespace_of, with_cordon_by_cluster
 from fairlead.model.records.workload import Pod, Workload
@@ -195,7 +197,8 @@ class ClusterDriver:
             project=workload.project_name,
             namespace=project.namespace if project else namespace_of(workload.project_name),
             run=workload.run,
-            podsets=entry.podsets,
+            podsets=(*entry.podsets, *podsets_of_other_templates(workload)),
+            manifest=workload.manifest.encode() if workload.dialect == OBJECT_DIALECT else b"",
             priority_class=workload.priority_class,
             is_preemptible=workload.preemptible,
             created_by=workload.created_by,

@@ -52,6 +52,12 @@ async def create_rule(
     if input.project_id:
         access.check(caller, "projects:update", input.project_id)
     refuse_malformed(_find_issues(caller, input))
+    if input.channel == "email" and not context.settings.sends_mail:
+        details = (
+            "is email, but this server has no mail server; "
+            "use webhook or slack, or ask its operator to start it with --smtp-url and --smtp-from"
+        )
+        raise Invalid(issues=(ComplianceIssue("channel", details),))
     check_template(input.template)
     own = Query(collection=NOTIFICATION_RULES, where=(Where("owner_id", Comparison.EQUAL, caller.id),))
     if await context.store.count(own) >= MOST_RULES:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import CustomResource, CustomResources, NewResource
+from fairlead.engines.base import CustomResources
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, retry_forever
 from fairlead.engines.kubernetes.client.resources import DEFINITION, EVENT, NAMESPACE, Manifest, Resource
@@ -21,6 +21,7 @@ from fairlead.engines.kubernetes.client.writer import MANAGER, ListedObjects, Ob
 from fairlead.engines.kubernetes.render.context import Owner
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL
 from fairlead.formats.custom_resource import CREATED_FOR
+from fairlead.model.custom_resource import CustomResource, NewResource
 from fairlead.model.errors import Refused, Unavailable
 
 log = logging.getLogger(__name__)

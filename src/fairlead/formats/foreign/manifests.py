@@ -11,7 +11,7 @@ import msgspec
 
 from fairlead.formats.foreign.kubeflow_jobs import KUBEFLOW_JOBS, read_kubeflow_job
 from fairlead.formats.foreign.leader_worker_sets import read_leader_worker_set
-from fairlead.formats.foreign.pod_templates import SPEC, read_mapping, read_template
+from fairlead.formats.foreign.pod_templates import SPEC, find_templates, read_mapping, read_template, render_path
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
@@ -22,6 +22,8 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 
 #: The dialect of workloads that were read from a manifest.
 DIALECT = "manifest"
+#: The dialect of workloads whose manifest itself is applied to a cluster, with the pod templates of Fairlead.
+OBJECT_DIALECT = "object"
 #: What a Deployment has besides its template; a rollout needs none of it here.
 _OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
 
@@ -73,6 +75,31 @@ def read_text(text: bytes, path: str) -> Plain:
 def is_supported(group: str, kind: str) -> bool:
     """Whether manifests of that kind of object can be run."""
     return (group, kind) in {(each.group, each.kind) for each in _READERS}
+
+
+def is_read_as_workload(manifest: Plain) -> bool:
+    """Whether there is a reader for this kind of object, so that both engines can run it."""
+    return group_version_kind_of(manifest) in _READERS
+
+
+def read_object(manifest: Plain) -> tuple[ReadManifest, ...]:
+    """An object of any other kind, once for each of its pod templates. Raises Invalid as `read_manifest` does.
+
+    Its pods are found, placed and checked by what Fairlead puts into these templates.
+    """
+    gvk, metadata = group_version_kind_of(manifest), read_mapping(manifest, "metadata", "manifest")
+    name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
+    if metadata.get("ownerReferences") or metadata.get("finalizers"):
+        raise Invalid(issues=(ComplianceIssue("manifest.metadata", "must not have ownerReferences or finalizers"),))
+    read = []
+    for path, template in find_templates({"spec": manifest.get("spec")}):
+        spec = read_template({"template": template}, f"manifest.{render_path(path)}", "spec.template")
+        spec.setdefault("restartPolicy", "Always")
+        read.append(ReadManifest(TRAINING, gvk, name, namespace, spec))
+    if not read:
+        detail = f"is a {gvk.title[:120]} without a pod template (spec.containers), so its pods could not be found"
+        raise Invalid(issues=(ComplianceIssue("manifest", detail),))
+    return tuple(read)
 
 
 def read_manifest(manifest: Plain) -> ReadManifest:

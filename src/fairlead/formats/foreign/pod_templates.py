@@ -3,7 +3,7 @@
 Nothing is dropped: a member of the template that a workload does not have is a violation with its path.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fairlead.formats.foreign.kubernetes_job import read_job
@@ -12,6 +12,8 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 
 #: The path of an object's spec in a request.
 SPEC = "manifest.spec"
+#: The members and positions that lead to a part of an object.
+Path = tuple[str | int, ...]
 _NO_TEMPLATE = "has no pod template"
 _NOT_HERE = "has no equivalent in a workload"
 
@@ -72,6 +74,26 @@ def _with_numbered_probe(main: dict[str, Any], container: Plain) -> dict[str, An
     ports = [port for port in container.get("ports") or () if isinstance(port, dict)]
     number = next((port.get("containerPort") for port in ports if port.get("name") == get["port"]), get["port"])
     return {**main, "readinessProbe": {**probe, "httpGet": {**get, "port": number}}}
+
+
+def find_templates(manifest: object, path: Path = ()) -> Iterator[tuple[Path, Plain]]:
+    """The pod templates of an object, wherever they are in it, with their paths."""
+    if isinstance(manifest, dict):
+        spec = manifest.get("spec")
+        if path and isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            yield path, manifest
+            return
+        for name, value in manifest.items():
+            yield from find_templates(value, (*path, name))
+    elif isinstance(manifest, list):
+        for number, value in enumerate(manifest):
+            yield from find_templates(value, (*path, number))
+
+
+def render_path(path: Path) -> str:
+    """`spec.jobs[0].template`"""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
 
 
 def take_shared(pod: Plain, workload: Plain, path: str) -> None:

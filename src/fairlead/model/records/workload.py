@@ -112,7 +112,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis
     #: The spec as the user sent it, without unset members, with nulls.
     spec: msgspec.Raw
-    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`, `manifest`); shown as its origin.
+    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`, `manifest`); shown as its origin. It is
+    #: `object` if its manifest itself is applied to its cluster.
     dialect: str = "rest"
     #: The Kubernetes manifest that it was read from, as JSON; empty if it was submitted in another way.
     manifest: str = ""

@@ -15,7 +15,8 @@ from fairlead.control.custom_resources.loop import CustomResourceSync
 from fairlead.control.custom_resources.reader import digests_of
 from fairlead.control.custom_resources.status import render_status
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.engines.base import CustomResource, CustomResources
+from fairlead.engines.base import CustomResources
+from fairlead.model.custom_resource import CustomResource
 from fairlead.model.records.workload import Workload
 from tests import builders
 

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from fairlead.control.custom_resources.status_writer import StatusWriter
-from fairlead.engines.base import CustomResource, CustomResourceWriter
+from fairlead.engines.base import CustomResourceWriter
+from fairlead.model.custom_resource import CustomResource
 
 RESOURCE = CustomResource(id="w", namespace="runai-team", name="train", text=b"{}", generation=1)
 

@@ -29,7 +29,7 @@ def workload_orders(draft: Draft, report: WorkloadReport, render: RenderWorkload
 
 def _delete(draft: Draft, render: RenderWorkload, *, keeps_claims: bool) -> DeleteWorkload:
     desired = render(draft.workload, draft.entry)
-    return DeleteWorkload(desired.workload_id, desired.namespace, keeps_claims)
+    return DeleteWorkload(desired.workload_id, desired.namespace, keeps_claims, desired.manifest)
 
 
 def _outlives_its_end(draft: Draft, report: WorkloadReport) -> bool:

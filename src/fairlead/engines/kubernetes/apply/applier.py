@@ -152,7 +152,7 @@ class ObjectApplier(ObjectDeleter):
         if message := refusal_of(run.podsets, launch.kinds):
             raise Refused(message)
         context, kept = await self._load_context(run, launch)
-        rendered = render_objects(context, run.podsets)
+        rendered = render_objects(context, run.podsets, run.manifest)
         self._check_installed(rendered)
         copies = (*render_copies(context, kept), *_programs(context, run.podsets))
         claims = (*(render_kept_claim(one, context) for one in kept.claims.values()), *rendered.claims)
@@ -236,7 +236,7 @@ class ObjectApplier(ObjectDeleter):
 
     async def create_members(self, run: DesiredWorkload, members: Iterable[tuple[str, int]], attempt: int) -> None:
         context, _ = await self._load_context(run, LaunchChoices(pool_selectors=self.pool_selectors(run)))
-        templates = {one.podset.role: one for one in render_objects(context, run.podsets).members}
+        templates = {one.podset.role: one for one in render_objects(context, run.podsets, run.manifest).members}
         for role, index in members:
             await self._create_pod(render_member(context, templates[role], index, attempt))
 
@@ -292,7 +292,7 @@ class ObjectApplier(ObjectDeleter):
         """Whether the cluster would accept the controllers of these kinds. Knative checks more than the definition of
         its Service says: which fields of pods it was configured to accept, and how long requests may take."""
         context, _ = await self._load_context(run, launch)
-        for runner in render_objects(context, run.podsets).runners:
+        for runner in render_objects(context, run.podsets, run.manifest).runners:
             query = {**APPLY_QUERY, "dryRun": "All"}
             try:
                 await self._api.request("PATCH", path_of(runner), runner, query=query, content=APPLY)
@@ -305,7 +305,7 @@ class ObjectApplier(ObjectDeleter):
     async def dry_run_pods(self, run: DesiredWorkload, launch: LaunchChoices) -> str:
         """Why the cluster never accepts the workload's pods; empty if it does, or may at another time."""
         context, _ = await self._load_context(run, launch)
-        runners = render_objects(context, run.podsets).runners
+        runners = render_objects(context, run.podsets, run.manifest).runners
         if is_checked({runner["kind"] for runner in runners}):
             return ""
         for template in (template for runner in runners for template in templates_of(runner)):

@@ -5,6 +5,7 @@ that the step is to be retried.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Collection, Set
 
 import msgspec
@@ -24,11 +25,21 @@ from fairlead.engines.kubernetes.client.resources import (
     SECRET,
     SERVICE,
     Resource,
+    controller_by_key,
+    find_resource,
+    remember_kind,
+    resource_of,
 )
-from fairlead.engines.kubernetes.client.writer import BlockedForNow, has_kind, has_knative_features
+from fairlead.engines.kubernetes.client.writer import (
+    BlockedForNow,
+    discover_kind,
+    has_kind,
+    has_knative_features,
+    missing_right,
+)
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from fairlead.engines.kubernetes.plan import planner
-from fairlead.engines.kubernetes.plan.existing_objects import BY_KIND, ExistingObjects, find_digests
+from fairlead.engines.kubernetes.plan.existing_objects import ExistingObjects, find_digests
 from fairlead.engines.kubernetes.plan.launch import find_launch_choices
 from fairlead.engines.kubernetes.plan.node_pools import decide_pool
 from fairlead.engines.kubernetes.render import review
@@ -92,13 +103,16 @@ class Executor:
     async def choose_launch(self, workload: DesiredWorkload, previous: LaunchChoices) -> LaunchChoices:
         """Existing objects keep their launch choices; new ones are launched with what the cluster offers now."""
         await self._organization.check(workload)
+        if workload.manifest:
+            await self._watch_kind_of(workload.manifest)
         existing = find_launch_choices(workload, self._cache.objects_of(workload.workload_id))
         if existing is not None:
             return existing
         level = self._cache.enforced_pod_security(workload.namespace)
         if message := review.forbidden_in(workload.podsets, self._allowed, level):
             raise Refused(message)
-        kinds = [resource.kind for resource in kinds_for(workload.podsets, level) if await self._has_kind(resource)]
+        wanted = () if workload.manifest else kinds_for(workload.podsets, level)
+        kinds = [resource.kind for resource in wanted if await self._has_kind(resource)]
         if KNATIVE.kind in kinds:
             choices = LaunchChoices(kinds=frozenset(kinds))
             kinds = kinds if await self._applier.is_accepted_by_cluster(workload, choices) else []
@@ -116,10 +130,30 @@ class Executor:
             return False
         if resource is KNATIVE and not await has_knative_features(self._api, FEATURES):
             return False
+        await self._watch(resource)
+        return True
+
+    async def _watch(self, resource: Resource) -> None:
         if resource not in self._applier.runners:
             await self._cache.add(resource)
             self._applier.runners = tuple(dict.fromkeys((*self._applier.runners, resource)))
-        return True
+
+    async def _watch_kind_of(self, manifest: bytes) -> None:
+        """Watch the kind of a user's object. Raises Refused if the cluster does not have it."""
+        body = msgspec.json.decode(manifest)
+        if find_resource(body) in self._applier.runners:
+            return
+        resource = await discover_kind(self._api, body["apiVersion"], body["kind"])
+        if resource is None:
+            what = f"{body['kind']} ({body['apiVersion']})"
+            raise Refused(f"The cluster has no {what} in namespaces; install its controller and submit it again")
+        remember_kind(resource)
+        try:
+            await self._watch(resource)
+        except ApiError as error:
+            if error.status == 403:
+                raise BlockedForNow(missing_right(resource, "list and watch")) from error
+            raise
 
     async def apply(self, workload: DesiredWorkload, launch: LaunchChoices, *, may_predate_server: bool) -> None:
         """Create or update all objects of a workload."""
@@ -132,6 +166,9 @@ class Executor:
                 is_sent = await self._applier.apply_workload(workload, launch, existing)
         except ApiError as error:
             await self._organization.recheck_namespace(workload, error)
+            if error.status == 403 and workload.manifest:
+                resource = resource_of(msgspec.json.decode(workload.manifest))
+                raise BlockedForNow(missing_right(resource, "create, change and delete")) from error
             raise
         if not is_sent and self.listing is not None and self.listing.done():
             # All of it existed when our objects were listed, so it has no others.
@@ -150,6 +187,10 @@ class Executor:
     async def delete(self, order: DeleteWorkload, changed: "Changed") -> None:
         """Delete everything of a workload; returns when the API server itself has nothing of it any more."""
         id = order.workload_id
+        if order.manifest:
+            # A controller that was uninstalled took its objects with it.
+            with contextlib.suppress(Refused):
+                await self._watch_kind_of(order.manifest)
         kinds = self._applier.written.find(id)
         is_sure = kinds is not None or not self._may_have_others(id)
         asked: Collection[Resource] = await self._delete_known(order, kinds or self._find_listed(order), changed)
@@ -173,14 +214,14 @@ class Executor:
         if unwatched or self._cache.has_objects(id):
             await self._wait_until_gone(id, changed, _FIRST_WAIT)
         # A request may have had no effect, and a watch may be behind: only what it shows to be gone is.
-        there = {BY_KIND[kind] for kind, _ in self._cache.controllers_of(id)}
+        there = {controller_by_key(kind) for kind, _ in self._cache.controllers_of(id)}
         return (asked - deleted) | there
 
     async def _delete_watched(self, workload_id: str) -> set[Resource]:
         """Delete the controllers that the watches show, and pods that have none; returns the controllers' kinds."""
         kinds = set()
         for kind, metadata in list(self._cache.controllers_of(workload_id)):
-            resource = BY_KIND[kind]
+            resource = controller_by_key(kind)
             kinds.add(resource)
             await self._applier.delete_object(resource, metadata)
         for pod in self._cache.objects_of(workload_id).pods:

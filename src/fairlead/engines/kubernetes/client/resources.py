@@ -18,6 +18,11 @@ class Resource(msgspec.Struct, frozen=True):
     is_namespaced: bool = True
 
     @property
+    def key(self) -> str:
+        """Its name among controllers: other groups may have a kind of the same name."""
+        return self.kind if self in CONTROLLERS.values() else f"{self.kind}.{self.api.partition('/')[0]}"
+
+    @property
     def base(self) -> str:
         return f"/api/{self.api}" if "/" not in self.api else f"/apis/{self.api}"
 
@@ -63,6 +68,10 @@ KNATIVE = _read("serving.knative.dev/v1 Service services")
 #: Controllers of pods; first those that every cluster has.
 RUNNERS = (JOB, DEPLOYMENT, LEADER_WORKER_SET, PYTORCH, TENSORFLOW, XGBOOST, JAX, MPI, KNATIVE)
 ALWAYS_THERE = (JOB, DEPLOYMENT)
+#: Controllers that Fairlead writes itself, by their keys.
+CONTROLLERS = {resource.kind: resource for resource in (*RUNNERS, POD_GROUP)}
+#: Other kinds that manifests of users have, as clusters serve them, by their keys.
+_DISCOVERED: dict[str, Resource] = {}
 _ALL = {
     (resource.api, resource.kind): resource
     for resource in (
@@ -87,6 +96,25 @@ _ALL = {
 
 def resource_of(manifest: Manifest) -> Resource:
     return _ALL[manifest["apiVersion"], manifest["kind"]]
+
+
+def find_resource(manifest: Manifest) -> Resource | None:
+    """The kind of an object; None if no cluster was asked for it yet."""
+    return _ALL.get((manifest["apiVersion"], manifest["kind"]))
+
+
+def remember_kind(resource: Resource) -> None:
+    """From now on objects of this kind can be written: the API server told how it is called in paths."""
+    if resource not in CONTROLLERS.values():
+        _DISCOVERED[resource.key] = _ALL[resource.api, resource.kind] = resource
+
+
+def controller_by_key(key: str) -> Resource:
+    return CONTROLLERS.get(key) or _DISCOVERED[key]
+
+
+def is_controller(resource: Resource) -> bool:
+    return resource in CONTROLLERS.values() or resource in _DISCOVERED.values()
 
 
 def path_of(manifest: Manifest) -> str:

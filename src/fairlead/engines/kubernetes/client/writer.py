@@ -25,6 +25,8 @@ class ListedObjects(msgspec.Struct):
 
 class _Kind(msgspec.Struct):
     name: str
+    kind: str = ""
+    namespaced: bool = False
 
 
 class _Kinds(msgspec.Struct):
@@ -36,6 +38,24 @@ async def has_kind(api: Api, resource: Resource) -> bool:
     content = await api.find(resource.base)
     kinds = msgspec.json.decode(content, type=_Kinds).resources if content is not None else []
     return any(kind.name == resource.plural for kind in kinds)
+
+
+async def discover_kind(api: Api, version: str, kind: str) -> Resource | None:
+    """The kind of object that the API server serves under this name; None if it has none in namespaces."""
+    content = await api.find(Resource(version, kind, "").base)
+    served = msgspec.json.decode(content, type=_Kinds).resources if content is not None else []
+    # Others are parts of objects, such as their status.
+    plain = (one for one in served if one.kind == kind and one.namespaced and "/" not in one.name)
+    return next((Resource(version, kind, one.name) for one in plain), None)
+
+
+def missing_right(resource: Resource, verbs: str) -> str:
+    """What an operator has to grant."""
+    group = resource.api.rpartition("/")[0] or "the core group"
+    return (
+        f"Fairlead's account may not {verbs} {resource.plural} of {group} in the cluster; an operator can grant it "
+        "with the chart's value workloadKinds"
+    )
 
 
 class _Features(msgspec.Struct):

@@ -18,6 +18,7 @@ from fairlead.engines.kubernetes.install.permissions import (
     PROJECT_PERMISSIONS,
     Permission,
     in_group,
+    permissions_for,
     render_policies,
 )
 from fairlead.engines.kubernetes.render.labels import PROJECT_ROLE
@@ -63,6 +64,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     has_definitions: bool = True
     #: The group of the custom resources.
     group: str = RUNAI_GROUP
+    #: Kinds of objects that users submit as manifests, as (group, plural).
+    workload_kinds: tuple[tuple[str, str], ...] = ()
     #: The class of Ingress objects for workloads' URLs; empty for none.
     ingress_class: str = ""
     #: With it the server uses TLS, and the cluster asks it to check every applied workload.
@@ -92,9 +95,10 @@ def render_definitions(group: str = RUNAI_GROUP) -> list[Manifest]:
 
 def render_permissions(wanted: Installation) -> list[Manifest]:
     """What the server's account may do in the cluster, in projects and in its own namespace; and where it ends."""
-    in_projects = (*PROJECT_PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()))
+    for_cluster, for_projects = permissions_for(wanted.workload_kinds)
+    in_projects = (*PROJECT_PERMISSIONS, *(INGRESS_PERMISSIONS if wanted.ingress_class else ()), *for_projects)
     return [
-        _role("ClusterRole", NAME, in_group(CLUSTER_PERMISSIONS, wanted.group)),
+        _role("ClusterRole", NAME, in_group((*CLUSTER_PERMISSIONS, *for_cluster), wanted.group)),
         _binding("ClusterRoleBinding", ("ClusterRole", NAME), wanted.namespace),
         _role("ClusterRole", PROJECT_ROLE, in_group(in_projects, wanted.group)),
         _role("Role", NAME, OWN_PERMISSIONS, wanted.namespace),

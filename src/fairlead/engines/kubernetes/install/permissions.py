@@ -108,6 +108,13 @@ OWN_PERMISSIONS = (Permission("", "secrets", ("get", "create", "patch")),)
 PERMISSIONS = (*CLUSTER_PERMISSIONS, *PROJECT_PERMISSIONS)
 
 
+def permissions_for(kinds: Iterable[tuple[str, str]]) -> tuple[tuple[Permission, ...], tuple[Permission, ...]]:
+    """In the whole cluster and in projects, for kinds of users' own manifests, given as (group, plural)."""
+    named = tuple(kinds)
+    in_cluster = tuple(Permission(group, plural, _READ, is_optional=True) for group, plural in named)
+    return in_cluster, tuple(Permission(group, plural, _WRITE, is_optional=True) for group, plural in named)
+
+
 def in_group(permissions: Iterable[Permission], group: str) -> list[Permission]:
     """The permissions of an installation whose custom resources are in that group."""
     return [msgspec.structs.replace(one, group=group) if one.group == RUNAI_GROUP else one for one in permissions]

@@ -21,11 +21,13 @@ from fairlead.engines.kubernetes.client.resources import (
     POD,
     POD_GROUP,
     RESOURCE_SLICE,
+    RUNNERS,
     Resource,
 )
 from fairlead.engines.kubernetes.client.tasks import BackgroundTasks
 from fairlead.engines.kubernetes.client.watch import HasMetadata, ObjectWatch
 from fairlead.engines.kubernetes.client.writer import ListedObjects
+from fairlead.engines.kubernetes.observe.any_object import read_runner
 from fairlead.engines.kubernetes.observe.bucket_uploads import with_upload_result
 from fairlead.engines.kubernetes.observe.disruptions import find_disruption, job_that_counts
 from fairlead.engines.kubernetes.observe.events import Controller, controllers_named_in, reasons_for
@@ -91,6 +93,8 @@ class ClusterCache:
         self.scaling = ScalingEvents()
         self._label = ""
         self._runner_watches: dict[str, ObjectWatch[objects.Runner]] = {}
+        #: Keys of the kinds of users' manifests that are watched.
+        self._watched_others: set[str] = set()
         self._nodes: ObjectWatch[objects.Node] | None = None
         self._slices: ObjectWatch[objects.ResourceSlice] | None = None
         self._namespaces: ObjectWatch[objects.Namespace] | None = None
@@ -104,7 +108,7 @@ class ClusterCache:
         self._label = label
         self._nodes = ObjectWatch(self._api, NODE.path(), objects.Node, self._on_node)
         self._namespaces = ObjectWatch(self._api, NAMESPACE.path(), objects.Namespace, _ignore, ENFORCED)
-        self._runner_watches = {runner.kind: self._watch_runner(runner) for runner in runners}
+        self._runner_watches = {runner.key: self._watch_runner(runner) for runner in runners}
         watches: list[ObjectWatch[Any]] = [
             self._nodes,
             self._namespaces,
@@ -134,8 +138,16 @@ class ClusterCache:
         self._tasks.spawn(watch.run())
 
     def _watch_runner(self, runner: Resource) -> ObjectWatch[objects.Runner]:
-        on_runner = partial(self._on_runner, runner.kind)
+        on_runner = partial(self._on_runner, runner.key)
         return ObjectWatch(self._api, runner.path(), objects.Runner, on_runner, self._label)
+
+    def _watch_any(self, resource: Resource) -> ObjectWatch[objects.CustomObject]:
+        """A kind of which only its users know what is in its status."""
+
+        def on_any(before: objects.CustomObject | None, after: objects.CustomObject | None) -> None:
+            self._on_runner(resource.key, *(None if one is None else read_runner(one) for one in (before, after)))
+
+        return ObjectWatch(self._api, resource.path(), objects.CustomObject, on_any, self._label)
 
     async def _watch_events(self, runners: Iterable[Resource]) -> None:
         """Watch events about pods that controllers of these kinds cannot create, if our account may."""
@@ -162,11 +174,16 @@ class ClusterCache:
     async def add(self, runner: Resource) -> None:
         """Watch a kind that was installed after our start; once, even if several ask at the same time."""
         async with self._adding:
-            if runner.kind not in self._runner_watches:
+            if runner in RUNNERS and runner.key not in self._runner_watches:
                 watch = self._watch_runner(runner)
                 await watch.list()
-                self._runner_watches[runner.kind] = watch
+                self._runner_watches[runner.key] = watch
                 self._tasks.spawn(watch.run())
+            elif runner not in RUNNERS and runner.key not in self._watched_others:
+                other = self._watch_any(runner)
+                await other.list()
+                self._watched_others.add(runner.key)
+                self._tasks.spawn(other.run())
             await self._watch_events((runner,))
 
     async def close(self) -> None:

@@ -20,6 +20,7 @@ from fairlead.engines.kubernetes.client.resources import (
     Manifest,
     Resource,
 )
+from fairlead.formats.foreign.pod_templates import find_templates
 
 FAILED_CREATE = "FailedCreate"
 #: The reasons of such events, for the kinds whose controllers use other words than Kubernetes' own.
@@ -80,13 +81,7 @@ def is_checked(kinds: Collection[str]) -> bool:
 
 def templates_of(manifest: Manifest) -> Iterator[Manifest]:
     """The pod templates of a controller, wherever they are in it."""
-    spec = manifest.get("spec")
-    if isinstance(spec, dict) and "containers" in spec:
-        yield manifest
-        return
-    for value in manifest.values():
-        if isinstance(value, dict):
-            yield from templates_of(value)
+    return (template for _, template in find_templates({"": manifest}))
 
 
 def last_seen_at(event: objects.Event) -> int:

@@ -11,13 +11,16 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.resources import POD_GROUP, RUNNERS, Manifest, path_of, resource_of
+from fairlead.engines.kubernetes.client.resources import (
+    Manifest,
+    controller_by_key,
+    is_controller,
+    path_of,
+    resource_of,
+)
 from fairlead.engines.kubernetes.observe.workload import run_of
 from fairlead.engines.kubernetes.render.labels import DIGEST
 from fairlead.engines.kubernetes.render.workload import RenderedObjects
-
-#: The watched kinds of controllers, by their names.
-BY_KIND = {resource.kind: resource for resource in (*RUNNERS, POD_GROUP)}
 
 #: The objects that are not watched, by path, with a hash of their data, as they were when the server started.
 Survey = Mapping[str, int]
@@ -37,7 +40,7 @@ def data_hash(data: Mapping[str, str] | None) -> int:
 def find_digests(controllers: Iterable[tuple[str, objects.Metadata]], run: int) -> dict[str, str]:
     """The digests of the controllers of this run, given as (kind, metadata), which are not being deleted."""
     return {
-        BY_KIND[kind].path(metadata.namespace, metadata.name): metadata.annotations.get(DIGEST, "")
+        controller_by_key(kind).path(metadata.namespace, metadata.name): metadata.annotations.get(DIGEST, "")
         for kind, metadata in controllers
         if run_of(metadata) == run and metadata.deletion_timestamp is None
     }
@@ -84,7 +87,7 @@ def is_up_to_date(existing: ExistingObjects, digest: str, manifests: Iterable[Ma
     watched: dict[str, str] = {}
     for manifest in manifests:
         path = path_of(manifest)
-        if resource_of(manifest) in BY_KIND.values():
+        if is_controller(resource_of(manifest)):
             watched[path] = digest
         elif existing.survey.get(path) != data_hash(manifest.get("data")):
             return False

@@ -8,6 +8,7 @@ computes the index of a pod before it starts the command.
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -25,6 +26,7 @@ from fairlead.engines.kubernetes.render.labels import (
     role_label,
 )
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
+from fairlead.formats.foreign.pod_templates import find_templates
 from fairlead.model import array
 from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet, RestartPolicy, RestartScope
 
@@ -242,3 +244,36 @@ def _leader_worker_set(context: RenderContext, shapes: Sequence[PodTemplate]) ->
 def _restarting(template: Manifest) -> Manifest:
     """Its pods belong to StatefulSets, whose containers always restart; the group's own policy decides what follows."""
     return {**template, "spec": {**template["spec"], "restartPolicy": "Always"}}
+
+
+# Objects of users
+
+
+def render_manifest(context: RenderContext, text: bytes, shapes: Sequence[PodTemplate]) -> Manifest:
+    """A user's own object with our pod templates, so that policies, queues, pools and labels hold for its pods.
+
+    Everything else stays as the user wrote it, except whose the object is.
+    """
+    given: dict[str, Any] = msgspec.json.decode(text)
+    body = {name: value for name, value in given.items() if name not in ("metadata", "status")}
+    found = list(find_templates({"spec": body.get("spec")}))
+    for (path, template), shape in zip(found, shapes, strict=True):
+        place: Any = body
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = {**template, **_with_container_name(shape.template, template)}
+    users = given.get("metadata") or {}
+    metadata = metadata_of_runner(context, shapes[0])
+    for name in ("labels", "annotations"):
+        merged = {**(users.get(name) or {}), **metadata.get(name, {})}
+        if merged:
+            metadata[name] = merged
+    return {**body, "metadata": metadata}
+
+
+def _with_container_name(rendered: Manifest, given: Manifest) -> Manifest:
+    """Controllers may know the container by its name."""
+    container = given["spec"]["containers"][0]
+    first, *others = rendered["spec"]["containers"]
+    named = {**first, "name": container.get("name") or first["name"]}
+    return {**rendered, "spec": {**rendered["spec"], "containers": [named, *others]}}

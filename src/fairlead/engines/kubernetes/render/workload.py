@@ -21,6 +21,7 @@ from fairlead.engines.kubernetes.render.runners import (
     PodTemplate,
     find_array_refusal,
     is_group,
+    render_manifest,
     render_runners,
     with_array_index,
 )
@@ -74,8 +75,8 @@ class RenderedObjects(msgspec.Struct, frozen=True):
         ]
 
 
-def render_objects(context: RenderContext, podsets: tuple[PodSet, ...]) -> RenderedObjects:
-    """Every object of a workload, and what none of them expresses."""
+def render_objects(context: RenderContext, podsets: tuple[PodSet, ...], manifest: bytes = b"") -> RenderedObjects:
+    """Every object of a workload, and what none of them expresses. A user's own manifest has one template per set."""
     claims: list[Manifest] = []
     services: list[Manifest] = []
     shapes: list[PodTemplate] = []
@@ -94,6 +95,8 @@ def render_objects(context: RenderContext, podsets: tuple[PodSet, ...]) -> Rende
         losses += source.losses + [
             Loss(path=path, reason=NO_OBJECT, value=value) for path, value in source.left.items()
         ]
+    if manifest:
+        return RenderedObjects(_once(claims), [render_manifest(context, manifest, shapes)], [], losses)
     has_knative = is_knative(podsets) and KNATIVE.kind in context.launch.kinds
     services = _with_ports_once(services)
     if has_knative:

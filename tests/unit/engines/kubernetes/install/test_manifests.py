@@ -21,6 +21,8 @@ from fairlead.engines.kubernetes.install.permissions import (
     Permission,
 )
 from fairlead.engines.kubernetes.install.preflight import make_certificate, render_installation
+from fairlead.formats.legacy_policies import LEGACY_KINDS
+from fairlead.formats.policy_crd import policy_plural
 from fairlead.model.errors import Refused
 
 PLAIN = Installation(image="fairlead:1")
@@ -86,7 +88,10 @@ def test_the_whole_cluster_is_read_without_secrets_and_without_pods_being_made()
         assert one.resource != "secrets"
         if not set(one.verbs) <= {"get", "list", "watch"}:
             written = {"namespaces", "nodes", "queues", "schedulingshards", "priorityclasses"}
-            assert one.resource in {*written, "rolebindings", "clusterroles"}
+            # Policies for all projects are in a namespace of no project.
+            policies = {f"{policy_plural(name)}{part}" for name in LEGACY_KINDS for part in ("", "/status")}
+            assert one.resource in {*written, *policies, "rolebindings", "clusterroles"}
+            assert one.resource not in policies or not {"create", "delete"} & set(one.verbs)
     [configuration] = [one for one in CLUSTER_PERMISSIONS if one.resource == "configmaps"]
     assert configuration.names == ("config-features",)
     [role] = [one for one in CLUSTER_PERMISSIONS if one.resource == "clusterroles"]
@@ -206,3 +211,14 @@ def test_in_the_other_group_nothing_is_run_ai_s() -> None:
     assert {group for hook in hooks for rule in hook["rules"] for group in rule["apiGroups"]} == groups
     [container] = find(made, "Deployment")["spec"]["template"]["spec"]["containers"]
     assert "--group=workloads.fairlead.dev" in container["args"]
+
+
+def test_kinds_of_manifests_are_read_in_the_cluster_and_written_in_projects() -> None:
+    roles = {
+        one["metadata"]["name"]: one["rules"]
+        for one in render_manifests(Installation(image="i", workload_kinds=(("jobset.x-k8s.io", "jobsets"),)))
+        if one["kind"] == "ClusterRole"
+    }
+    group = {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"]}
+    assert {**group, "verbs": ["get", "list", "watch"]} in roles["fairlead"]
+    assert {**group, "verbs": ["create", "patch", "delete"]} in roles["fairlead-project"]
