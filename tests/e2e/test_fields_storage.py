@@ -94,6 +94,27 @@ def test_what_cannot_be_provided_fails_before_the_start(shared: Server) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("storage", "want"),
+    [
+        ({"emptyDirVolume": [{"path": "/dev"}]}, "spec.storage.emptyDirVolume[0].path"),
+        ({"emptyDirVolume": [{"path": "/data"}, {"path": "/dev//x"}]}, "spec.storage.emptyDirVolume[1].path"),
+        ({"configMapVolume": [{"configMap": "c", "mountPath": "/sys/x"}]}, "spec.storage.configMapVolume[0].mountPath"),
+    ],
+)
+def test_mounts_over_the_kernels_places_are_refused_at_submission(
+    shared: Server, storage: dict[str, Any], want: str
+) -> None:
+    answer = shared.submit("kernel", "/bin/true", storage=storage)
+    assert answer.status == 400, answer
+    assert [issue["field"] for issue in answer.json["complianceIssues"]] == [want]
+
+
+def test_shared_memory_can_be_replaced(shared: Server) -> None:
+    storage = {"emptyDirVolume": [{"path": "/dev/shm", "medium": "Memory", "sizeLimit": "32Mi"}]}
+    assert look(shared, "own-shm", "touch /dev/shm/x && echo there", storage=storage) == "there"
+
+
 def test_data_sharing_says_that_it_is_not_enforced(shared: Server) -> None:
     workload = shared.run("sharing", "/bin/true", storage=new(dataSharing=True))
     shared.until_phase(workload, "Completed")

@@ -338,6 +338,8 @@ class Review(msgspec.Struct, frozen=True):
 
     #: Cannot be provided and must not be ignored: the workload fails before its start.
     refused: tuple[tuple[str, str], ...] = ()
+    #: Refused at submission already, because nothing can change that here; also in `refused`.
+    forbidden: tuple[tuple[str, str], ...] = ()
     #: Has no or less effect here; the workload says so in a condition.
     advisory: tuple[tuple[str, str], ...] = ()
     #: What isolates the pod from the machine, as (name or `NO_ISOLATION`, message); None to say nothing.

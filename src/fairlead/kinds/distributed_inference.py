@@ -15,7 +15,7 @@ from fairlead.model.spec.canonical import items
 from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, PortNumber, Spec, is_given, value_or
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import SubmissionLimits, Violation, command_violations, priority_violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, class_violations, command_violations
 from fairlead.model.spec.security import BasicSecurity
 from fairlead.model.spec.storage import BasicStorage
 from fairlead.model.syntax import Syntax
@@ -224,7 +224,7 @@ def _has_started(state: SetState, group: int) -> bool:
 
 
 def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
-    broken = priority_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
+    broken = class_violations(spec, path) + serving_violations(spec.serving_port, f"{path}.servingPort")
     if value_or(spec.workers, 0) > 0 and not is_given(spec.worker):
         broken.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
     for name, role in (("leader", spec.leader), ("worker", spec.worker)):

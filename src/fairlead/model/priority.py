@@ -1,4 +1,4 @@
-"""Priority classes by name and value, the categories' defaults, and how preemptibility follows from them."""
+"""Priority classes by name and value, the categories of workloads, and how preemptibility follows from priorities."""
 
 #: The seven current classes and the four older names that clients still send.
 PRIORITIES: dict[str, int] = {
@@ -13,6 +13,12 @@ PRIORITIES: dict[str, int] = {
     "interactive-preemptible": 75,
     "build": 100,
     "inference": 125,
+}
+
+CATEGORIES: dict[str, str] = {
+    "Build": "Interactive work: notebooks and development sessions.",
+    "Train": "Unattended work that runs to completion.",
+    "Deploy": "Services, which run until they are stopped.",
 }
 
 #: From this priority on, a workload without an explicit preemptibility cannot be preempted.

@@ -30,7 +30,10 @@ _BUCKET_NAME = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]{0,254}\Z")
 _GPUS, _HUGE_PAGES, _LAST_PORT = "nvidia.com/gpu", "hugepages-", 65535
 _NO_HOST = re.compile(r"[a-z+]+:/{2,}\Z", re.IGNORECASE)
 _LABEL_RULE = "letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
-_LONGEST_LABEL, _LONGEST_PREFIX = 63, 253
+_LONGEST_LABEL, _LONGEST_PREFIX, _LONGEST_FILE_NAME = 63, 253, 255
+#: Programs that git would run as a transport, and Kubernetes' own domain and its prefix in quotas.
+_HELPER = re.compile(r"[A-Za-z0-9]+::")
+_RESERVED = re.compile(r"(requests\.|([^/]*\.)?kubernetes\.io/)")
 
 
 class Syntax(Enum):
@@ -38,6 +41,7 @@ class Syntax(Enum):
 
     LABEL_KEY = "label-key"
     LABEL_VALUE = "label-value"
+    NODE_POOL = "node-pool"
     ABSOLUTE_PATH = "absolute-path"
     MOUNT_PATH = "mount-path"
     SUB_PATH = "sub-path"
@@ -77,6 +81,13 @@ def _label_value(text: str) -> str:
     return ""
 
 
+def _node_pool(text: str) -> str:
+    """The name of a node pool is the value of a label of its nodes."""
+    if not text or _label_value(text):
+        return f"is '{text[:80]}', which is not the name of a node pool: at most 63 {_LABEL_RULE}, such as a100"
+    return ""
+
+
 def _absolute_path(text: str) -> str:
     if not text.startswith("/"):
         return f"is '{text[:80]}'; give an absolute path, such as /{text.lstrip('./')[:80] or 'data'}"
@@ -93,6 +104,8 @@ def _mount_path(text: str) -> str:
         return f"is '{text[:80]}'; a mount path has no ':' and no '..', such as /data"
     if [part for part in text.split("/") if part not in ("", ".")][:1] == ["proc"]:
         return f"is '{text[:80]}'; nothing can be mounted over /proc, give a path such as /data"
+    if any(len(part.encode()) > _LONGEST_FILE_NAME for part in text.split("/")):
+        return f"is '{text[:80]}…'; no name in a path is longer than {_LONGEST_FILE_NAME} bytes"
     return ""
 
 
@@ -128,7 +141,7 @@ def _own_url(text: str) -> str:
 def _repository(text: str) -> str:
     """The address of a git repository: a URL, user@host:path, or an absolute path."""
     is_address = "://" in text or text.startswith("/") or bool(_SCP.match(text))
-    is_cut_off = _NO_HOST.match(text)
+    is_cut_off = _NO_HOST.match(text) or _HELPER.match(text)
     if is_address and not is_cut_off and not text.startswith("-") and not any(char.isspace() for char in text):
         return ""
     return f"is '{text[:80]}'; give the URL of a repository, such as https://github.com/owner/name.git"
@@ -147,7 +160,7 @@ def _resource_name(text: str) -> str:
     """An extended resource has a domain, which tells it from those that Kubernetes and the spec have names for."""
     if text == _GPUS:
         return f"is '{text}'; request GPUs with gpuDevicesRequest"
-    if _label_key(text) or ("/" not in text and not text.startswith(_HUGE_PAGES)):
+    if _label_key(text) or _RESERVED.match(text) or ("/" not in text and not text.startswith(_HUGE_PAGES)):
         return f"is '{text[:80]}', which is not a valid extended resource name, such as vendor.example/link"
     return ""
 
@@ -162,7 +175,7 @@ def _git_branch(text: str) -> str:
     """As `git check-ref-format` has it."""
     parts = text.split("/")
     is_odd = any(not part or part[0] == "." or part.endswith((".", ".lock")) for part in parts)
-    if _git_revision(text) or is_odd or "@{" in text or any(char in "~^:?*[\\" for char in text):
+    if _git_revision(text) or is_odd or text == "@" or "@{" in text or any(char in "~^:?*[\\" for char in text):
         return f"is '{text[:80]}', which is not a valid branch name, such as main or feature/x"
     return ""
 
@@ -194,6 +207,7 @@ def _has_port(match: re.Match[str]) -> bool:
 _FLAWS = {
     Syntax.LABEL_KEY: _label_key,
     Syntax.LABEL_VALUE: _label_value,
+    Syntax.NODE_POOL: _node_pool,
     Syntax.ABSOLUTE_PATH: _absolute_path,
     Syntax.MOUNT_PATH: _mount_path,
     Syntax.SUB_PATH: _sub_path,

@@ -66,7 +66,7 @@ BASES: dict[str, Any] = {
     "storage.secretVolume[]": {"secret": "s", "mountPath": "/keys"},
     "tolerations[]": {"operator": "Exists", "key": "team", "effect": "NoSchedule"},
 }
-_PATHS = ("relative", "/", "/a:b", "/a/../b", "/proc", "//proc/self")
+_PATHS = ("relative", "/", "/a:b", "/a/../b", "/proc", "//proc/self", "/" + "x" * 256)
 _LABELS = ("two words", "-x", "x" * 64)
 _KEYS = ("", "two words", "UPPER_/x")
 _OBJECT_KEYS = ("..", "a/b", "..data")
@@ -89,7 +89,9 @@ PODS: dict[str, Row] = {
     "compute.cpuMemoryRequest": Row("20M", ("memory", "20000000"), ("500m", "1..G", "-1")),
     "compute.extendedResources": Row([{"resource": "v.example/l"}], ("v.example/l", "1"), ([{"quantity": "1"}],)),
     "compute.extendedResources[].resource": Row(
-        "vendor.example/other", ("vendor.example/other", "1"), ("a b", "/x", "cpu", "plain", "nvidia.com/gpu")
+        "vendor.example/other",
+        ("vendor.example/other", "1"),
+        ("a b", "/x", "cpu", "plain", "nvidia.com/gpu", "kubernetes.io/x", "requests.example.com/x"),
     ),
     "compute.extendedResources[].quantity": Row("2", ("vendor.example/link", "2"), ("500m", "0.5", "-1")),
     "compute.extendedResources[].exclude": _EXCLUDED,
@@ -173,13 +175,17 @@ PODS: dict[str, Row] = {
     "security.readOnlyRootFilesystem": Row(True, ("readOnlyRootFilesystem", True)),
     "security.runAsGid": Row(61235, ("runAsGroup", 61235), (-1, 2**32 - 1)),
     "security.runAsNonRoot": Row(True, ("runAsNonRoot", True)),
-    "security.runAsUid": Row(61236, ("runAsUser", 61236), (-1, 2**32 - 1)),
+    "security.runAsUid": Row(61236, ("runAsUser", 61236), (-1, 2**32 - 1, 0), {"runAsNonRoot": True}),
     "security.seccompProfileType": Row("RuntimeDefault", ("type", "RuntimeDefault"), ("Localhost",)),
     "security.supplementalGroups": Row(
         "20,30", ("supplementalGroups", [20, 30]), ("2;3", "a,b", "-1", "4294967295", "1,,2")
     ),
     "security.uidGidSource": Row("custom", ("runAsUser", 61234)),
-    "storage": Row({"emptyDirVolume": [{"path": "/x"}]}, ("mountPath", "/x")),
+    "storage": Row(
+        {"emptyDirVolume": [{"path": "/x"}]},
+        ("mountPath", "/x"),
+        (At({"emptyDirVolume": [{"path": "/x"}, {"path": "//x/."}]}, "storage.emptyDirVolume[1].path"),),
+    ),
     "storage.configMapVolume": Row([{"configMap": "c", "mountPath": "/x"}], ("mountPath", "/x"), ([{}],)),
     "storage.configMapVolume[].name": _NAMED,
     "storage.configMapVolume[].configMap": Row("other", ("name", "other"), ("Upper",)),
@@ -227,7 +233,7 @@ PODS: dict[str, Row] = {
     "storage.secretVolume[].name": _NAMED,
     "storage.secretVolume[].mountPath": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.secretVolume[].defaultMode": Row("0400", ("defaultMode", 0o400), ("0888",)),
-    "storage.secretVolume[].secret": Row("other", ("secretName", "other")),
+    "storage.secretVolume[].secret": Row("other", ("secretName", "other"), ("Upper", "a b", "../x")),
     "storage.secretVolume[].exclude": _EXCLUDED,
     "tolerations": Row([{"operator": "Exists", "key": "k", "effect": "Any"}], ("key", "k"), ([{}],)),
     "tolerations[].name": _NAMED,
@@ -244,7 +250,7 @@ PODS: dict[str, Row] = {
 TRAININGS: dict[str, Row] = {
     "autoDeletionTimeAfterCompletionSeconds": Row(60, ELSEWHERE, (-1, 2**62)),
     "backoffLimit": Row(3, ("backoffLimit", 3), (-1,)),
-    "category": Row("Own"),
+    "category": Row("Build", ELSEWHERE, ("Own", "build", "")),
     "completions": Row(4, ("completions", 4), (0, -1, 100_001)),
     "exposedUrls": Row(
         [{"container": 8888}], ("containerPort", 8888), ([{}], [{"container": 1, "url": "https://a/b"}] * 2)
@@ -260,7 +266,11 @@ TRAININGS: dict[str, Row] = {
     "exposedUrls[].toolName": Row("Jupyter"),
     "exposedUrls[].name": _NAMED,
     "exposedUrls[].exclude": _EXCLUDED,
-    "nodePools": Row(["gpu", "default"], ("kai.scheduler/node-pools", "gpu default")),
+    "nodePools": Row(
+        ["gpu", "default"],
+        ("kai.scheduler/node-pools", "gpu default"),
+        tuple(At([name], "nodePools[0]") for name in ("", "two words", "-x", "a/b")),
+    ),
     "parallelism": Row(2, ("parallelism", 2), (0, 3, -1), {"completions": 2}),
     "ports": Row(
         [{"container": 1, "serviceType": "ClusterIP"}],
@@ -296,14 +306,14 @@ TRAININGS: dict[str, Row] = {
     "storage.git": Row([{"repository": "https://a/b", "path": "/x"}], ("mountPath", "/x"), ([{}],)),
     "storage.git[].name": _NAMED,
     "storage.git[].repository": Row(
-        "ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b", "http://")
+        "ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b", "http://", "ext::sh")
     ),
     "storage.git[].branch": Row(
-        "feature/x", ("value", "feature/x"), ("--upload-pack=x", "a b", "a..b", "a\nb", "/a", "a~1", "x.lock")
+        "feature/x", ("value", "feature/x"), ("--upload-pack=x", "a b", "a..b", "a\nb", "/a", "a~1", "x.lock", "@")
     ),
     "storage.git[].revision": Row("v1", ("value", "v1"), ("--x", "a b", "a\nb", "a..b")),
     "storage.git[].path": Row("/x", ("mountPath", "/x"), _PATHS),
-    "storage.git[].passwordSecret": Row("login", ("name", "login")),
+    "storage.git[].passwordSecret": Row("login", ("name", "login"), ("Upper", "a b")),
     "storage.git[].secretKeyOfUser": Row("who", ("key", "who"), _OBJECT_KEYS, {"passwordSecret": "login"}),
     "storage.git[].secretKeyOfPassword": Row("pass", ("key", "pass"), _OBJECT_KEYS, {"passwordSecret": "login"}),
     "storage.git[].exclude": _EXCLUDED,
@@ -342,9 +352,9 @@ TRAININGS: dict[str, Row] = {
 
 #: What distributed inferences have beside their roles.
 GROUPS: dict[str, Row] = {
-    "category": Row("Own"),
+    "category": Row("Build", ELSEWHERE, ("Own", "build", "")),
     "leader": Row({"image": "x"}, ELSEWHERE, ()),
-    "nodePools": Row(["gpu"], ("kai.scheduler/node-pools", "gpu")),
+    "nodePools": Row(["gpu"], ("kai.scheduler/node-pools", "gpu"), (At(["two words"], "nodePools[0]"),)),
     "preemptibility": Row("preemptible"),
     "priorityClass": Row("low", ELSEWHERE, ("hihg",)),
     "replicas": Row(3, ("replicas", 3)),

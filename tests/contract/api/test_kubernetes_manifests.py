@@ -44,12 +44,12 @@ def _id(answer: Answer) -> str:
 
 
 def test_a_job_becomes_a_training(api: ApiServer) -> None:
-    made = _submit(api, JOB, priority="high", category="Research")
+    made = _submit(api, JOB, priority="high", category="Build")
     id = _id(made)
     metadata = made.json["metadata"]
     assert metadata["name"] == "from-manifest"
     assert metadata["gvk"] == {"group": "batch", "version": "v1", "kind": "Job"}
-    assert (metadata["priority"], metadata["category"]) == ("high", "Research")
+    assert (metadata["priority"], metadata["category"]) == ("high", "Build")
     assert made.json["rawManifest"] == JOB
     assert made.json["workloadManifest"]["metadata"]["namespace"] == "runai-default"
     training = api.get(f"/api/v1/workloads/trainings/{id}")
@@ -79,12 +79,12 @@ def test_a_deployment_becomes_an_inference_and_can_change(api: ApiServer) -> Non
     assert spec["autoscaling"] == {"minReplicas": 2, "maxReplicas": 2}
     assert spec["servingPort"] == {"container": 8080}
     changed = {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "replicas": 3}}  # type: ignore[dict-item]  # the spec is a dict
-    answer = api.call("PUT", f"{PATH}/{id}", {"manifest": changed, "metadata": {"category": "Serving"}})
+    answer = api.call("PUT", f"{PATH}/{id}", {"manifest": changed, "metadata": {"category": "Train"}})
     assert answer.status == 202, answer
     assert find_disagreements("put", ONE, 202, answer.json) == []
     assert answer.json["rawManifest"]["spec"]["replicas"] == 3
     spec = api.get(f"/api/v1/workloads/inferences/{id}")["spec"]
-    assert (spec["autoscaling"]["maxReplicas"], spec["category"]) == (3, "Serving")
+    assert (spec["autoscaling"]["maxReplicas"], spec["category"]) == (3, "Train")
     assert spec["labels"] == [{"name": "app", "value": "web"}]
 
 

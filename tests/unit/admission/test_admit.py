@@ -32,7 +32,8 @@ def submission(name: str = "t", dialect: str = "rest", **spec: Any) -> Submissio
         pytest.param({"priorityClass": "medium-high"}, ("medium-high", 90, True, "Train", ()), id="90 still is"),
         pytest.param({"priorityClass": "high", "preemptibility": "preemptible"},
                      ("high", 125, True, "Train", ()), id="an explicit word wins"),
-        pytest.param({"category": "Own", "nodePools": ["a", "b"]}, ("low", 40, True, "Own", ("a", "b")), id="given"),
+        pytest.param({"category": "Build", "nodePools": ["a", "b"]},
+                     ("low", 40, True, "Build", ("a", "b")), id="given"),
     ],
 )  # fmt: skip
 def test_what_follows_from_the_spec(spec: dict[str, Any], want: tuple[Any, ...]) -> None:

@@ -13,16 +13,11 @@ from fairlead.api.http.shapes import Shape, Uuid
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import normal_id
 from fairlead.model.errors import NotFound
-from fairlead.model.priority import PRIORITIES
+from fairlead.model.priority import CATEGORIES, PRIORITIES
 
 #: Ids are derived from names, so that they are the same in every installation.
 _NAMESPACE = uuid.UUID("6f0f54f8-3b5a-5d0e-9c53-1b1e8b1d9c11")
 _SOURCE = "Run:ai"
-CATEGORIES = {
-    "Build": "Interactive work: notebooks and development sessions.",
-    "Train": "Unattended work that runs to completion.",
-    "Deploy": "Services, which run until they are stopped.",
-}
 
 T = TypeVar("T")
 

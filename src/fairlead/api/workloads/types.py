@@ -10,7 +10,7 @@ from fairlead.api.http.crud import CreateRoute, DeleteRoute, HandledRoute, RestR
 from fairlead.api.http.list_parameters import filter_by, read_list_request
 from fairlead.api.http.operation import OURS, Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
-from fairlead.api.workloads.catalog import CATEGORIES, constant_id
+from fairlead.api.workloads.catalog import constant_id
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField, parse_filters, select
 from fairlead.control.lists import normal_id
@@ -20,7 +20,7 @@ from fairlead.formats.foreign.manifests import is_supported
 from fairlead.kinds import KINDS
 from fairlead.model.clock import iso
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound
-from fairlead.model.priority import PRIORITIES, is_preemptible
+from fairlead.model.priority import CATEGORIES, PRIORITIES, is_preemptible
 from fairlead.model.records.organization import WorkloadType
 from fairlead.model.records.people import Caller
 from fairlead.model.spec.fields import Given, Spec

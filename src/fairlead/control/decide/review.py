@@ -60,20 +60,25 @@ def review_of(podset: PodSet, review: Callable[[PodSet], Review]) -> Review:
     told = review(podset)
     if not podset.member:
         return told
-    refused = tuple((f"{podset.member}.{field}", why) for field, why in told.refused)
-    advisory = tuple((f"{podset.member}.{field}", why) for field, why in told.advisory)
-    return msgspec.structs.replace(told, refused=refused, advisory=advisory)
+    refused, forbidden, advisory = (
+        tuple((f"{podset.member}.{field}", why) for field, why in notes)
+        for notes in (told.refused, told.forbidden, told.advisory)
+    )
+    return msgspec.structs.replace(told, refused=refused, forbidden=forbidden, advisory=advisory)
 
 
 def forbidden_fields(podsets: Sequence[PodSet], review: Callable[[PodSet], Review]) -> list[tuple[str, str]]:
-    """The privileges that this server refuses whatever happens, as (path of the field, why): asked at submission."""
-    return [
-        (field, why)
-        for podset in podsets
-        if podset.container.fields.security != NO_SECURITY
-        for field, why in review_of(podset, review).refused
-        if field.removeprefix(f"{podset.member}.").startswith("security.")
-    ]
+    """The privileges and mounts that this server refuses whatever happens, as (path of the field, why).
+
+    Asked at submission. Privileges count only if the workload asks for some.
+    """
+    return [note for podset in podsets for note in _forbidden(podset, review_of(podset, review))]
+
+
+def _forbidden(podset: PodSet, told: Review) -> list[tuple[str, str]]:
+    asks = podset.container.fields.security != NO_SECURITY
+    prefix = f"{podset.member}.security." if podset.member else "security."
+    return [*(note for note in told.refused if asks and note[0].startswith(prefix)), *told.forbidden]
 
 
 def _find_notes(reviews: list[Review], refused: list[tuple[str, str]]) -> list[tuple[str, str, str]]:

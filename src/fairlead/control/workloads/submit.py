@@ -33,7 +33,7 @@ from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
 from fairlead.model.spec.canonical import drop_null_choices
-from fairlead.model.spec.pod_fields import has_security
+from fairlead.model.spec.pod_fields import has_security_or_storage
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
@@ -136,8 +136,8 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
 
 
 def _refuse_forbidden(context: Context, kind: Kind, submission: Submission, cluster_id: str) -> None:
-    """Refuse privileges that this server never gives; the older dialect is never refused, its workload fails."""
-    if submission.dialect == LENIENT_DIALECT or not has_security(submission.spec):
+    """Refuse privileges and mounts that this server never gives; in the older dialect the workload fails instead."""
+    if submission.dialect == LENIENT_DIALECT or not has_security_or_storage(submission.spec):
         return
     forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine_of(cluster_id).review)
     if not forbidden:

@@ -87,6 +87,9 @@ def _gpus(item: Compute) -> Broken:
             yield rest, f"is {value}; a portion of a device is at most 1", ""
     if item.gpu_request_type == "portion" and portion == 0:
         yield "gpuPortionRequest", "is 0; a portion of a device is above 0, leave gpuRequestType out for none", ""
+    if item.gpu_request_type in ("portion", "memory") and item.gpu_devices_request == 0:
+        details = f"is 0, but gpuRequestType is {item.gpu_request_type}; give 1, or leave gpuRequestType out"
+        yield "gpuDevicesRequest", details, ""
     if item.gpu_request_type == "memory" and isinstance(item.gpu_devices_request, int) and item.gpu_devices_request > 1:
         yield "gpuDevicesRequest", "is above 1; with gpuRequestType memory only one device can be requested", ""
 
@@ -136,6 +139,8 @@ def _pvc(item: Pvc) -> Broken:
             yield "claimInfo", "is given, but existingPvc is true; leave one of them out", ""
         if not is_given(item.claim_name):
             yield "claimName", "is missing; an existing claim must be named", ""
+        if item.ephemeral is True:
+            yield "ephemeral", "is true, but existingPvc is too; an existing claim is not deleted with the workload", ""
     elif not is_given(getattr(item.claim_info, "size", None)):
         yield "claimInfo.size", "is missing; a new claim must have a size (or set existingPvc)", ""
 
@@ -185,7 +190,7 @@ def _mounts(item: BasicStorage) -> Broken:
             if not isinstance(path, str) or not path.startswith("/") or volume.exclude is True:
                 continue
             here = f"{field.rest}[{number}]"
-            other = taken.setdefault(path.rstrip("/"), here)
+            other = taken.setdefault("/".join(part for part in path.split("/") if part not in ("", ".")), here)
             if other != here:
                 yield f"{here}.{mount.rest}", f"is '{path[:80]}', where {other} is mounted already; choose another", ""
 
@@ -219,6 +224,9 @@ def _security(item: BasicSecurity) -> Broken:
             "is missing; uidGidSource is custom, so give runAsUid, runAsGid or both",
             "the image's is used",
         )
+
+    if item.run_as_non_root is True and item.uid_gid_source == "custom" and item.run_as_uid == 0:
+        yield "runAsUid", "is 0, which is root, but runAsNonRoot is true; give another id, or leave one of them out", ""
 
 
 def _is_id(word: str) -> bool:

@@ -152,6 +152,7 @@ NodePools = Annotated[
         text="The node pools to try, in order.",
         default_text="the project's default pools",
         yaml="nodePools",
+        syntax=Syntax.NODE_POOL,
         flags=(FlagDeclaration(name="--node-pools", aliases=("--node-pool",)),),
     ),
 ]

@@ -224,6 +224,6 @@ def _roles_of(struct: type[msgspec.Struct]) -> tuple[Field, ...]:
     )
 
 
-def has_security(spec: msgspec.Struct) -> bool:
-    """Whether a spec or one of its roles says anything about user and privileges."""
-    return any(is_given(getattr(pod, "security", None)) for pod, _ in pods_of(spec))
+def has_security_or_storage(spec: msgspec.Struct) -> bool:
+    """Whether a spec or one of its roles says anything about user and privileges, or mounts anything."""
+    return any(is_given(getattr(pod, member, None)) for pod, _ in pods_of(spec) for member in ("security", "storage"))

@@ -4,6 +4,7 @@
 at once. The walk is here, the rules of single objects are in `object_rules.py`. It knows no kind.
 """
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -12,9 +13,9 @@ import msgspec
 from msgspec import UNSET
 
 from fairlead.model.command_words import split_words
-from fairlead.model.priority import PRIORITIES
+from fairlead.model.priority import CATEGORIES, PRIORITIES
 from fairlead.model.quantity import BadQuantity, parse
-from fairlead.model.spec.fields import Field, Struct, fields_of, is_given
+from fairlead.model.spec.fields import Field, Maybe, Struct, fields_of, is_given
 from fairlead.model.spec.object_rules import RULES
 from fairlead.model.syntax import flaw_of
 
@@ -66,9 +67,11 @@ def _check(struct: msgspec.Struct, path: str, broken: list[Violation], is_item: 
         elif field.is_quantity:
             _check_quantity(field, value, here, broken)
         elif field.about.syntax is not None:
-            flaw = flaw_of(field.about.syntax, value)
-            if flaw:
-                broken.append(Violation(here, flaw, field.about.older))
+            texts = (
+                [(f"{here}[{number}]", text) for number, text in enumerate(value)] if field.is_list else [(here, value)]
+            )
+            flaws = [(place, flaw_of(field.about.syntax, text)) for place, text in texts]
+            broken.extend(Violation(place, flaw, field.about.older) for place, flaw in flaws if flaw)
     rule = RULES.get(cls)
     if rule is not None:
         broken.extend(
@@ -134,11 +137,17 @@ def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     return broken
 
 
-def priority_violations(spec: Any, path: str) -> list[Violation]:
-    """A priority class that does not exist."""
-    name = spec.priority_class
-    if not is_given(name) or name in PRIORITIES:
+def class_violations(spec: Any, path: str) -> list[Violation]:
+    """A priority class or a category that does not exist."""
+    return [
+        *_unknown_name(spec.priority_class, PRIORITIES, f"{path}.priorityClass", "priority class"),
+        *_unknown_name(spec.category, CATEGORIES, f"{path}.category", "category"),
+    ]
+
+
+def _unknown_name(name: Maybe[str], known: Collection[str], path: str, noun: str) -> list[Violation]:
+    if not is_given(name) or name in known:
         return []
-    near = get_close_matches(name, PRIORITIES, 1)
-    hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(PRIORITIES)}"
-    return [Violation(f"{path}.priorityClass", f"is '{name}', which is not a priority class{hint}")]
+    near = get_close_matches(name, known, 1) or [one for one in known if one.lower() == name.lower()]
+    hint = f"; did you mean {near[0]}?" if near else f"; known are {', '.join(known)}"
+    return [Violation(path, f"is '{name[:80]}', which is not a {noun}{hint}")]

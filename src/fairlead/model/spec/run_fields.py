@@ -21,7 +21,7 @@ from fairlead.model.spec.metadata import Username
 from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import Violation, command_violations, priority_violations
+from fairlead.model.spec.rules import Violation, class_violations, command_violations
 from fairlead.model.spec.security import Security
 from fairlead.model.spec.storage import Storage
 
@@ -69,7 +69,7 @@ RUN_FIELD_NAMES = frozenset(
 
 def run_violations(spec: RunFields, path: str) -> list[Violation]:
     """The rules between these members."""
-    broken = command_violations(spec, path) + priority_violations(spec, path)
+    broken = command_violations(spec, path) + class_violations(spec, path)
     for rest, value in (
         ("backoffLimit", spec.backoff_limit),
         ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),

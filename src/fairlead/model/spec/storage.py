@@ -93,7 +93,15 @@ class SecretVolume(Spec, frozen=True, kw_only=True):
     name: MountedInstanceName = UNSET
     secret: Annotated[
         Maybe[Text],
-        FieldInfo(text="The secret's name.", mandatory=True, part="name", refers=Reference.SECRET, is_live=True),
+        FieldInfo(
+            text="The secret's name.",
+            mandatory=True,
+            part="name",
+            refers=Reference.SECRET,
+            is_live=True,
+            syntax=Syntax.OBJECT_NAME,
+            older=NO_SUCH_NAME,
+        ),
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text],
@@ -233,6 +241,8 @@ class Git(Spec, frozen=True, kw_only=True):
             text="The secret that holds the user name and password; prefer secretRef, which replaces it.",
             part="password-secret",
             refers=Reference.SECRET,
+            syntax=Syntax.OBJECT_NAME,
+            older=NO_SUCH_NAME,
         ),
     ] = UNSET
     secret_key_of_user: Annotated[

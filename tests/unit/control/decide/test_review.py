@@ -33,11 +33,15 @@ def secured(member: str) -> PodSet:
     return replace(podset, container=replace(podset.container, fields=fields))
 
 
-def test_only_privileges_are_refused_at_submission() -> None:
+def test_only_privileges_and_forbidden_mounts_are_refused_at_submission() -> None:
     sets = [secured(""), secured("worker"), builders.podset()]
     assert forbidden_fields(sets, lambda podset: TOLD) == [
         ("security.capabilities", "no"),
         ("worker.security.capabilities", "no"),
+    ]
+    mounted = replace(TOLD, forbidden=(("storage.emptyDirVolume[0].path", "no"),))
+    assert forbidden_fields([builders.podset(member="worker")], lambda podset: mounted) == [
+        ("worker.storage.emptyDirVolume[0].path", "no")
     ]
 
 

@@ -69,6 +69,7 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
         ]
     return Review(
         refused=(*refused, *storage_refused),
+        forbidden=tuple(find_covered_kernel(container)),
         advisory=(*storage_remarks, *remarks),
         isolation=name_isolation(runtime, rights),
     )
@@ -202,7 +203,7 @@ def find_refused_storage(container: PodContainer, ground: VolumeContext, classes
     notes: list[Note] = []
     owners: dict[str, str] = {}
     for field, mount in container.fields.storage.mounts():
-        notes += _refused_by(check_target, mount.target, field)
+        notes += _refused_by(check_target, mount.target, _target_field(field, mount))
         owner = owners.setdefault(mount.target.rstrip("/"), field)
         if owner != field:
             notes.append((field, f"'{mount.target}' is also the place of {owner}; give each its own"))
@@ -210,6 +211,20 @@ def find_refused_storage(container: PodContainer, ground: VolumeContext, classes
         if ground.runtime:
             notes += _refused_by(check_runtime_can_mount, _kind_of(mount), mount.target, field, ground)
     return notes
+
+
+def find_covered_kernel(container: PodContainer) -> list[Note]:
+    """Mounts over what belongs to the kernel, such as /dev."""
+    mounts = container.fields.storage.mounts()
+    return [
+        note for field, mount in mounts for note in _refused_by(check_target, mount.target, _target_field(field, mount))
+    ]
+
+
+def _target_field(field: str, mount: Mount) -> str:
+    """The member of a volume that says where it is mounted."""
+    is_plain = isinstance(mount, EmptyDirMount | ClaimMount | GitMount | BucketMount)
+    return f"{field}.path" if is_plain else f"{field}.mountPath"
 
 
 def _kind_of(mount: Mount) -> str:

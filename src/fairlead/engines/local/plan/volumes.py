@@ -313,7 +313,7 @@ def check_target(path: str, field: str) -> str:
     clean = "/" + posixpath.normpath(path).strip("/")
     kernel = any(clean == root or clean.startswith(f"{root}/") for root in _KERNEL)
     if clean == "/" or (kernel and clean != SHARED_MEMORY and not clean.startswith(f"{SHARED_MEMORY}/")):
-        raise Refused(f"{field}: nothing can be mounted over '{clean}'")
+        raise Refused(f"{field}: nothing can be mounted over '{clean}' on this machine; give a path such as /data")
     return clean
 
 
