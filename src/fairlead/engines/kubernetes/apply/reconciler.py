@@ -6,7 +6,6 @@ for each that has something to do. Decisions are the planner's, requests the exe
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Collection, Sequence, Set
 from functools import partial
 
@@ -167,7 +166,7 @@ class WorkloadReconciler:
     def on_controller_deleted(self, workload_id: str) -> None:
         """Unless we deleted it, the next order creates it again."""
         if workload_id in self._states:
-            self._states[workload_id] = lose(self._states[workload_id], time.monotonic())
+            self._states[workload_id] = lose(self._states[workload_id], asyncio.get_running_loop().time())
 
     # The task of a workload
 
@@ -194,8 +193,8 @@ class WorkloadReconciler:
     async def _carry_out(self, workload_id: str) -> None:
         """One round: observe, plan, execute."""
         lost = self._states[workload_id].lost
-        seen = await self._observe(workload_id)
-        self._states[workload_id], steps = planner.plan(self._states[workload_id], seen, time.monotonic())
+        seen, now = await self._observe(workload_id), asyncio.get_running_loop().time()
+        self._states[workload_id], steps = planner.plan(self._states[workload_id], seen, now)
         for step in steps:
             match step:
                 case planner.ApplyObjects(workload):

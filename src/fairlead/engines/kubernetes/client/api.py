@@ -93,7 +93,8 @@ class Api:
         was faster.
         """
         data = b"" if body is None else msgspec.json.encode(body)
-        give_up = time.monotonic() + self._patience
+        now = asyncio.get_running_loop().time
+        give_up = now() + self._patience
         pause = _FIRST_PAUSE
         while True:
             wait = pause
@@ -115,7 +116,7 @@ class Api:
                 failure = error
             if isinstance(failure, OSError):
                 self._on_unreachable(failure)
-            if time.monotonic() + wait > give_up:
+            if now() + wait > give_up:
                 raise failure
             # Not all requests at once after a restart of the server.
             await asyncio.sleep(wait * random.uniform(0.5, 1.0))

@@ -6,7 +6,6 @@ objects are listed again, and the differences are reported.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -93,14 +92,14 @@ class ObjectWatch(Generic[Item]):
 
     async def run(self) -> None:
         """Until cancelled."""
-        pause = _FIRST_PAUSE
+        pause, now = _FIRST_PAUSE, asyncio.get_running_loop().time
         while True:
-            began = time.monotonic()
+            began = now()
             try:
                 if not self._version:
                     await self.list()
                 has_data = await self._watch()
-                if not has_data and time.monotonic() - began < _TOO_SHORT:
+                if not has_data and now() - began < _TOO_SHORT:
                     # The kind may have been uninstalled and installed again.
                     log.info("The watch on %s ended at once; listing again", self._path)
                     self._version = ""
@@ -114,7 +113,7 @@ class ObjectWatch(Generic[Item]):
                 # Nobody awaits this task, and without it no change would be seen any more.
                 log.exception("Restarting the watch on %s, which failed", self._path)
                 self._version = ""
-            if time.monotonic() - began > _LONG_ENOUGH:
+            if now() - began > _LONG_ENOUGH:
                 pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
             pause = min(_LONGEST_PAUSE, pause * 2)

@@ -5,7 +5,6 @@ The engine reads it, and is told which workloads have changed, and when the node
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -353,9 +352,10 @@ class ClusterCache:
             self._tasks.spawn(retry_forever(settle, "Cannot compare pods with the API server yet"))
 
     async def _wait_until_consistent(self, workload_id: str, controller: objects.Metadata) -> None:
-        pause, give_up = _FIRST_PAUSE, time.monotonic() + self.patience
+        now = asyncio.get_running_loop().time
+        pause, give_up = _FIRST_PAUSE, now() + self.patience
         while not await self._is_consistent(workload_id, controller.namespace):
-            if time.monotonic() > give_up:
+            if now() > give_up:
                 log.warning("The watch on pods is behind; workload %s ends with the pods known so far", workload_id)
                 break
             await asyncio.sleep(pause)
