@@ -33,7 +33,7 @@ SERVING, NETWORKING, CACHING = "knative.dev/serving", "knative.dev/networking", 
 #: Knative's programs; all run in pods, the last beside every container that answers requests.
 KNATIVE = ("controller", "webhook", "autoscaler", "activator", "queue")
 #: Modules of which not every cluster has something; each has a folder of its own, so that no other is built anew.
-APART = ("kubeflow", "mpi", "knative", "helm", "dex", "loki")
+APART = ("kubeflow", "mpi", "knative", "helm", "dex", "loki", "lws")
 
 #: program -> (module's folder, package)
 PROGRAMS = {
@@ -58,12 +58,14 @@ PROGRAMS = {
     # An identity provider, for the tests of sign-on.
     "dex": ("dex", "."),
     "loki": ("loki", "github.com/grafana/loki/v3/cmd/loki"),
+    "lws-newest": ("lws", f"{LWS}/cmd"),
     **{f"knative-{name}": ("knative", f"{SERVING}/cmd/{name}") for name in KNATIVE},
 }
 #: What is read from the modules beside their programs: name in our folder -> (our module, theirs, path in it)
 FILES = {
     "kai-crds": ("cluster", KAI, "deployments/kai-scheduler/crds"),
     "lws-crds": ("cluster", LWS, "config/crd/bases"),
+    "lws-newest-crds": ("lws", LWS, "config/crd/bases"),
     "training-crds": ("kubeflow", TRAINING, "manifests/base/crds"),
     "mpi-crds": ("mpi", MPI, "manifests/base"),
     "knative-crds": ("knative", SERVING, "config/core/300-resources"),
@@ -93,6 +95,7 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "helm": ("helm",),
     "dex": ("dex",),
     "loki": ("loki",),
+    "lws-newest": ("lws-newest", "lws-newest-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative": (
         *(f"knative-{name}" for name in KNATIVE),

@@ -104,14 +104,14 @@ def render_scheduling(layout: Layout, programs: Path) -> list[Component]:
         render_own_scheduler(layout, programs),
         render_scheduler(layout, programs, pool=""),
         *render_kai_controllers(layout, programs),
-        Component(
-            "lws",
-            [str(programs / "lws"), f"--config={layout.path('lws.yaml')}"],
-            f"http://{layout.address}:8108/readyz",
-            as_admin(layout),
-        ),
+        render_lws(layout, programs / "lws"),
         Component("stand-in", [sys.executable, "-m", "deploy.cluster.stand_in", str(layout.folder)], "", at_root()),
     ]
+
+
+def render_lws(layout: Layout, program: Path) -> Component:
+    command = [str(program), f"--config={layout.path('lws.yaml')}"]
+    return Component("lws", command, f"http://{layout.address}:8108/readyz", as_admin(layout))
 
 
 def render_scheduler(layout: Layout, programs: Path, pool: str, port: int = 8110) -> Component:

@@ -1,4 +1,5 @@
-"""What can be added to a running cluster: Kubeflow's operators, Knative, or definitions alone. And taken away again.
+"""What can be added to a running cluster: Kubeflow's operators, Knative, a newer LeaderWorkerSet, or definitions alone.
+And taken away again.
 
 Called by `up --with`, `add`, `drop` and by tests. Nothing of it is built or installed unless somebody asks.
 """
@@ -11,7 +12,7 @@ import time
 from deploy.cluster import build, control, knative, objects
 from deploy.cluster.api import Api, ApiError, path_of
 from deploy.cluster.cluster import Cluster, has_definitions, launch, wait_until_healthy
-from deploy.cluster.components import Component, as_admin, at_root, render_scheduler
+from deploy.cluster.components import Component, as_admin, at_root, render_lws, render_scheduler
 from deploy.cluster.layout import Layout
 from deploy.cluster.objects import Object, render, render_webhook
 from deploy.cluster.sandbox import wait_for
@@ -24,6 +25,8 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "knative": ("knative-crds", "networking-crds", "caching-crds"),
     "kubeflow-crds": ("training-crds", "mpi-crds"),
     "knative-crds": ("knative-crds",),
+    # In the place of the one that every cluster has.
+    "lws-newest": ("lws-newest-crds",),
 }
 _OLDER = "mpijobs.kubeflow.org"
 _GROUPER = "kai-podgrouper"
@@ -43,6 +46,9 @@ def add(cluster: Cluster, name: str) -> None:
     """Build what is missing, install the definitions, start the programs, wait until they are ready."""
     layout, api = cluster.layout, cluster.api()
     build.build((name,))
+    if name == "lws-newest":
+        replace_lws(cluster, name)
+        return
     for definition in load_definitions(name):
         api.apply(definition)
     wait_for(lambda: has_definitions(api), f"the definitions of {name}", PATIENCE)
@@ -62,9 +68,25 @@ def add(cluster: Cluster, name: str) -> None:
         wait_for(lambda: knative.is_ready(api), "Knative's pods; see kubectl get pods -n knative-serving", PATIENCE)
 
 
+def replace_lws(cluster: Cluster, program: str) -> None:
+    """One LeaderWorkerSet by another, with its definitions; the objects stay, as in an upgrade."""
+    layout, api, files = cluster.layout, cluster.api(), build.place_of(f"{program}-crds")
+    control.drop(layout.folder, "lws")
+    for definition in objects.load_definitions(files.parent, files.name):
+        if definition["kind"] == "CustomResourceDefinition":
+            api.apply(definition)
+    wait_for(lambda: has_definitions(api), f"the definitions of {program}", PATIENCE)
+    component = render_lws(layout, build.place_of(program))
+    launch(layout, component)
+    wait_until_healthy(layout, [component])
+
+
 def drop(cluster: Cluster, name: str) -> None:
     """The programs end, and the definitions go with all objects of theirs."""
     layout, api = cluster.layout, cluster.api()
+    if name == "lws-newest":
+        replace_lws(cluster, "lws")
+        return
     for hooks in render_webhooks(layout, name):
         api.call("DELETE", path_of(hooks))
     known = control.observe(layout.folder)

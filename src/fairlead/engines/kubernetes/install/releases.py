@@ -27,7 +27,7 @@ class Prerequisite(msgspec.Struct, frozen=True):
 
 PREREQUISITES = (
     Prerequisite("KAI-Scheduler", "kai-scheduler", "kai-scheduler", (0, 12, 0), ((0, 12, 0),)),
-    Prerequisite("LeaderWorkerSet", "lws-system", "lws", (0, 7, 0), ((0, 7, 0),)),
+    Prerequisite("LeaderWorkerSet", "lws-system", "lws", (0, 7, 0), ((0, 7, 0), (0, 9, 0))),
 )
 
 
@@ -43,7 +43,7 @@ def judge_release(wanted: Prerequisite, images: Iterable[str]) -> list[Finding]:
         return [Finding(what, "missing", f"{text} is older than {render_version(wanted.oldest)}", advice)]
     if any(version[:2] not in {one[:2] for one in wanted.tested} for version in versions):
         advice = f"It should work; tested: {tested}"
-        return [Finding(what, "note", f"{text} is newer than what Fairlead was tested with", advice)]
+        return [Finding(what, "note", f"Fairlead was not tested with {text}", advice)]
     return [Finding(what, "ok", f"{text}, which is tested")]
 
 
