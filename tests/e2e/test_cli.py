@@ -345,6 +345,7 @@ def test_tasks_of_an_array_have_their_indices_and_keep_them_when_they_are_retrie
     script = f"[ -e {tmp_path}/{index} ] && echo done {index} && exit; touch {tmp_path}/{index}; exit 1"
     submit(fairlead, "tasks", "--array", "3-9:2%2", "-c", "--", "sh", "-c", script)
     assert fairlead("wait", "tasks", "--timeout", "120s").code == exit_codes.OK
+    assert "one of 8 pods; `fairlead logs tasks --all` shows all of them" in fairlead("logs", "tasks").err
     lines = fairlead.ok("logs", "tasks", "--all").splitlines()
     assert sorted(line.split(" | ")[1] for line in lines) == ["done 3", "done 5", "done 7", "done 9"]
 

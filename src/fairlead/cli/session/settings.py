@@ -14,8 +14,8 @@ from fairlead.client.access.tokens import write_private
 #: The keys, and what each is for.
 KEYS: dict[str, str] = {
     "url": "Address of the server (default: the server on this machine)",
-    "project": "Default project",
-    "cluster": "Default cluster",
+    "project": "Default project on this server",
+    "cluster": "Default cluster on this server",
     "output": "Default output format: table, wide, json, yaml or name",
     "ca-file": "File with the certificate authority of the server",
 }
@@ -60,10 +60,18 @@ def load_settings(invocation: Invocation) -> dict[str, str]:
 
 
 def record_setting(invocation: Invocation, key: str, value: str | None) -> None:
-    """Set or remove one value."""
-    settings = load_settings(invocation)
-    if value is None:
-        settings.pop(key, None)
-    else:
-        settings[key] = value
-    write_private(config_path(invocation), json.dumps(settings, indent=1) + "\n")
+    """Set or remove one value; the default project and cluster only for the server of this call."""
+    load_settings(invocation)
+    around = surroundings_of(invocation)
+    settings = discovery.load_config_file(around)
+    place = discovery.server_place(around, settings)
+    is_other = key in discovery.OF_SERVER and discovery.is_other_server(around, settings)
+    of_servers: dict[str, dict[str, str]] = settings.pop(discovery.SERVERS, {})
+    of_servers.setdefault(place, {}).pop(key, None)
+    values = of_servers[place] if is_other else settings
+    values.pop(key, None)
+    if value is not None:
+        values[key] = value
+    of_servers = {server: kept for server, kept in of_servers.items() if kept}
+    content = {**settings, discovery.SERVERS: of_servers} if of_servers else settings
+    write_private(config_path(invocation), json.dumps(content, indent=1) + "\n")

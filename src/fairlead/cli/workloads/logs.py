@@ -8,6 +8,7 @@ from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.pods.waiting import check_container, wait_for_pod
 from fairlead.cli.session.session import ServerSession
+from fairlead.cli.session.settings import next_command
 from fairlead.client import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.output import sorted_pods
@@ -65,10 +66,20 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     else:
         for piece in session.client.logs(workloads[0]["id"], **_log_query(invocation)):
             session.console.raw(piece)
+        if not invocation.get("pod"):
+            _mention_others(session, workloads[0])
     if invocation.get("follow"):
         _check_end(session, workloads)
     session.close()
     return OK
+
+
+def _mention_others(session: ServerSession, workload: Json) -> None:
+    """Say that other pods have output too."""
+    pods = len(session.client.pods(workload["id"]))
+    if pods > 1:
+        command = next_command(session.invocation, f"logs {workload['name']} --all", "project")
+        session.console.say(f"This is the output of one of {pods} pods; `{command}` shows all of them.")
 
 
 def _check_end(session: ServerSession, workloads: list[Json]) -> None:

@@ -20,6 +20,12 @@ _NO_SERVER = (
 )
 
 
+#: Settings that name objects of one server. `SERVERS` in the configuration has those of each server; beside it they
+#: hold for the server that a call without an address and without a data folder talks to.
+OF_SERVER, SERVERS = ("project", "cluster"), "servers"
+_NAMING = ("FAIRLEAD_URL", "FAIRLEAD_DATA_DIR")
+
+
 class BadConfiguration(ClientError):
     """The configuration file cannot be read."""
 
@@ -84,7 +90,28 @@ def token_path(around: Surroundings) -> str:
 
 
 def load_config(around: Surroundings) -> dict[str, str]:
-    """The configuration; empty if there is no file."""
+    """The configuration as it holds for the server of this call; empty if there is no file."""
+    content = load_config_file(around)
+    of_servers = content.pop(SERVERS, {})
+    if is_other_server(around, content):
+        content = {key: value for key, value in content.items() if key not in OF_SERVER}
+    return {**content, **of_servers.get(server_place(around, content), {})}
+
+
+def server_place(around: Surroundings, content: Mapping[str, Any]) -> str:
+    """The server of this call, as the configuration names it: its address, or its data folder."""
+    url = around.find("url", "FAIRLEAD_URL") or content.get("url")
+    return str(url).rstrip("/") if url else data_folder(around)
+
+
+def is_other_server(around: Surroundings, content: Mapping[str, Any]) -> bool:
+    """Whether the call names another server than the configuration does."""
+    plain = around._replace(given={}, environ={**around.environ, **dict.fromkeys(_NAMING, "")})
+    return server_place(around, content) != server_place(plain, content)
+
+
+def load_config_file(around: Surroundings) -> dict[str, Any]:
+    """The content of the configuration file; empty if there is none."""
     path = config_path(around)
     try:
         with open(path, encoding="utf-8") as file:
@@ -95,6 +122,9 @@ def load_config(around: Surroundings) -> dict[str, str]:
         raise BadConfiguration(f"The configuration {path} cannot be read: {error}. Fix or delete it.") from error
     if not isinstance(content, dict):
         raise BadConfiguration(f"The configuration {path} is not a JSON object. Fix or delete it.")
+    servers = content.get(SERVERS, {})
+    if not isinstance(servers, dict) or not all(isinstance(of_server, dict) for of_server in servers.values()):
+        raise BadConfiguration(f"{SERVERS} in the configuration {path} must be an object of objects. Fix or delete it.")
     return content
 
 

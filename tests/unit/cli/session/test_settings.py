@@ -18,6 +18,32 @@ def test_values_are_kept(tmp_path: Path) -> None:
     assert call("config", "get", "project", home=tmp_path).out == ""
 
 
+def test_a_project_belongs_to_its_server(tmp_path: Path) -> None:
+    call("config", "set", "project", "mine", home=tmp_path)
+    call("config", "set", "output", "wide", home=tmp_path)
+    call("config", "set", "project", "lab", "--data-dir", "/srv/a", home=tmp_path)
+    call("config", "set", "project", "far", home=tmp_path, FAIRLEAD_URL="https://far.example/")
+
+    def get(key: str, *flags: str, folder: str = "") -> str:
+        return call("config", "get", key, *flags, home=tmp_path, FAIRLEAD_DATA_DIR=folder).out.strip()
+
+    assert get("project") == "mine"
+    assert get("project", "--data-dir", "/srv/a") == get("project", folder="/srv/a") == "lab"
+    assert get("project", "--url", "https://far.example") == "far"
+    assert get("project", "--data-dir", "/srv/b") == ""
+    assert get("output", "--data-dir", "/srv/b") == "wide"
+    call("config", "unset", "project", "--data-dir", "/srv/a", home=tmp_path)
+    assert (get("project", "--data-dir", "/srv/a"), get("project")) == ("", "mine")
+
+
+def test_a_project_stays_when_its_server_becomes_the_configured_one(tmp_path: Path) -> None:
+    call("config", "set", "project", "far", "--url", "https://far.example", home=tmp_path)
+    call("config", "set", "url", "https://far.example", home=tmp_path)
+    assert call("config", "get", "project", home=tmp_path).out == "far\n"
+    call("config", "set", "project", "other", home=tmp_path)
+    assert call("config", "get", "project", home=tmp_path).out == "other\n"
+
+
 @pytest.mark.parametrize(
     ("key", "value", "want"),
     [
@@ -49,10 +75,11 @@ def test_where_it_is(tmp_path: Path) -> None:
     assert call("config", "path", "--config-file", "d.json", home=tmp_path).out.endswith("/fairlead/d.json\n")
 
 
-def test_a_damaged_file_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["{", "[]", '{"servers": []}', '{"servers": {"https://x": "y"}}'])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     path = tmp_path / ".config" / "fairlead" / "config.json"
     path.parent.mkdir(parents=True)
-    path.write_text("{")
+    path.write_text(damage)
     called = call("config", "list", home=tmp_path)
     assert called.code == USAGE
     assert str(path) in called.err
