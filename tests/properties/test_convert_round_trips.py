@@ -109,9 +109,9 @@ def test_convert_reports_what_did_not_arrive(kind: Kind, data: st.DataObject) ->
     spec = data.draw(specs(kind))
     workload = from_stored(kind, "name", "", spec, is_active=True)
     for target in ("yaml", "flags") if kind.letter else ("flags",):
-        rendered = render(workload, target)
+        rendered: Any = render(workload, target)
         told = [replace(loss, path=loss.path.removeprefix("spec.")) for loss in rendered.losses]
-        got = from_yaml(rendered.text) if target == "yaml" else from_line(rendered.plain)
+        got = from_yaml(rendered.text) if target == "yaml" else from_line(list(rendered.plain))
         assert in_order(got) == in_order(converted(spec, told))
 
 

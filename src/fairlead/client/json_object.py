@@ -8,7 +8,7 @@ from fairlead.client.errors import ServerError
 Json = dict[str, Any]
 
 
-def read_json(status: int, body: bytes) -> Any:
+def read_json(status: int, body: bytes) -> object:
     """The JSON of an answer; None if it has no body."""
     try:
         return json.loads(body) if body else None

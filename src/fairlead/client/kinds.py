@@ -34,7 +34,7 @@ class KindEntry(NamedTuple):
     #: Its noun in sentences.
     noun: str = ""
     #: The member that this command sets in the spec: (member, value).
-    sets: tuple[str, Any] | None = None
+    sets: tuple[str, object] | None = None
     #: Sub-types: further commands for the same kind.
     subtypes: tuple["KindEntry", ...] = ()
     #: Members of the spec that can change later.

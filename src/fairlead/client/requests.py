@@ -82,9 +82,9 @@ class Requests:
             raise
         return self.store_token(answer)
 
-    def store_token(self, answer: Json) -> Token:
+    def store_token(self, answer: object) -> Token:
         """Store the token of an answer in this client and in its cache."""
-        token = read_token(answer, time.time())
+        token = read_token(answer if isinstance(answer, dict) else {}, time.time())
         if not token.access:
             raise NotLoggedIn(f"{self.url} did not return a token.")
         self._keep(token)

@@ -71,7 +71,7 @@ def with_rest_fields(plain: Plain, annotations: dict[str, str]) -> Plain:
         raise ValueError(f"is not an object with a value for each path of the REST spec: {error}") from error
 
 
-def changed_members(before: Plain, after: Plain) -> dict[str, Any]:
+def changed_members(before: Plain, after: Plain) -> dict[str, object]:
     """The members of an object's spec that differ: their new value, or None if they are to be removed."""
     return {name: after.get(name) for name in {*before, *after} if before.get(name) != after.get(name)}
 

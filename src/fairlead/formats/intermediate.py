@@ -3,8 +3,6 @@
 The modules `convert/from_…` create it, the modules `convert/to_…` write it.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.formats.losses import Loss
@@ -74,7 +72,7 @@ class IntermediateWorkload(msgspec.Struct, frozen=True, kw_only=True):
 class ConversionResult(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     #: A document, a list of Kubernetes objects, or the arguments of a command line.
-    plain: Any
+    plain: object
     losses: list[Loss]
 
 

@@ -54,8 +54,8 @@ class KubeconfigEntries(msgspec.Struct, frozen=True):
     """What one context of a kubeconfig names."""
 
     context: str
-    cluster: dict[str, Any]
-    user: dict[str, Any]
+    cluster: dict[str, object]
+    user: dict[str, object]
 
 
 def find_entries(text: str, context: str = "") -> KubeconfigEntries:
@@ -77,7 +77,7 @@ def find_entries(text: str, context: str = "") -> KubeconfigEntries:
     return KubeconfigEntries(name, cluster, user)
 
 
-def render_kubeconfig(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> str:
+def render_kubeconfig(cluster: Mapping[str, object], user: Mapping[str, object]) -> str:
     """A kubeconfig with one context."""
     parts = {
         "cluster": {name: cluster[name] for name in _CLUSTER if cluster.get(name) is not None},

@@ -45,7 +45,9 @@ def test_a_server_would_take_it(path: Path) -> None:
     found = read(path.name)
     spec = msgspec.convert({"image": "python:3.12", **found.spec}, found.kind.spec)
     assert spec_violations(found.kind, spec, "spec", SubmissionLimits()) == []
-    assert render(found, "rest").plain["spec"]["command"] == "bash"
+    request = render(found, "rest").plain
+    assert isinstance(request, dict)
+    assert request["spec"]["command"] == "bash"
 
 
 def run_script(name: str, script: str, *more: str, **environ: str) -> list[str]:

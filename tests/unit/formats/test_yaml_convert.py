@@ -194,5 +194,6 @@ def test_workload_yaml_to_a_command_and_to_rest() -> None:
     command = render(found, "flags")
     assert command.plain == ["fairlead", "training", "submit", "x", "-p", "a", "--image=i", "--gpu-devices-request=2"]
     request = render(found, "rest")
+    assert isinstance(request.plain, dict)
     assert request.plain["spec"] == {"image": "i", "compute": {"gpuDevicesRequest": 2}}
     assert [loss.path for loss in request.losses] == ["metadata.namespace", "spec.active"]

@@ -6,13 +6,14 @@ The address is the given one, else that of `FAIRLEAD_URL`, else the configured o
 import json
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairlead.client.access.local import load_credentials, load_local
 from fairlead.client.access.machine import MachineServer, sign_in
 from fairlead.client.access.tokens import Credentials, TokenFile, application
 from fairlead.client.access.urls import MACHINES_OWN, Trust
 from fairlead.client.errors import ClientError, NotLoggedIn, Unreachable
+from fairlead.client.json_object import Json
 
 _NO_SERVER = (
     "No server is running on this machine (data folder {folder}) and no address is configured.\n"
@@ -35,7 +36,7 @@ class Surroundings(NamedTuple):
 
     environ: Mapping[str, str]
     folder: str
-    given: Mapping[str, Any] = {}
+    given: Mapping[str, object] = {}
 
     def find(self, flag: str, *variables: str) -> str | None:
         """What was given for a flag, else the first of these environment variables that is set."""
@@ -98,19 +99,19 @@ def load_config(around: Surroundings) -> dict[str, str]:
     return {**content, **of_servers.get(server_place(around, content), {})}
 
 
-def server_place(around: Surroundings, content: Mapping[str, Any]) -> str:
+def server_place(around: Surroundings, content: Mapping[str, object]) -> str:
     """The server of this call, as the configuration names it: its address, or its data folder."""
     url = around.find("url", "FAIRLEAD_URL") or content.get("url")
     return str(url).rstrip("/") if url else data_folder(around)
 
 
-def is_other_server(around: Surroundings, content: Mapping[str, Any]) -> bool:
+def is_other_server(around: Surroundings, content: Mapping[str, object]) -> bool:
     """Whether the call names another server than the configuration does."""
     plain = around._replace(given={}, environ={**around.environ, **dict.fromkeys(_NAMING, "")})
     return server_place(around, content) != server_place(plain, content)
 
 
-def load_config_file(around: Surroundings) -> dict[str, Any]:
+def load_config_file(around: Surroundings) -> Json:
     """The content of the configuration file; empty if there is none."""
     path = config_path(around)
     try:

@@ -35,7 +35,7 @@ class Writer:
         self.report.add(CREATED, kind, name)
         return answer if isinstance(answer, dict) else {}
 
-    def change(self, kind: str, name: str, method: str, path: str, body: Json, **query: Any) -> None:
+    def change(self, kind: str, name: str, method: str, path: str, body: Json, **query: object) -> None:
         if self.is_dry or self._send(kind, name, method, path, body, **query) is not None:
             self.report.add(CHANGED, kind, name)
 

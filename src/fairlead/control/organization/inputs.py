@@ -156,9 +156,9 @@ def _pool_named(input: PoolQuotaInput, pools: dict[str, NodePool], issues: list[
     return pool
 
 
-def owner_members(input: OwnerInput, caller: str, now: Millis) -> dict[str, Any]:
+def owner_members(input: OwnerInput, caller: str, now: Millis) -> dict[str, object]:
     """The members of the record that the input sets, without quotas."""
-    members: dict[str, Any] = {"updated_at": now, "updated_by": caller}
+    members: dict[str, object] = {"updated_at": now, "updated_by": caller}
     if input.description is not UNSET:
         members["description"] = input.description
     if input.default_node_pools is not UNSET:

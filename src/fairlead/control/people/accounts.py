@@ -356,7 +356,7 @@ async def change_account(
     request: AuditedRequest,
     id: str,
     message: str,
-    changes: Callable[[User], dict[str, Any]],
+    changes: Callable[[User], dict[str, object]],
     *,
     locks_out: bool = False,
 ) -> User:

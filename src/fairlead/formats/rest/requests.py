@@ -95,12 +95,14 @@ def _around(generic: Any, kind: Kind) -> Any:
     return new_class(name, (plain,), options, lambda space: space.update({**members, "__doc__": generic.__doc__}))
 
 
-def request_type(kind: Kind) -> Any:
-    return _around(CreationRequest, kind)
+def request_type(kind: Kind) -> type[CreationRequest[msgspec.Struct]]:
+    request: type[CreationRequest[msgspec.Struct]] = _around(CreationRequest, kind)
+    return request
 
 
-def object_type(kind: Kind) -> Any:
-    return _around(WorkloadObject, kind)
+def object_type(kind: Kind) -> type[WorkloadObject[msgspec.Struct]]:
+    stored: type[WorkloadObject[msgspec.Struct]] = _around(WorkloadObject, kind)
+    return stored
 
 
 @cache

@@ -47,7 +47,7 @@ class WorkloadType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     category: str
     priority: str
     #: How its pods are found in the object, as it was given.
-    resource_interfaces: tuple[dict[str, Any], ...] = ()
+    resource_interfaces: tuple[dict[str, object], ...] = ()
     created_at: Millis
     created_by: str = ""
     updated_at: Millis

@@ -3,8 +3,6 @@
 Only `control` writes new versions of these records.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.model.clock import Millis
@@ -146,7 +144,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: NonPreemptibleOverQuota, OverLimit or nothing: the contract's enum.
     phase_reason: str | None = None
     #: Why it is pending, as data (`scheduling.Reason` in plain form): the answer to `why`.
-    blocked_by: dict[str, Any] | None = None
+    blocked_by: dict[str, object] | None = None
     pending_messages: tuple[PendingMessage, ...] = ()
     conditions: tuple[Condition, ...] = ()
     #: Workloads that must end before it starts, and names that do not exist in its project yet; only workloads in the

@@ -7,7 +7,7 @@ at once. The walk is here, the rules of single objects are in `object_rules.py`.
 from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Protocol
 
 import msgspec
 from msgspec import UNSET
@@ -137,7 +137,15 @@ def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     return broken
 
 
-def class_violations(spec: Any, path: str) -> list[Violation]:
+class _WithClasses(Protocol):
+    @property
+    def priority_class(self) -> Maybe[str]: ...
+
+    @property
+    def category(self) -> Maybe[str]: ...
+
+
+def class_violations(spec: _WithClasses, path: str) -> list[Violation]:
     """A priority class or a category that does not exist."""
     return [
         *_unknown_name(spec.priority_class, PRIORITIES, f"{path}.priorityClass", "priority class"),

@@ -115,7 +115,7 @@ class Provider:
                 self._metadata = known
             return known[0]
 
-    async def find_keys(self, key_id: str | None) -> list[dict[str, Any]]:
+    async def find_keys(self, key_id: str | None) -> list[dict[str, object]]:
         """The keys with that id; without an id, all. They are fetched again if none has it, because keys change."""
         metadata = await self.metadata()
         async with self._lock:
@@ -154,7 +154,7 @@ class Provider:
         grant = "urn:ietf:params:oauth:grant-type:device_code"
         return await self._ask_for_tokens({"grant_type": grant, "device_code": device_code})
 
-    async def load_userinfo(self, access_token: str) -> dict[str, Any]:
+    async def load_userinfo(self, access_token: str) -> dict[str, object]:
         """The claims about the owner of an access token; empty if the provider has no such endpoint."""
         endpoint = (await self.metadata()).userinfo_endpoint
         if not endpoint or not access_token:
@@ -163,7 +163,7 @@ class Provider:
         status, body = await asyncio.to_thread(self._send, request)
         if status != 200:
             raise ProviderUnavailable(f"The provider answered {status} at {endpoint}")
-        return _read(body, endpoint, dict[str, Any])
+        return _read(body, endpoint, dict[str, object])
 
     async def _ask_for_tokens(self, form: dict[str, str]) -> ProviderTokens:
         return await self._post((await self.metadata()).token_endpoint, form, ProviderTokens)
@@ -245,7 +245,7 @@ def _read(body: bytes, url: str, type: type[T]) -> T:
         raise ProviderUnavailable(f"The provider's answer at {url} is not valid: {error}") from error
 
 
-def make_key(key: dict[str, Any], algorithm: str) -> jwt.PyJWK | None:
+def make_key(key: dict[str, object], algorithm: str) -> jwt.PyJWK | None:
     """The key; None if it is not for that algorithm."""
     if key.get("alg", algorithm) != algorithm:
         return None

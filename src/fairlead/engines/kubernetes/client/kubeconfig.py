@@ -85,9 +85,11 @@ def _load_account(environment: Environment) -> Access:
 def load_kubeconfig(path: Path, environment: Environment) -> Access:
     path = path.absolute()
     entries = _read_entries(path)
-    address = urlsplit(entries.cluster["server"])
-    if entries.user.get("exec"):
-        check_plugin(entries.user["exec"], path)
+    address = urlsplit(str(entries.cluster["server"]))
+    if plugin := entries.user.get("exec"):
+        if not isinstance(plugin, dict):
+            raise Refused(f"The kubeconfig {path} has a credential plugin that is not an object")
+        check_plugin(plugin, path)
     if entries.user.get("auth-provider"):
         raise Refused(
             f"The kubeconfig {path} uses an auth-provider, which kubectl no longer has: use a credential plugin"

@@ -7,7 +7,6 @@ as its original may run.
 import asyncio
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -60,7 +59,7 @@ class TakeoverRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class Original(msgspec.Struct, rename="camel"):
     metadata: objects.Metadata = objects.Metadata()
-    spec: dict[str, Any] = {}
+    spec: dict[str, object] = {}
 
 
 class _Originals(msgspec.Struct):

@@ -47,3 +47,13 @@ def test_without_any_the_places_that_were_looked_at_are_named(tmp_path: Path) ->
     (tmp_path / ".kube").mkdir()
     write_kubeconfig(tmp_path / ".kube" / "config")
     assert load_access("", {}, home=tmp_path).host == "config.example"
+
+
+def test_a_credential_plugin_that_is_a_text_is_refused(tmp_path: Path) -> None:
+    path = write_kubeconfig(tmp_path / "config")
+    config = json.loads(path.read_text())
+    config["contexts"][0]["context"]["user"] = "me"
+    config["users"] = [{"name": "me", "user": {"exec": "aws"}}]
+    path.write_text(json.dumps(config))
+    with pytest.raises(Refused, match="has a credential plugin that is not an object"):
+        load_access(str(path), {})
