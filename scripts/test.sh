@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The test suite as CI runs it: on both cores, with everything that this machine can run. Arguments go to pytest.
+# The test suite as CI runs it: on all cores, with everything that this machine can run. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/system-packages.sh --if-possible
@@ -12,7 +12,8 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then options+=(--nothing
 failures=$PWD/.tools/failed-tests.json
 run() { .venv/bin/python -m pytest "${options[@]}" "$@"; }
 code=0
-run -n 2 --first-run "$failures" "$@" || code=$?
+# Three processes for two cores: tests of servers and pods wait for nearly half of their time.
+run -n $((($(nproc) * 3 + 1) / 2)) --first-run "$failures" "$@" || code=$?
 # 1: tests failed. Everything else is no question of tests.
 [ "$code" = 1 ] || exit "$code"
 # Once, and only to tell flaky tests from broken ones (tests/flaky.py).
