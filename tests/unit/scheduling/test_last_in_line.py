@@ -21,6 +21,7 @@ JOBS: dict[str, dict[str, Any]] = {
     "small": {"gpu": 1, "queue": "a"},
 }
 PAIR = {"v1": None, "v2": {"gpu": 2, "at": "n1", "queue": "b"}}
+WITH_CPU = {"v1": None, "v2": {"gpu": 2, "at": "n1", "queue": "b", "cpu": 1}}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,8 @@ PAIR = {"v1": None, "v2": {"gpu": 2, "at": "n1", "queue": "b"}}
     [
         pytest.param({}, ["v1", "v2"], True, id="one-node"),
         pytest.param({}, ["v1", "w1"], True, id="equal-sizes"),
-        pytest.param(PAIR, ["v2", "w1"], False, id="two-nodes-and-two-sizes"),
+        pytest.param(PAIR, ["v2", "w1"], True, id="two-nodes-and-two-sizes"),
+        pytest.param(WITH_CPU, ["v2", "w1"], False, id="not-only-gpus"),
         pytest.param(PAIR, ["v2"], True, id="two-sizes-one-at-a-time"),
         pytest.param({"large": None}, ["v1"], False, id="nobody-before-it"),
         pytest.param({"w2": None}, ["v1"], False, id="enough-is-free"),
@@ -41,9 +43,28 @@ PAIR = {"v1": None, "v2": {"gpu": 2, "at": "n1", "queue": "b"}}
     ],
 )
 def test_who_comes_last(changes: dict[str, Any], victims: list[str], want: bool) -> None:
-    jobs = {name: job for name, job in {**JOBS, **changes}.items() if job is not None}
+    assert fails({**JOBS, **changes}, victims, gpus=2) is want
+
+
+def test_what_is_free_on_many_nodes_stays_scattered() -> None:
+    """One GPU is free on each node, and the winner wants two, as each of the victims does."""
+    jobs = {
+        "v": {"gpu": 2, "at": "n1", "queue": "b"},
+        "w": {"gpu": 2, "at": "n2", "queue": "b"},
+        "large": {"gpu": 3, "tasks": 3, "queue": "a"},
+        "small": {"gpu": 2, "queue": "a"},
+    }
+    assert fails(jobs, ["v"], gpus=3)
+    assert fails(jobs, ["v", "w"], gpus=3)
+    ones = {name: {"gpu": 1, "at": "n1", "queue": "b"} for name in ("x", "y")}
+    assert not fails({**jobs, "v": None, **ones}, ["x", "y"], gpus=3)
+
+
+def fails(jobs: dict[str, Any], victims: list[str], gpus: int) -> bool:
+    """What is foreseen; a simulation agrees if that is a failure."""
+    given = {name: job for name, job in jobs.items() if job is not None}
     queues = {name: {"gpu": {"quota": 1, "weight": 1}} for name in "ab"}
-    snapshot = build({"nodes": {"n1": {"gpu": 2}, "n2": {"gpu": 2}}, "queues": queues, "jobs": jobs})
+    snapshot = build({"nodes": {"n1": {"gpu": gpus}, "n2": {"gpu": gpus}}, "queues": queues, "jobs": given})
     session = SchedulingSession(snapshot, "default", build_queues(snapshot, "default")[0])
     for spec in snapshot.jobs:
         session.add_job(spec)
@@ -51,6 +72,6 @@ def test_who_comes_last(changes: dict[str, Any], victims: list[str], want: bool)
     small = session.jobs["small"]
     probe = PlacementProbe(session, small, small.tasks, [], feasible_nodes(session, small))
     units = [list(session.jobs[name].tasks) for name in victims]
-    assert LastInLine(probe).fails(units) is want
-    if want:
-        assert not simulate(session, probe, units, session.nodes)
+    foreseen = LastInLine(probe).fails(units)
+    assert not foreseen or not simulate(session, probe, units, session.nodes)
+    return foreseen

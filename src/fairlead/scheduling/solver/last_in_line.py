@@ -3,14 +3,16 @@
 In a simulation, winner and victims place themselves in the order of queues and jobs. A job in whose queue a larger one
 waits before it comes late, often after all victims. Each of them finds a place again if they leave one node together,
 because that node keeps room for those still to come, or if all are equally large, because each place serves any of
-them. What is left is what was free before: fewer GPUs than the winner asks for.
+them; `packing` knows some more cases. What is left is what was free before, and the winner fails if that is fewer GPUs
+than it asks for. It also fails if no node had enough for it, and all victims ask for a multiple of what no node had:
+then each node ends up with what it had before.
 
 Called by `solver` before it simulates a scenario; whatever this does not understand is simulated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
@@ -22,6 +24,7 @@ from fairlead.scheduling.model.subgroups import next_request
 from fairlead.scheduling.placement.predicates import static_cause
 from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.forecast import has_limit
+from fairlead.scheduling.solver.packing import all_fit_again
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 
 #: Later than every job.
@@ -37,11 +40,14 @@ class LastInLine:
         self.probe = probe
         self.session = probe.session
         self.queue = probe.job.queue
-        asked = sum(asked_gpus(task) for task in probe.tasks)
         exact = self.session.free_gpus().exact
-        free = sum(max(0, exact[index]) for index in probe.nodes)
+        free = [exact[index] for index in probe.nodes if exact[index] > 0]
+        self.is_short = sum(free) + EPSILON < sum(asked_gpus(task) for task in probe.tasks)
+        #: GPUs that are free on one node.
+        self.most_free = max(free, default=0)
+        self.is_scattered = self.most_free + EPSILON < min(task.gpu for task in probe.tasks)
         self.applies = (
-            free + EPSILON < asked
+            (self.is_short or self.is_scattered)
             and not self.session.classes.has_memory_requests
             and all(task.kind == KIND_WHOLE for task in probe.tasks)
         )
@@ -49,6 +55,10 @@ class LastInLine:
         #: By leaf: its victims go before the winner if they come before this in the order of their queue.
         self.limits: dict[str, JobKey] = {}
         self.simple: dict[str, bool] = {}
+        #: Whether free GPUs are all that matters for the choice of a node.
+        self.counts_gpus_only = self.session.settings.placement.gpu == "binpack" and all(
+            node.open_to_all for node in self.session.nodes
+        )
 
     def _winner_key(self) -> QueueKey:
         """The largest key of the winner's queue until it is the winner's turn."""
@@ -75,7 +85,29 @@ class LastInLine:
             for task in unit:
                 nodes.add(task.home.index)
                 classes.add(task.request_class)
-        return len(nodes) == 1 or len(classes) == 1
+        if not self.is_short and not self._leave_nodes_as_they_were(classes):
+            return False
+        return len(nodes) == 1 or len(classes) == 1 or self._all_fit_again(units, classes)
+
+    def _leave_nodes_as_they_were(self, classes: Iterable[RequestClass]) -> bool:
+        size = min((each.gpu for each in classes), default=0)
+        return self.is_scattered and self.most_free + EPSILON < size and not any(each.gpu % size for each in classes)
+
+    def _all_fit_again(self, units: Sequence[Unit], classes: Iterable[RequestClass]) -> bool:
+        if not self.counts_gpus_only or any(each.cpu or each.memory or not each.undemanding for each in classes):
+            return False
+        rooms = {index: node.idle_gpu + node.releasing_gpu for index, node in self.probe.nodes.items()}
+        idle = {index: node.idle_gpu for index, node in self.probe.nodes.items() if node.idle_gpu > 0}
+        sizes: dict[int, int] = {}
+        pods = sum(map(len, units)) + len(self.probe.tasks)
+        for unit in units:
+            for task in unit:
+                node = task.home
+                if node.idle_pods < pods or task.spec.nominated_node:
+                    return False
+                rooms[node.index] = rooms.get(node.index, node.idle_gpu + node.releasing_gpu) + task.gpu
+                sizes[task.gpu] = sizes.get(task.gpu, 0) + 1
+        return all_fit_again(rooms, idle, sizes)
 
     def _goes_before(self, job: LiveJob) -> bool:
         limit = self.limits.get(job.queue.name)

@@ -153,9 +153,9 @@ class SimulationOrder:
         if queue is None:
             raise LookupError("the root of the tree is not a queue")
         job = entry[1]
-        before = leaf.requests_before(entry)
         key_for = (queue.stamp, id(job), job.version)
         if leaf.key is None or leaf.key_for != key_for:
+            before = leaf.requests_before(entry)
             own = self.evicted.get(job.id) or next_request(job)
             leaf.key = max(queue_key(queue, request, NOTHING, self.total) for request in (own, *before))
             leaf.key_for = key_for
