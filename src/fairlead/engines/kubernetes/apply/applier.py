@@ -146,7 +146,7 @@ class ObjectApplier(ObjectDeleter):
     ) -> bool:
         """Create or change all objects of a workload; raises Refused if the cluster does not accept one.
 
-        `existing` is what may have been there before the server started: if nothing would change, nothing is sent.
+        `existing` is what is known to be there: if nothing would change, nothing is sent.
         Returns whether something was.
         """
         if message := refusal_of(run.podsets, launch.kinds):
@@ -166,6 +166,7 @@ class ObjectApplier(ObjectDeleter):
         for claim in claims:
             if await self._api.find(path_of(claim)) is None:
                 await self._apply(claim)
+            self.written.note_object(run.workload_id, claim)
         stored = [await self._apply_ours(runner, run) for runner in runners]
         for service in rendered.services:
             owned = _owned_by(service, runners[0], stored[0].metadata.uid) if stored else service
@@ -202,6 +203,7 @@ class ObjectApplier(ObjectDeleter):
             stored = await self._apply_if(manifest, {"uid": known.metadata.uid})
         if stored is None:
             raise BlockedForNow(f"{manifest['kind']} {manifest['metadata']['name']} changed while it was applied")
+        self.written.note_object(run.workload_id, manifest)
         return stored
 
     def _check_same_run(self, known: StoredObject, manifest: Manifest, run: DesiredWorkload) -> None:

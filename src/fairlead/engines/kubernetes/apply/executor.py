@@ -157,7 +157,7 @@ class Executor:
 
     async def apply(self, workload: DesiredWorkload, launch: LaunchChoices, *, may_predate_server: bool) -> None:
         """Create or update all objects of a workload."""
-        existing = await self._find_existing(workload) if may_predate_server else None
+        existing = await self._find_existing(workload, may_predate_server=may_predate_server)
         if may_predate_server:
             id = workload.workload_id
             self._applier.written.begin(id, may_have_others=self._may_have_others(id))
@@ -170,12 +170,15 @@ class Executor:
                 resource = resource_of(msgspec.json.decode(workload.manifest))
                 raise BlockedForNow(missing_right(resource, "create, change and delete")) from error
             raise
-        if not is_sent and self.listing is not None and self.listing.done():
+        if may_predate_server and not is_sent and self.listing is not None and self.listing.done():
             # All of it existed when our objects were listed, so it has no others.
             self._applier.written.note_all(workload.workload_id, self._find_listed(workload))
 
-    async def _find_existing(self, workload: DesiredWorkload) -> ExistingObjects:
+    async def _find_existing(self, workload: DesiredWorkload, *, may_predate_server: bool) -> ExistingObjects:
+        """The controllers that the watches show, and other objects: those of a start, or those of this server."""
         digests = find_digests(self._cache.controllers_of(workload.workload_id), workload.run)
+        if not may_predate_server:
+            return ExistingObjects(digests, self._applier.written.objects_of(workload.workload_id))
         if self.listing is None:
             return ExistingObjects(digests, {})
         if any(digests.values()):
