@@ -60,6 +60,8 @@ class IdentityProvider:
         #: What it was asked, by path.
         self.asked: list[str] = []
         self.is_away = False
+        #: As Dex: a person who was removed is a failure, and devices must send the client's secret in the form.
+        self.is_like_dex = False
         self.adds_issuer = False
         self._codes: dict[str, dict[str, Any]] = {}
         self._refresh_tokens: dict[str, Person] = {}
@@ -141,7 +143,8 @@ class IdentityProvider:
         if path == "/userinfo":
             person = self._refresh_tokens[authorization.removeprefix("Bearer access-")]
             return 200, {"sub": person.subject, "email": person.email, "groups": list(person.groups)}
-        if not self._is_client(authorization):
+        is_client = self._is_client(authorization) if authorization else form.get("client_secret") == SECRET
+        if not is_client or (self.is_like_dex and path == "/device" and "client_secret" not in form):
             return 401, {"error": "invalid_client"}
         if path == "/device":
             code = secrets.token_urlsafe(8)
@@ -164,7 +167,10 @@ class IdentityProvider:
                 return 400, {"error": "invalid_grant"}
             return self._tokens(asked["person"], nonce=asked["nonce"])
         if form["grant_type"] == "refresh_token":
-            person = self._refresh_tokens.pop(form["refresh_token"], None)
+            person = self._refresh_tokens.get(form["refresh_token"])
+            if self.is_like_dex and person is not None and not person.is_enabled:
+                return 500, {"error": "invalid_request"}
+            self._refresh_tokens.pop(form["refresh_token"], None)
             if person is None or not person.is_enabled:
                 return 400, {"error": "invalid_grant"}
             return self._tokens(person)

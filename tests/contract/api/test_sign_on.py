@@ -169,6 +169,38 @@ def test_a_session_outlives_a_provider_that_is_away_for_an_hour(api: ApiServer, 
     assert api.call("GET", OWN, headers=browser.cookies(), token="").status == 200
 
 
+def test_a_session_ends_if_the_provider_fails_to_confirm_it_twice(api: ApiServer, provider: IdentityProvider) -> None:
+    """Dex answers so if a person was removed; once, it may have been a failure."""
+    provider.is_like_dex = True
+    person = provider.add("ann@example.com")
+    browser = SignOnBrowser(api, provider)
+    browser.sign_on()
+
+    def status() -> int:
+        return api.call("GET", OWN, headers=browser.cookies(), token="").status
+
+    for is_there in (False, True, False):
+        person.is_enabled = is_there
+        api.clock.now += CONFIRMATION_LIFETIME
+        assert status() == 200
+    api.clock.now += RETRY
+    assert status() == 401
+
+
+def test_a_provider_that_is_back_is_asked_again_soon(api: ApiServer, provider: IdentityProvider) -> None:
+    provider.add("ann@example.com", ("lab",))
+    browser = SignOnBrowser(api, provider)
+    browser.sign_on()
+    provider.is_away = True
+    api.clock.now += CONFIRMATION_LIFETIME
+    assert api.call("GET", OWN, headers=browser.cookies(), token="").status == 200
+    provider.is_away = False
+    provider.people["ann@example.com"].groups = ("lab", "night-shift")
+    api.clock.now += RETRY
+    assert api.call("GET", OWN, headers=browser.cookies(), token="").status == 200
+    assert find_user(api, "ann@example.com")["groups"] == ["lab", "night-shift"]
+
+
 def test_nobody_signs_on_while_the_provider_is_away(api: ApiServer, provider: IdentityProvider) -> None:
     provider.is_away = True
     answer = api.call("GET", "/sign-on/start", token="")
@@ -238,7 +270,9 @@ def test_an_address_given_to_somebody_else_does_not_give_the_account(
     assert b"another person" in answer.body
 
 
-def test_a_terminal_signs_on_with_a_code(api: ApiServer, provider: IdentityProvider) -> None:
+@pytest.mark.parametrize("is_like_dex", [False, True], ids=["standard", "Dex"])
+def test_a_terminal_signs_on_with_a_code(api: ApiServer, provider: IdentityProvider, is_like_dex: bool) -> None:
+    provider.is_like_dex = is_like_dex
     person = provider.add("ann@example.com")
     began = api.call("POST", "/api/v1/sign-on/device", token="").json
     assert began["userCode"] == "WDJB-MJHT"

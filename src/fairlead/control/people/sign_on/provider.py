@@ -42,6 +42,13 @@ class ProviderUnavailable(Unavailable):
     code = "provider-away"
 
 
+class ProviderFailure(ProviderUnavailable):
+    """The provider answered a request for tokens with a failure of its own.
+
+    It may be broken. But Dex also answers so if its directory no longer has the person.
+    """
+
+
 class ProviderRefusal(Exception):
     """The provider answered a request for tokens with an error of OAuth 2."""
 
@@ -148,7 +155,10 @@ class Provider:
         endpoint = (await self.metadata()).device_authorization_endpoint
         if not endpoint:
             raise Refused("The provider has no device flow; sign on with a browser on this machine instead")
-        return await self._post(endpoint, {"scope": " ".join(self._settings.scopes)}, DeviceCode)
+        # Dex reads the secret from the form only, also if it supports the header elsewhere.
+        methods = (await self.metadata()).token_endpoint_auth_methods_supported
+        form = {"scope": " ".join(self._settings.scopes)}
+        return await self._post(endpoint, form, DeviceCode, is_secret_in_form="client_secret_post" in methods)
 
     async def poll_device(self, device_code: str) -> ProviderTokens:
         grant = "urn:ietf:params:oauth:grant-type:device_code"
@@ -168,13 +178,13 @@ class Provider:
     async def _ask_for_tokens(self, form: dict[str, str]) -> ProviderTokens:
         return await self._post((await self.metadata()).token_endpoint, form, ProviderTokens)
 
-    async def _post(self, endpoint: str, form: dict[str, str], type: type[T]) -> T:
+    async def _post(self, endpoint: str, form: dict[str, str], type: type[T], *, is_secret_in_form: bool = False) -> T:
         methods = (await self.metadata()).token_endpoint_auth_methods_supported
         secret = load_client_secret(self._settings)
         client = self._settings.client_id
         headers = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
         members = {**form, "client_id": client}
-        if secret and "client_secret_basic" in methods:
+        if secret and "client_secret_basic" in methods and not is_secret_in_form:
             pair = f"{quote(client, safe='')}:{quote(secret, safe='')}"
             headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
         elif secret:
@@ -186,7 +196,8 @@ class Provider:
         if status in (400, 401, 403):
             problem = _read(body, endpoint, dict[str, Any])
             raise ProviderRefusal(str(problem.get("error", status)), str(problem.get("error_description", ""))[:200])
-        raise ProviderUnavailable(f"The provider answered {status} at {endpoint}")
+        is_its_own = status >= 500 and _has_error(body)
+        raise (ProviderFailure if is_its_own else ProviderUnavailable)(f"The provider answered {status} at {endpoint}")
 
     def _load_metadata(self) -> Metadata:
         url = f"{self._settings.issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -232,6 +243,14 @@ class Provider:
             secure = urllib.request.HTTPSHandler(context=context)
             self._opener = urllib.request.build_opener(_NoRedirects, secure)
         return self._opener
+
+
+def _has_error(body: bytes) -> bool:
+    """Whether it is an error of OAuth 2, not the page of a proxy in front of the provider."""
+    try:
+        return "error" in msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return False
 
 
 def _with_id(keys: list[dict[str, Any]], key_id: str | None) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.control.people.accounts import change_account
 from fairlead.control.people.sign_on.id_tokens import BadProviderToken
-from fairlead.control.people.sign_on.provider import ProviderRefusal, ProviderUnavailable
+from fairlead.control.people.sign_on.provider import ProviderFailure, ProviderRefusal, ProviderUnavailable
 from fairlead.control.people.tokens import REFRESH_SECONDS
 from fairlead.control.records import AuditedRequest
 from fairlead.model.clock import SECOND, Millis
@@ -45,6 +45,8 @@ class ProviderSessions:
         #: By session, when the provider is to be asked next; None for sessions that it knows nothing about.
         self._due: dict[str, Millis | None] = {}
         self._locks: dict[str, asyncio.Lock] = {}
+        #: Sessions for which the provider's last answer was a failure.
+        self._failed: set[str] = set()
 
     async def record(self, user: User, session: LoginSession, refresh_token: str) -> None:
         """Keep the refresh token of a new session, encrypted. Those of sessions that ended long ago are deleted."""
@@ -113,12 +115,16 @@ class ProviderSessions:
             raise Unauthenticated(f"The provider ended this session ({error}); log in again") from error
         except ProviderUnavailable as error:
             log.warning("The session of %s is not confirmed: %s", caller.name, error)
-            self._remember(entry.id, now + RETRY)
+            if isinstance(error, ProviderFailure) and entry.id in self._failed:
+                await self._end(caller, str(error))
+                raise Unauthenticated(f"The provider does not confirm this session ({error}); log in again") from error
+            await self._ask_again_soon(entry, now, has_failed=isinstance(error, ProviderFailure))
             if now - entry.confirmed_at > GRACE:
                 raise Unauthenticated(
                     f"{error}. Sessions end if the provider is unavailable for more than an hour"
                 ) from error
             return
+        self._failed.discard(entry.id)
         sealed = self._context.vault.seal({"refresh": next_token}, entry.id) if next_token != token else entry.sealed
         after = msgspec.structs.replace(entry, version=entry.version + 1, sealed=sealed, confirmed_at=now)
         after = msgspec.structs.replace(after, expires_at=now + TOKEN_LIFETIME)
@@ -127,6 +133,14 @@ class ProviderSessions:
         except Conflict:
             log.warning("The session of %s was confirmed by two servers at once", caller.name)
         self._remember(entry.id, now + CONFIRMATION_LIFETIME)
+
+    async def _ask_again_soon(self, entry: ProviderSession, now: Millis, *, has_failed: bool) -> None:
+        (self._failed.add if has_failed else self._failed.discard)(entry.id)
+        self._remember(entry.id, now + RETRY)
+        checked_at = now - CONFIRMATION_LIFETIME + RETRY
+        with contextlib.suppress(Conflict, Unavailable):
+            after = msgspec.structs.replace(entry, version=entry.version + 1, checked_at=checked_at)
+            await self._context.store.commit(Change(writes=(Put(PROVIDER_SESSIONS, after),)))
 
     async def _end(self, caller: Caller, why: str) -> None:
         def without(before: User) -> dict[str, object]:
@@ -137,6 +151,7 @@ class ProviderSessions:
             await change_account(self._context, request, caller.id, f"was signed out by the provider: {why}", without)
         await self._context.store.commit(Change(writes=(Delete(PROVIDER_SESSIONS, caller.session_id),)))
         self._due.pop(caller.session_id, None)
+        self._failed.discard(caller.session_id)
 
     async def _find_expired(self, now: Millis) -> list[ProviderSession]:
         where = (Where("expires_at", Comparison.BELOW, now),)
