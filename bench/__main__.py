@@ -89,6 +89,8 @@ def run(names: list[str], options: Options) -> list[Measurement]:
 def run_part(name: str, options: Options) -> int:
     print(f"\n{name}\n", flush=True)
     arguments = ["--quick"] if options.quick else []
+    if options.peers and name == "calibration":
+        arguments.append("--peers")
     return subprocess.run([sys.executable, "-m", f"bench.{name}", *arguments]).returncode
 
 

@@ -1,12 +1,16 @@
 """How good estimates of starts are: a history is replayed, and workloads that have to wait are estimated on arrival.
 
-    python -m bench.calibration [--quick] [--philly FILE] [--jobs N] [--every N]
+    python -m bench.calibration [--quick] [--peers] [--philly FILE] [--jobs N] [--every N]
 
 Only workloads that do not start in their first cycle count. Running times are learned from those that ended or run, by
 project and size, as a server does without users and commands; submissions are expected as in the seven days before. The
 second half of the estimates is judged: how many starts happen by the median and by the late estimate, and how far off
 the median is. Beside it stand the mean wait of the first half, and the shares that factors learned from the first half
 would give. `bench.foresight` says where Philly's trace is to be had; without it, a made-up trace is replayed.
+
+`--peers` adds a comparison with Slurm (`bench.slurm_starts`): 1,000 arrivals from the middle of the trace on ten nodes
+and in one queue, in Slurm in 14 minutes of real time and in ours by a replay. Both know the time limits; ours also
+knows the runs before. Each is judged by its own starts.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import sys
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import NamedTuple
@@ -24,6 +28,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from bench.foresight import made_up
+from bench.slurm_starts import ForetoldStart, limit_of, measure_slurm
 from fairlead.foresight.estimate import EstimateAnswer, estimate_start
 from fairlead.foresight.runtimes import RunningTime, quantile
 from fairlead.foresight.submissions import DAY, DAYS, PastSubmission, PastSubmissions
@@ -59,8 +64,12 @@ class Run(NamedTuple):
 class Watcher:
     """Estimates every `every`-th of the workloads that wait."""
 
-    def __init__(self, cluster: Snapshot, history: Sequence[Arrival], every: int) -> None:
+    def __init__(
+        self, cluster: Snapshot, history: Sequence[Arrival], every: int, limit: Callable[[Arrival], float] | None = None
+    ) -> None:
+        """`limit`: the time limits that users gave, if they had to."""
         self.cluster = cluster
+        self.limit = limit
         self.history = history
         self.arrivals = {arrival.id: arrival for arrival in history}
         self.times = [arrival.at for arrival in history]
@@ -89,13 +98,15 @@ class Watcher:
             else:
                 self.estimates[id] = Estimate(now, answer.p50, answer.p90)
 
+    def learn_run(self, arrival: Arrival, start: float) -> None:
+        for likeness in self._likenesses(arrival):
+            self.ended[likeness].append(Run(start, arrival.duration, True))
+
     def _learn(self, jobs: Mapping[str, Job]) -> None:
         """What ran at the last call and is gone has ended, after the time that the history says."""
         for id in [id for id in self.running if id not in jobs]:
             arrival = self.arrivals[id]
-            for likeness in _likenesses(arrival):
-                self.ended[likeness].append(Run(self.running[id], arrival.duration, True))
-            del self.running[id]
+            self.learn_run(arrival, self.running.pop(id))
         for job in jobs.values():
             if job.tasks[0].node is not None:
                 self.running[job.id] = job.last_start or 0
@@ -121,7 +132,7 @@ class Watcher:
     def _find_similar(self, now: float) -> dict[tuple[str, float], RunningTime]:
         runs = {likeness: list(ended) for likeness, ended in self.ended.items()}
         for id, start in self.running.items():
-            for likeness in _likenesses(self.arrivals[id]):
+            for likeness in self._likenesses(self.arrivals[id]):
                 runs.setdefault(likeness, []).append(Run(start, now - start, False))
         newest = {likeness: sorted(each)[-_RUNS:] for likeness, each in runs.items()}
         return {
@@ -133,14 +144,15 @@ class Watcher:
         }
 
     def _time(self, arrival: Arrival, similar: Mapping[tuple[str, float], RunningTime], now: float) -> RunningTime:
-        known = (similar[likeness] for likeness in _likenesses(arrival) if likeness in similar)
+        known = (similar[likeness] for likeness in self._likenesses(arrival) if likeness in similar)
         best: RunningTime = next((each for each in known if each.runs), RunningTime())
-        timed: RunningTime = replace(best, elapsed=now - self.running.get(arrival.id, now))
+        limit = self.limit(arrival) if self.limit is not None else None
+        timed: RunningTime = replace(best, elapsed=now - self.running.get(arrival.id, now), limit=limit)
         return timed
 
-
-def _likenesses(arrival: Arrival) -> tuple[tuple[str, float], ...]:
-    return (arrival.project, arrival.gpus * arrival.pods), (arrival.project, 0.0)
+    def _likenesses(self, arrival: Arrival) -> tuple[tuple[str, float], ...]:
+        owner = arrival.project if self.limit is None else f"{arrival.project}/{self.limit(arrival)}"
+        return (owner, arrival.gpus * arrival.pods), (owner, 0.0)
 
 
 def judge(watcher: Watcher, starts: Mapping[str, float | None]) -> list[Judged]:
@@ -198,18 +210,48 @@ def bench_calibration(name: str, history: Sequence[Arrival], every: int) -> None
     write("the mean wait of the first half", len(judged) - half, "-", "-", f"{naive:.0f} s")
 
 
+def compare_with_slurm(history: Sequence[Arrival], quick: bool) -> None:
+    count, nodes, gpus = (100 if quick else 1_000), 10, 8
+    fitting = [each for each in history if each.pods <= nodes and each.gpus >= 1]
+    history = [replace(each, project="all") for each in fitting]
+    first = len(history) // 2
+    window = history[first : first + count]
+    cluster = make_cluster(window, nodes, gpus)
+    watcher = Watcher(cluster, history, every=1 if quick else 10, limit=limit_of)
+    for arrival in history[:first]:
+        if arrival.at + arrival.duration < window[0].at:
+            watcher.learn_run(arrival, arrival.at)
+    played = replay(cluster, window, watch=watcher)
+    judged = judge(watcher, {workload.arrival.id: workload.start for workload in played.workloads})
+    theirs, waiting = measure_slurm(window, nodes, gpus)
+    sys.stdout.write(f"\n{len(window)} arrivals on {nodes} nodes x {gpus} GPUs beside Slurm\n\n")
+    write("", "waited and judged", "started by then", "median error", "mean error")
+    write(*["---"] * 5)
+    ours = [ForetoldStart(each.p50, each.was) for each in judged]
+    for name, found in (("estimate (median)", ours), (f"squeue --start ({waiting} more still waited)", theirs)):
+        if found:
+            errors = [abs(each.was - each.foretold) for each in found]
+            share = 100 * mean(each.was <= each.foretold for each in found)
+            write(name, len(found), f"{share:.1f} %", f"{median(errors):.0f} s", f"{mean(errors):.0f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2,000 jobs, few estimates")
     parser.add_argument("--philly", metavar="FILE", type=Path, help="the trace philly.csv")
     parser.add_argument("--jobs", type=int, help="only so many jobs of the trace")
-    parser.add_argument("--every", type=int, default=20, help="estimate one of so many that wait (default: 20)")
+    parser.add_argument(
+        "--every", type=int, default=20, help="estimate one of so many that wait (default: 20); 0: none"
+    )
+    parser.add_argument("--peers", action="store_true", help="compare with Slurm, 15 minutes; installs it")
     given = parser.parse_args()
     first = given.jobs or (2_000 if given.quick else None)
-    if given.philly is not None:
-        bench_calibration("Philly", read_history(given.philly.read_text(), "philly")[:first], given.every)
-    else:
-        bench_calibration("A made-up trace", made_up(8_000)[:first], given.every)
+    name = "Philly" if given.philly is not None else "A made-up trace"
+    history = read_history(given.philly.read_text(), "philly") if given.philly is not None else made_up(8_000)
+    if given.every:
+        bench_calibration(name, history[:first], given.every)
+    if given.peers:
+        compare_with_slurm(history, given.quick)
 
 
 if __name__ == "__main__":
