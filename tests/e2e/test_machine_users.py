@@ -115,6 +115,13 @@ def test_a_job_runs_as_the_account_in_the_folder_of_the_call(administrator: Call
     assert (work / "out.txt").stat().st_uid == ann.uid
 
 
+def test_doctor_tells_people_about_the_server_that_they_use(administrator: Caller, people: dict[str, Person]) -> None:
+    called = people["ann"]("doctor")
+    assert called.code == 0, called
+    assert "ok      Server   the shared server of this machine answers at http" in called.out
+    assert "fairlead server start" not in called.out
+
+
 def test_people_reach_the_folder_where_the_socket_is_by_default(administrator: Caller) -> None:
     """The server keeps files of its own there too; they are closed, the folder is not."""
     folder = Path(DEFAULT_SOCKET).parent

@@ -164,6 +164,9 @@ def test_what_is_refused(lab: Server, tmp_path: Path) -> None:
     same = fairlead("move", "--to", lab.url)
     assert same.code == exit_codes.FAILED
     assert "is the same server" in same.err
+    stranger = fairlead("move", "--to", lab.url, FAIRLEAD_DATA_DIR="", FAIRLEAD_URL="http://127.0.0.1:9")
+    assert stranger.code == exit_codes.USAGE
+    assert "Give a service account of that server with --client-id" in stranger.err
     (tmp_path / "no.json").write_text("{}")
     assert "is not an export of Fairlead" in fairlead("import", "file", str(tmp_path / "no.json")).err
     assert fairlead("import", "runai").code == exit_codes.USAGE

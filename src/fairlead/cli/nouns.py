@@ -221,7 +221,8 @@ def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list
         if verb and verb in (command.verb, *command.aliases):
             return MatchedCommand((*words, command.verb), commands, command, rest[1:])
     known = [command.verb for command in commands if command.verb]
-    raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{suggest(verb, known)}")
+    hint = suggest(verb, known) or f" After {words[-1]} comes one of {', '.join(known)}."
+    raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{hint}")
 
 
 def _find_kind(arguments: Sequence[str], kinds: dict[str, KindEntry]) -> KindEntry | None:

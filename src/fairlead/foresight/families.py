@@ -28,7 +28,7 @@ from fairlead.foresight.changes import (
 )
 from fairlead.foresight.search import Changes, Pick, Steps
 from fairlead.foresight.workloads import SnapshotWorkloads, gpus_of, is_waiting
-from fairlead.model.priority import PRIORITIES
+from fairlead.model.priority import CURRENT_PRIORITIES, PRIORITIES
 from fairlead.scheduling.model.decisions import FairShare
 from fairlead.scheduling.model.snapshot import Job, NodeTaint, Queue, Snapshot, SnapshotNode, Task
 
@@ -143,7 +143,7 @@ def _attributes(question: WaitingWorkload) -> Iterator[Family]:
     known = {queue.node_pool for queue in question.snapshot.queues if queue.name == job.queue}
     for pool in sorted(known - set(question.pools)):
         yield from _steps("user", "nodePool", [(SetNodePools(workload=key, node_pools=(pool,)),)])
-    higher = sorted({value for value in PRIORITIES.values() if value > job.priority})
+    higher = sorted(PRIORITIES[name] for name in CURRENT_PRIORITIES if PRIORITIES[name] > job.priority)
     yield from _steps("user", "priority", [(SetPriority(workload=key, value=value),) for value in higher])
     if not job.preemptible:
         yield from _steps("user", "preemptible", [(SetPreemptible(workload=key, value=True),)])

@@ -15,6 +15,9 @@ PRIORITIES: dict[str, int] = {
     "inference": 125,
 }
 
+#: The current classes, which are suggested.
+CURRENT_PRIORITIES = tuple(PRIORITIES)[:7]
+
 CATEGORIES: dict[str, str] = {
     "Build": "Interactive work: notebooks and development sessions.",
     "Train": "Unattended work that runs to completion.",

@@ -78,7 +78,8 @@ def test_fewer_gpus_a_suspension_an_end_and_a_node() -> None:
     assert messages(answer, "ends") == ["Wait until holds ends"]
     assert messages(answer, "addNodes") == ["Add 1 node like n1 (4 GPUs each)"]
     assert [change.effects.harm for change in answer.changes] == [0, 0, 0, 0, 1]
-    assert answer.changes[-1].family == "priority"
+    # The next current class after 50; the older class of 75 is not suggested.
+    assert messages(answer, "priority") == ["Raise its priority to medium-low (65)"]
 
 
 def test_less_cpu_and_less_memory_are_the_smallest_amounts_that_start_it() -> None:

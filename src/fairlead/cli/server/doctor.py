@@ -64,6 +64,8 @@ def run_doctor(invocation: Invocation, checks: Checks = _CHECKS) -> int:
 
 def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
     if _engine(invocation) == _LOCAL:
+        if not invocation.get("engine") and ServerSession(invocation).is_of_machine:
+            return check_server(invocation)
         folder = data_folder(invocation)
         of_machine = checks.machine(folder, is_personal_folder(folder))
         return [*check_server(invocation), *(_with_recorded_flags(each, invocation) for each in of_machine)]

@@ -10,9 +10,11 @@ from fairlead.cli.command import Invocation
 from fairlead.cli.flags import read_duration
 from fairlead.cli.session.background import is_healthy
 from fairlead.cli.session.session import ServerSession
-from fairlead.cli.session.settings import data_folder, next_command
+from fairlead.cli.session.settings import data_folder, next_command, surroundings_of
 from fairlead.cli.terminal.times import span
+from fairlead.client.access.discovery import sign_in_to_machine
 from fairlead.client.access.local import LocalServer, is_in_background, load_flags, load_local, read_flag
+from fairlead.client.access.machine import MachineServer
 from fairlead.model.finding import Finding
 from fairlead.store.last_backup import load_last_backup
 
@@ -31,6 +33,9 @@ def check_server(invocation: Invocation) -> list[Finding]:
     if server is None and url:
         # Its ports and backups are the matter of its own machine.
         return [_check_configured(url), Finding("Version", "ok", __version__)]
+    machine = sign_in_to_machine(surroundings_of(invocation)) if server is None else None
+    if machine is not None:
+        return [_check_machine(machine), Finding("Version", "ok", __version__)]
     if server is None:
         start = next_command(invocation, "server start")
         findings = [
@@ -102,6 +107,16 @@ def _check_configured(url: str) -> Finding:
     if is_healthy(url):
         return Finding("Server", "ok", f"answers at {url}, as configured")
     return Finding("Server", "missing", f"does not answer at {url}, as configured", "Check the address and the server")
+
+
+def _check_machine(machine: MachineServer) -> Finding:
+    """The shared server of this machine. What pods need of the machine is the matter of its operator."""
+    if machine.url:
+        return Finding("Server", "ok", f"the shared server of this machine answers at {machine.url}")
+    advice = "Ask the operator of this machine to create a user for your account (fairlead user create)"
+    return Finding(
+        "Server", "missing", f"the shared server of this machine did not sign you in: {machine.error}", advice
+    )
 
 
 def _check_ports(flags: list[str]) -> Finding:

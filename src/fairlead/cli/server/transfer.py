@@ -129,7 +129,7 @@ def _other_server(session: ServerSession, url: str) -> Client:
     invocation = session.invocation
     name = invocation.get("client-id")
     if not name:
-        return session.connect(url)
+        return _logged_in(session.connect(url))
     secret = _read_secret(invocation)
     trust = Trust(invocation.get("ca-file"))
     client = Client(url, credentials=application(name, secret), trust=trust)
@@ -143,6 +143,18 @@ def _other_server(session: ServerSession, url: str) -> Client:
             client.token()
         except NotLoggedIn as again:
             raise NotLoggedIn(f"{url} does not accept the client id and secret: {again}") from again
+    return client
+
+
+def _logged_in(client: Client) -> Client:
+    """A client of a server at which we are logged in. Logging in there would make it the server of this session."""
+    try:
+        client.token()
+    except NotLoggedIn as error:
+        raise UsageError(
+            f"You are not logged in to {client.url}. Give a service account of that server with --client-id ID and "
+            "--client-secret-file FILE; `fairlead service-account create NAME` there prints both."
+        ) from error
     return client
 
 

@@ -82,7 +82,8 @@ def name_isolation(runtime: str, rights: ServerRights) -> tuple[str, str]:
         return "Container", f"it runs in a container of {runtime}{root}"
     if rights.isolates:
         name, more = ("Namespaces", "mount") if rights.has_root else ("UserNamespaces", "user, mount")
-        return name, f"{more} and process namespaces: it can only write to its own volumes, home and /tmp"
+        account = "; as an account of this machine, also where that may write" if rights.has_root else ""
+        return name, f"{more} and process namespaces: it can only write to its own volumes, home and /tmp{account}"
     if rights.is_shared:
         return NO_ISOLATION, "the operator allows that (--allow no-isolation): it sees this machine as its user does"
     return NO_ISOLATION, "on a personal server a job sees the whole machine, as its owner does"
