@@ -113,7 +113,7 @@ def test_something_else_at_that_address() -> None:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            with pytest.raises(OSError, match="does not answer as Prometheus does"):
+            with pytest.raises(OSError, match="does not answer like Prometheus"):
                 observe(f"http://127.0.0.1:{server.server_port}")
         finally:
             server.shutdown()

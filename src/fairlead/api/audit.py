@@ -145,8 +145,8 @@ def _as_csv(entries: list[AuditEntry]) -> bytes:
     writer.writerow([*names, "operation", "details", "changes", "request_id"])
     for row in rows:
         metadata = row["metadata"]
-        told = [metadata.get(name, "") for name in ("operation", "details", "changes", "requestId")]
-        writer.writerow([_cell(value) for value in [*(row.get(name, "") for name in names), *told]])
+        details = [metadata.get(name, "") for name in ("operation", "details", "changes", "requestId")]
+        writer.writerow([_cell(value) for value in [*(row.get(name, "") for name in names), *details]])
     return text.getvalue().encode()
 
 

@@ -165,8 +165,8 @@ class _Rule:
             if name == SOURCE or value is None:
                 continue
             if name not in KEYWORDS[self.form]:
-                words = ", ".join(KEYWORDS[self.form])
-                details = f"does not fit {self.field.rest}, which is of type {self.form}; rules that fit are {words}"
+                keywords = ", ".join(KEYWORDS[self.form])
+                details = f"does not fit {self.field.rest}, which is of type {self.form}; rules that fit are {keywords}"
                 self.checker.report(here, details)
             elif name in ("required", "canEdit", "blocked"):
                 if not isinstance(value, bool):
@@ -245,6 +245,6 @@ def explain_rules(type: PolicyType, path: str) -> str:
     if form is RuleClass.SECTION:
         return f"{path} is a section: its members have rules of their own."
     if form is RuleClass.ITEMS:
-        words = "instances" if names[-1] in INSTANCES_ONLY else "instances, attributes"
-        return f"{path} is a list of items: {words}. Rules for instances are {', '.join(INSTANCE_KEYWORDS)}."
+        allowed = "instances" if names[-1] in INSTANCES_ONLY else "instances, attributes"
+        return f"{path} is a list of items: {allowed}. Rules for instances are {', '.join(INSTANCE_KEYWORDS)}."
     return f"{path} is of type {form}: {', '.join(KEYWORDS[form])}."

@@ -174,9 +174,9 @@ class Cycle:
         try:
             session.add_job(spec)
         except (LookupError, TypeError, ValueError) as error:
-            told = f"{type(error).__name__}: {error}"
-            self.record.failures.append(Failure(job=spec.id, action="admission", error=told))
-            self.record.reasons.setdefault(spec.id, {})[session.pool] = Reason(code="Failed", detail=told)
+            message = f"{type(error).__name__}: {error}"
+            self.record.failures.append(Failure(job=spec.id, action="admission", error=message))
+            self.record.reasons.setdefault(spec.id, {})[session.pool] = Reason(code="Failed", detail=message)
 
     def run_action(self, session: SchedulingSession, action: Action) -> None:
         ACTIONS[action](session, self.record)

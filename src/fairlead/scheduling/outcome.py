@@ -155,8 +155,8 @@ def _pending(snapshot: Snapshot, live: dict[str, LiveJob], record: Record, early
     for job_id in sorted(waiting):
         pools = record.reasons.get(job_id, {})
         reason = _reason(live.get(job_id), pools)
-        told = tuple([PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools])
-        pending.append(Pending(job=job_id, tasks=waiting[job_id], reason=reason, pools=told))
+        by_pool = tuple([PoolReason(node_pool=pool, reason=pools[pool]) for pool in pools])
+        pending.append(Pending(job=job_id, tasks=waiting[job_id], reason=reason, pools=by_pool))
     return pending
 
 
@@ -173,8 +173,8 @@ def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
             return Reason(code="WaitsForVictims", waits_for=tuple(waits))
     if pools:
         # A pool that does not exist says nothing about those that do.
-        told = [reason for reason in pools.values() if reason.code not in _NOT_TRIED]
-        return (told or list(pools.values()))[-1]
+        tried = [reason for reason in pools.values() if reason.code not in _NOT_TRIED]
+        return (tried or list(pools.values()))[-1]
     if job is not None and not is_ready(job.root):
         if any(task.status == st.GATED for task in job.tasks):
             return Reason(code="Gated")

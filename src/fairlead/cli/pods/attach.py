@@ -49,14 +49,14 @@ def attach_to(session: ServerSession, workload: Json, *, from_start: bool = Fals
     keys = DETACH_KEYS if has_terminal else "Ctrl-C"
     duplex = open_in_pod(session, workload, "attach", "fromStart=true" if from_start else "")
     try:
-        told = f"Attached to {pod}. {keys} detaches and leaves it running." if is_typed else ""
+        notice = f"Attached to {pod}. {keys} detaches and leaves it running." if is_typed else ""
         if not takes_input:
-            told = f"Attached to the new output of {pod}, which takes no input. {keys} detaches."
+            notice = f"Attached to the new output of {pod}, which takes no input. {keys} detaches."
 
         def begin() -> None:
-            if told:
+            if notice:
                 # A raw terminal does not return to the first column by itself.
-                session.console.say(told + ("\r" if has_terminal else ""))
+                session.console.say(notice + ("\r" if has_terminal else ""))
             if has_terminal:
                 redraw(duplex)
 

@@ -137,8 +137,8 @@ def _upload(session: ServerSession, source: str, target: Place) -> None:
         raise UsageError(f"{source} does not exist.")
     workload = find_with_pod(session, target.workload)
     # A target that does not exist gets its own name.
-    words = ["/bin/sh", "-c", _UNPACK, "sh", target.path.rstrip("/") or "/", name]
-    duplex = _start(session, workload, words, stdin=True)
+    command = ["/bin/sh", "-c", _UNPACK, "sh", target.path.rstrip("/") or "/", name]
+    duplex = _start(session, workload, command, stdin=True)
     try:
         sent = 0
         for piece in _pack(source, name):
@@ -165,8 +165,8 @@ def _pack(source: str, name: str) -> Iterator[bytes]:
             yield piece
 
 
-def _start(session: ServerSession, workload: Json, words: list[str], *, stdin: bool) -> Duplex:
-    return open_command(session, workload, words, stdin=stdin, with_terminal=False)
+def _start(session: ServerSession, workload: Json, command: list[str], *, stdin: bool) -> Duplex:
+    return open_command(session, workload, command, stdin=stdin, with_terminal=False)
 
 
 def _finish(session: ServerSession, duplex: Duplex, output: IO[bytes], place: Place) -> None:

@@ -93,9 +93,9 @@ def open_command(
 ) -> Duplex:
     """Start a command in a pod of the workload."""
     columns, rows = window()
-    words = "&".join(f"command={quote(word)}" for word in command)
+    query = "&".join(f"command={quote(word)}" for word in command)
     options = f"stdin={_yes(stdin)}&tty={_yes(with_terminal)}&columns={columns}&rows={rows}"
-    return open_in_pod(session, workload, "exec", f"{words}&{options}")
+    return open_in_pod(session, workload, "exec", f"{query}&{options}")
 
 
 def open_in_pod(session: ServerSession, workload: Json, verb: str, query: str) -> Duplex:

@@ -118,5 +118,5 @@ def show_timeline(console: Console, answer: Json) -> None:
 def show_precedence(console: Console, answer: Json) -> None:
     console.data(answer["message"])
     if answer["cause"] != "notCompared":
-        told = f"In the scheduling cycle at {shown_time(iso(answer['now']))}, revision {answer['revision']}."
-        console.data(console.paint(told, "grey"))
+        headline = f"In the scheduling cycle at {shown_time(iso(answer['now']))}, revision {answer['revision']}."
+        console.data(console.paint(headline, "grey"))

@@ -51,15 +51,15 @@ def choose_variables(invocation: Invocation, *, is_own_server: bool) -> dict[str
     """The variables that `--export` names; by default all if the server is the caller's own, without an image."""
     environ = invocation.environment.environ
     default = "all" if is_own_server and not invocation.get("image") else "none"
-    words = [word.strip() for word in (invocation.get("export") or default).split(",")]
-    if "none" in (word.lower() for word in words):
-        if len(words) > 1:
+    entries = [entry.strip() for entry in (invocation.get("export") or default).split(",")]
+    if "none" in (entry.lower() for entry in entries):
+        if len(entries) > 1:
             raise UsageError("--export none cannot be combined with names.")
         return {}
     chosen: dict[str, str] = {}
-    for word in filter(None, words):
-        name, equals, value = word.partition("=")
-        if word.lower() == "all":
+    for entry in filter(None, entries):
+        name, equals, value = entry.partition("=")
+        if entry.lower() == "all":
             chosen |= variables_of_caller(environ)
         elif equals:
             chosen[name] = value

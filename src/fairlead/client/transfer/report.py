@@ -54,8 +54,8 @@ class Report:
         for outcome in OUTCOMES:
             counts = Counter(line.kind for line in self.of(outcome))
             if counts:
-                words = ", ".join(f"{count} {_plural(kind, count)}" for kind, count in counts.items())
-                rows.append(f"{_verb(outcome, self.is_dry)}: {words}")
+                summary = ", ".join(f"{count} {_plural(kind, count)}" for kind, count in counts.items())
+                rows.append(f"{_verb(outcome, self.is_dry)}: {summary}")
         lost = self.of(LOST)
         if lost:
             rows += ["", "Not carried over:", *(f"  {line}" for line in lost)]

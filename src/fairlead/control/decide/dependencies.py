@@ -38,11 +38,11 @@ def recheck(waits_for: Sequence[str], others: Mapping[str, Workload]) -> tuple[s
 
 def format_waiting(waits_for: Sequence[str]) -> str:
     """What a workload waits for, as its phase message; it begins with what can never happen."""
-    words = [(text.partition(" ")[0], text) for text in waits_for]
-    never = [text.split(" ", 2)[2] for word, text in words if word == _NEVER]
-    complete = [text.split(" ")[2] for word, text in words if word == _COMPLETE]
-    end = [text.split(" ")[2] for word, text in words if word == _END]
-    missing = [text for word, text in words if word not in (_COMPLETE, _END, _NEVER)]
+    parsed = [(text.partition(" ")[0], text) for text in waits_for]
+    never = [text.split(" ", 2)[2] for word, text in parsed if word == _NEVER]
+    complete = [text.split(" ")[2] for word, text in parsed if word == _COMPLETE]
+    end = [text.split(" ")[2] for word, text in parsed if word == _END]
+    missing = [text for word, text in parsed if word not in (_COMPLETE, _END, _NEVER)]
     parts = [f"Can never start: {', '.join(never)}"] if never else []
     parts += [f"Waiting for {', '.join(complete)} to complete"] if complete else []
     parts += [f"Waiting for {', '.join(end)} to end"] if end else []

@@ -57,14 +57,14 @@ def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expo
 
 def review_of(podset: PodSet, review: Callable[[PodSet], Review]) -> Review:
     """What the engine says of a pod set, with paths from the top of the spec: those of a role begin with its member."""
-    told = review(podset)
+    reviewed = review(podset)
     if not podset.member:
-        return told
+        return reviewed
     refused, forbidden, advisory = (
         tuple((f"{podset.member}.{field}", why) for field, why in notes)
-        for notes in (told.refused, told.forbidden, told.advisory)
+        for notes in (reviewed.refused, reviewed.forbidden, reviewed.advisory)
     )
-    return msgspec.structs.replace(told, refused=refused, forbidden=forbidden, advisory=advisory)
+    return msgspec.structs.replace(reviewed, refused=refused, forbidden=forbidden, advisory=advisory)
 
 
 def forbidden_fields(podsets: Sequence[PodSet], review: Callable[[PodSet], Review]) -> list[tuple[str, str]]:
@@ -75,10 +75,10 @@ def forbidden_fields(podsets: Sequence[PodSet], review: Callable[[PodSet], Revie
     return [note for podset in podsets for note in _forbidden(podset, review_of(podset, review))]
 
 
-def _forbidden(podset: PodSet, told: Review) -> list[tuple[str, str]]:
+def _forbidden(podset: PodSet, reviewed: Review) -> list[tuple[str, str]]:
     asks = podset.container.fields.security != NO_SECURITY
     prefix = f"{podset.member}.security." if podset.member else "security."
-    return [*(note for note in told.refused if asks and note[0].startswith(prefix)), *told.forbidden]
+    return [*(note for note in reviewed.refused if asks and note[0].startswith(prefix)), *reviewed.forbidden]
 
 
 def _find_notes(reviews: list[Review], refused: list[tuple[str, str]]) -> list[tuple[str, str, str]]:

@@ -59,17 +59,17 @@ def make_runtimes(board: Board, similar: SimilarRuns, now: Millis) -> dict[str, 
 
 def index_runs(ended: Iterable[Workload], unfinished: Iterable[Workload], now: Millis) -> SimilarRuns:
     """The runs that started last, ended or not: if only those counted that ended last, long ones would seem rare."""
-    found: dict[tuple[object, ...], list[tuple[Millis, float, bool]]] = defaultdict(list)
+    runs_of: dict[tuple[object, ...], list[tuple[Millis, float, bool]]] = defaultdict(list)
     for workload in ended:
         if workload.running_time > 0:
             start = (workload.completed_at or workload.phase_updated_at) - workload.running_time
             for likeness in _likenesses(workload):
-                found[likeness].append((start, workload.running_time / 1000, True))
+                runs_of[likeness].append((start, workload.running_time / 1000, True))
     for workload in unfinished:
         if workload.phase in RUNNING_PHASES and (seconds := _elapsed(workload, now)) > 0:
             for likeness in _likenesses(workload):
-                found[likeness].append((now - int(seconds * 1000), seconds, False))
-    return {likeness: _newest(runs) for likeness, runs in found.items()}
+                runs_of[likeness].append((now - int(seconds * 1000), seconds, False))
+    return {likeness: _newest(runs) for likeness, runs in runs_of.items()}
 
 
 def _newest(runs: list[tuple[Millis, float, bool]]) -> _Runs:

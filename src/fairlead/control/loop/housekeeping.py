@@ -81,7 +81,10 @@ class Housekeeper:
                 if workload.delete_at is not None and workload.delete_at > now:
                     return workload.delete_at
                 await delete_by_itself(
-                    self.context, workload, "AutoDeletion", "Deleted: its time after completion is over"
+                    self.context,
+                    workload,
+                    "AutoDeletion",
+                    "Deleted: its auto-deletion time after completion has passed",
                 )
             if len(due) < _BATCH:
                 return None

@@ -124,7 +124,7 @@ def _post(settings: NotificationSettings, url: str, body: bytes, headers: dict[s
         if not 200 <= answer.status < 300:
             raise OSError(f"{host} answered {answer.status}")
     except http.client.HTTPException as error:
-        raise OSError(f"{host} does not answer as a web server does: {error!r}") from error
+        raise OSError(f"{host} does not answer like a web server: {error!r}") from error
     finally:
         deadline.cancel()
         connection.close()

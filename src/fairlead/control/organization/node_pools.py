@@ -80,7 +80,9 @@ async def update_node_pool(
             input.label_key is not msgspec.UNSET or input.label_value is not msgspec.UNSET
         ):
             issues.append(
-                ComplianceIssue("labelKey", "the default node pool has no label: it holds the nodes of no other pool")
+                ComplianceIssue(
+                    "labelKey", "the default node pool has no label: it holds all nodes that are in no other pool"
+                )
             )
         refuse_malformed(issues)
         after: NodePool = msgspec.structs.replace(
@@ -104,7 +106,7 @@ async def delete_node_pool(context: Context, caller: Caller, id: str, request_id
     async def attempt() -> None:
         pool = await _load(context, id)
         if pool.name == DEFAULT_NODE_POOL:
-            raise Invalid("The default node pool cannot be deleted: it holds every node of no other pool")
+            raise Invalid("The default node pool cannot be deleted: it holds all nodes that are in no other pool")
         steps = [RecordChange(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
         for collection, owner in await _owners(context, pool.cluster_id):
             kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)

@@ -103,8 +103,8 @@ def _parts(
         "Category": lambda workload: workload.category,
     }[group_by]
     seen = None if group_by == "Category" else access.visible_projects(caller, "projects:read")
-    found = [each for each in records.workloads if seen is None or each.project_id in seen]
-    of_workload = {workload.id: part_of(workload) for workload in found}
+    visible = [each for each in records.workloads if seen is None or each.project_id in seen]
+    of_workload = {workload.id: part_of(workload) for workload in visible}
     projects = [one for one in context.directory.projects.values() if seen is None or one.id in seen]
     owners = {
         "Project": {one.name: {one.id} for one in projects},
@@ -116,7 +116,7 @@ def _parts(
     for name in sorted({*of_workload.values(), *owners}):
         quota = _quota(context, pools, owners[name].__contains__) if name in owners else None
         pods = [pod for pod in records.pods if of_workload.get(pod.workload_id) == name]
-        workloads = [each for each in found if of_workload[each.id] == name]
+        workloads = [each for each in visible if of_workload[each.id] == name]
         yield _filled(CapacityGroup(group=(group_by, name), quota=quota), pods, workloads)
 
 

@@ -40,14 +40,14 @@ def list_gpu_shares(context: Context, caller: Caller) -> list[GpuShare]:
     access.check(caller, "projects:read")
     projects = access.visible_projects(caller, "projects:read")
     departments = access.visible_departments(caller, "departments:read")
-    found: list[GpuShare] = []
+    rows: list[GpuShare] = []
     # Every cluster has a loop of its own, which knows the shares there.
     for view in (context.all_clusters, *context.all_clusters.views.values()):
         shares = {(share.queue, share.node_pool): share for share in view.fair_shares}
         if shares:
-            found += _shares_of(view, view.directory.departments.values(), shares, departments)
-            found += _shares_of(view, view.directory.projects.values(), shares, projects)
-    return found
+            rows += _shares_of(view, view.directory.departments.values(), shares, departments)
+            rows += _shares_of(view, view.directory.projects.values(), shares, projects)
+    return rows
 
 
 def _shares_of(

@@ -114,7 +114,7 @@ class Loki:
         try:
             streams = msgspec.json.decode(content, type=_Answer).data.result
         except msgspec.MsgspecError as error:
-            raise Unavailable(f"{self._url} does not answer as Loki does: {error}") from error
+            raise Unavailable(f"{self._url} does not answer like Loki: {error}") from error
         if direction == "backward":
             for stream in streams:
                 stream.values.reverse()

@@ -72,7 +72,7 @@ class Prometheus:
             try:
                 return msgspec.json.decode(answer.read(), type=_Answer).data.result
             except msgspec.MsgspecError as error:
-                raise OSError(f"{self._url} does not answer as Prometheus does: {error}") from error
+                raise OSError(f"{self._url} does not answer like Prometheus: {error}") from error
 
 
 def _by_pod(samples: Iterable[_Sample]) -> dict[PodKey, float]:

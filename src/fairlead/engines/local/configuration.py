@@ -77,7 +77,7 @@ def _declared(written: LocalOptions, machine: Node) -> tuple[Node, ...]:
     names = [node.name for node in nodes]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise Invalid(f"node '{min(twice)}' is declared twice; every node has a name of its own")
+        raise Invalid(f"node '{min(twice)}' is declared twice; node names must be unique")
     return tuple(nodes) or (machine,)
 
 

@@ -41,11 +41,11 @@ class UsageMeter:
         self._folders = AttemptFolders(str(data_dir))
         self._measured = {node.name for node in nodes if node.gpus and "gpus" not in node.declared}
         self._devices = devices
-        found = self._observe_devices()
+        observed = self._observe_devices()
         with_gpus = [node for node in nodes if node.gpus]
         #: Whether it is known of every GPU how busy it is.
         self.measures_gpus = bool(with_gpus) and all(
-            node.name in self._measured and all(device.index in found for device in node.gpus) for node in with_gpus
+            node.name in self._measured and all(device.index in observed for device in node.gpus) for node in with_gpus
         )
 
     def observe(self) -> list[MeasuredUsage]:

@@ -9,7 +9,7 @@ from fairlead.scheduling.model.queues import Amounts, LiveQueue
 Usage = Mapping[str, Amounts]
 
 
-class QueueUsage:
+class UsageTracker:
     def __init__(self, queues: Mapping[str, LiveQueue], changed: Sequence[LiveQueue]) -> None:
         """`changed` grows with every change of a queue's usage."""
         self.changed = changed

@@ -11,7 +11,7 @@ import msgspec
 from fairlead.scheduling.fairness.fairshare import set_fair_shares
 from fairlead.scheduling.fairness.job_index import JobIndex, could_start, has_pending, may_be_victim
 from fairlead.scheduling.fairness.job_order import rank_siblings
-from fairlead.scheduling.fairness.usage import QueueUsage
+from fairlead.scheduling.fairness.usage import UsageTracker
 from fairlead.scheduling.model import snapshot as plain
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.decisions import Reason
@@ -97,7 +97,7 @@ class SchedulingSession:
         self._victims: JobIndex | None = None
         self._ready: JobIndex | None = None
         self._free: FreeGpus | None = None
-        self._usage: QueueUsage | None = None
+        self._usage: UsageTracker | None = None
         #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
         self.strangers: list[LiveTask] = []
         #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
@@ -417,9 +417,9 @@ class SchedulingSession:
         self._free.update()
         return self._free
 
-    def usage(self) -> QueueUsage:
+    def usage(self) -> UsageTracker:
         if self._usage is None:
-            self._usage = QueueUsage(self.queues, self.used_queues)
+            self._usage = UsageTracker(self.queues, self.used_queues)
         return self._usage
 
     def node_index(self, task: LiveTask) -> NodeIndex:

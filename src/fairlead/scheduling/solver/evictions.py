@@ -82,11 +82,11 @@ def _terms(queue: LiveQueue) -> tuple[Amounts, Amounts, str]:
     """The part of the message that stays the same during a cycle, made once."""
     if queue.terms is None:
         quota, fair = in_gpus(queue.quota), in_gpus(queue.fair)
-        words = (
+        description = (
             f"with a quota of <{_amounts(quota)}>, fair-share of <{_amounts(fair)}> "
             f"and queue priority of <{queue.priority}>."
         )
-        queue.terms = (quota, fair, words)
+        queue.terms = (quota, fair, description)
     return queue.terms
 
 

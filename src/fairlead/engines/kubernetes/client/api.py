@@ -289,7 +289,7 @@ class Api:
                 if refused is known:
                     return known
                 log.warning(
-                    "Cannot renew the credentials of %s; using those from before: %s", self._access.source, error
+                    "Cannot renew the credentials of %s; using the previous ones: %s", self._access.source, error
                 )
                 self._identity_until = now + _RENEW_SECONDS
                 return known

@@ -204,10 +204,10 @@ def _read_issued(credential: _Credential, version: str) -> Issued:
 def _describe_cluster(cluster: Members, folder: Path) -> dict[str, Any]:
     """As client-go tells a plugin that asks for it with provideClusterInfo."""
     same = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
-    told = {name: cluster[name] for name in same if name in cluster}
+    members = {name: cluster[name] for name in same if name in cluster}
     if authority := read_member(cluster, "certificate-authority", folder):
-        told["certificate-authority-data"] = base64.b64encode(authority).decode()
+        members["certificate-authority-data"] = base64.b64encode(authority).decode()
     configured = [
         item for item in cluster.get("extensions") or () if item["name"] == "client.authentication.k8s.io/exec"
     ]
-    return {**told, **({"config": configured[0]["extension"]} if configured else {})}
+    return {**members, **({"config": configured[0]["extension"]} if configured else {})}

@@ -130,7 +130,7 @@ class _KubeconfigCredentials:
             self._entries = _read_entries(self._path, self._entries.context)
             self._seen = stamp
         except Refused as error:
-            log.warning("%s; using what it said before", error)
+            log.warning("%s; using its previous content", error)
 
     def _stamp(self) -> tuple[int, int, int] | None:
         try:

@@ -16,13 +16,13 @@ from fairlead.model.spec.fields import fields_of, is_given
 
 NO_OBJECT = "no Kubernetes object expresses it by itself"
 _EXCLUDED = "belongs to an item that is excluded"
-_INCOMPLETE = "belongs to an item that lacks a mandatory member, which has no effect"
+_INCOMPLETE = "belongs to an item without a mandatory member; such an item has no effect"
 _NO_PODS = "no pod has this role"
 _WHOLE = "is read for the workload as a whole, not for one of its roles"
-_SCALED = "scaling is done by the server; the Deployment keeps the number of pods with which it begins"
+_SCALED = "the server does the scaling; the Deployment keeps its initial number of pods"
 _ENDLESS = "pods that always restart are a Deployment, which never ends"
-_LAUNCHED = "is told to the launcher of MPI by the server or by an operator; pods alone do not say it"
-_GROUPED = "pods of a group are made again and removed by the server"
+_LAUNCHED = "the server or an operator passes it to the MPI launcher; pod objects cannot express it"
+_GROUPED = "the server recreates and deletes the pods of a group"
 #: Members of a spec that concern the workload rather than its pods, and have no member of an object.
 _AROUND = ("category", "terminateAfterPreemption", "preemptionLimit", "username")
 _ENDING = ("backoffLimit", "autoDeletionTimeAfterCompletionSeconds")

@@ -39,8 +39,10 @@ def find_forbidden(container: PodContainer, allowed: Allowed, level: str = "") -
     strict = level == RESTRICTED
     harmless = _BIND if strict else _HARMLESS
     weaknesses = [*_of_node(container, NOTHING_ALLOWED), *_of_process(container, NOTHING_ALLOWED, harmless)]
-    words = f"and its project's namespace enforces the level {level} of Pod Security ({LABEL})"
-    return [(field, f"{what}, {words}") for field, what, *_ in (*weaknesses, *(_weakened(container) if strict else ()))]
+    condition = f"and its project's namespace enforces the level {level} of Pod Security ({LABEL})"
+    return [
+        (field, f"{what}, {condition}") for field, what, *_ in (*weaknesses, *(_weakened(container) if strict else ()))
+    ]
 
 
 def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
@@ -50,8 +52,8 @@ def _of_node(container: PodContainer, allowed: Allowed) -> Iterator[_Found]:
         if not allowed.has_path(mount.path):
             field = f"storage.hostPath[{mount.name or number}].path"
             known = f", and below no folder that is allowed ({', '.join(allowed.host_paths)})"
-            words = f"'{mount.path}' is the node's own{known if allowed.host_paths else ''}"
-            yield field, words, f"--allow host-path={mount.path}"
+            reason = f"'{mount.path}' is the node's own{known if allowed.host_paths else ''}"
+            yield field, reason, f"--allow host-path={mount.path}"
     for name, is_shared, what in (
         ("hostIpc", security.host_ipc, "inter-process communication"),
         ("hostNetwork", security.host_network, "network"),

@@ -185,13 +185,13 @@ def _with_shell(container: PodContainer, indices: Sequence[int]) -> PodContainer
         branches.append(f"[ $i -lt {before + number} ]; then i=$$(({first} + {step} * (i - {before})))")
         before += number
     parts: list[str] = []
-    words = []
+    quoted = []
     for word in (*container.command, *container.args):
         split = _REFERENCE.sub(lambda match: match[1] or "\0", word).split("\0")
         numbers = range(len(parts) + 1, len(parts) + len(split) + 1)
-        words.append('"' + f"${array.VARIABLE}".join(f"${{{number}}}" for number in numbers) + '"')
+        quoted.append('"' + f"${array.VARIABLE}".join(f"${{{number}}}" for number in numbers) + '"')
         parts += split
-    call = " ".join(words) if len(parts) > len(words) else '"$@"'
+    call = " ".join(quoted) if len(parts) > len(quoted) else '"$@"'
     script = f"i=${_PLACE}; if {'; elif '.join(branches)}; fi; export {array.VARIABLE}=$i; exec {call}"
     shell = msgspec.structs.replace(container, command=("/bin/sh", "-c", script, "sh"), args=tuple(parts))
     return _with_variable(shell, EnvironmentVariable(name=_PLACE, pod_field=_PLACE_FIELD))
@@ -256,8 +256,8 @@ def render_manifest(context: RenderContext, text: bytes, shapes: Sequence[PodTem
     """
     given: dict[str, Any] = msgspec.json.decode(text)
     body = {name: value for name, value in given.items() if name not in ("metadata", "status")}
-    found = list(find_templates({"spec": body.get("spec")}))
-    for (path, template), shape in zip(found, shapes, strict=True):
+    templates = list(find_templates({"spec": body.get("spec")}))
+    for (path, template), shape in zip(templates, shapes, strict=True):
         place: Any = body
         for step in path[:-1]:
             place = place[step]
