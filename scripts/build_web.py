@@ -14,7 +14,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from fairlead.formats.forms import render_form
+from fairlead.control.assets.kinds import ASSET_KINDS, AssetKind
+from fairlead.formats.forms import render_fields, render_form
 from fairlead.kinds import KINDS
 from fairlead.model.priority import PRIORITIES
 from scripts.generate_docs import load_description
@@ -58,8 +59,15 @@ def generate() -> dict[str, str]:
         "openapi.json": json.dumps(asyncio.run(load_description()), indent=1),
         "kinds.json": json.dumps(chosen, indent=1),
         "priorities.json": json.dumps(PRIORITIES, indent=1),
+        "assets.json": json.dumps([render_asset_form(kind) for kind in ASSET_KINDS], indent=1),
         **{f"forms/{kind.rest}.json": json.dumps(render_form(kind)) for kind in KINDS.values()},
     }
+
+
+def render_asset_form(kind: AssetKind) -> dict[str, object]:
+    """A kind of assets: its names, what roles call it, and its fields."""
+    names = {"path": kind.path, "kind": kind.kind, "title": kind.title, "member": kind.member}
+    return {**names, "resource": kind.resource, "fields": render_fields(kind.spec)}
 
 
 def write_generated(generated: dict[str, str]) -> None:

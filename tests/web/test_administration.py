@@ -126,3 +126,75 @@ def test_a_department_is_created_and_its_quota_changed(visit: Visit, server: Ser
     departments = server.call("GET", "/api/v1/org-unit/departments").json["departments"]
     [made] = [one for one in departments if one["name"] == "perception"]
     server.call("DELETE", f"/api/v1/org-unit/departments/{made['id']}")
+
+
+def test_an_asset_is_created_changed_and_deleted(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/library")
+    page.get_by_role("button", name="New compute asset").click()
+    dialog = page.get_by_role("dialog", name="New compute asset")
+    dialog.get_by_label("Name", exact=True).fill("half-a-gpu")
+    dialog.get_by_label("Where it can be used").select_option(label="Project default")
+    dialog.get_by_label("GPU devices request").fill("-3")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    visit.errors.clear()  # the browser reports the refusal
+    dialog.get_by_label("GPU devices request").fill("1")
+    dialog.get_by_role("button", name="Create").click()
+    row = page.get_by_role("row", name=re.compile("half-a-gpu"))
+    expect(row).to_contain_text("project default")
+
+    row.get_by_role("button", name="Change half-a-gpu").click()
+    dialog = page.get_by_role("dialog", name="Change half-a-gpu")
+    expect(dialog.get_by_label("GPU devices request")).to_have_value("1")
+    dialog.get_by_label("GPU devices request").fill("2")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    [asset] = server.call("GET", "/api/v1/asset/compute").json["entries"]
+    assert asset["spec"]["gpuDevicesRequest"] == 2
+
+    row.get_by_role("button", name="Delete half-a-gpu").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete half-a-gpu").click()
+    expect(row).to_have_count(0)
+    assert server.call("GET", "/api/v1/asset/compute").json["entries"] == []
+
+
+def test_a_credential_is_created_and_deleted(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/library")
+    page.get_by_role("button", name="New credential").click()
+    dialog = page.get_by_role("dialog", name="New credential")
+    dialog.get_by_label("Kind").select_option(label="docker registry credential")
+    dialog.get_by_label("Name", exact=True).fill("registry")
+    dialog.get_by_label("Where it can be used").select_option(label="Project default")
+    for label, value in (("Url", "registry.example"), ("User", "ada"), ("Password", "s3cret")):
+        dialog.get_by_label(re.compile(f"^{label}", re.IGNORECASE)).fill(value)
+    dialog.get_by_role("button", name="Create").click()
+    row = page.get_by_role("row", name=re.compile("registry"))
+    expect(row).to_be_visible()
+    expect(row).not_to_contain_text("s3cret")
+    row.get_by_role("button", name="Delete registry").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete registry").click()
+    expect(row).to_have_count(0)
+    assert server.call("GET", "/api/v1/asset/credentials").json["entries"] == []
+
+
+def test_a_custom_role_is_created_changed_and_deleted(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/people")
+    page.get_by_role("button", name="New role").click()
+    dialog = page.get_by_role("dialog", name="New role")
+    dialog.get_by_label("Name", exact=True).fill("Auditor")
+    dialog.get_by_label("Description").fill("Reads the audit log.")
+    dialog.get_by_label("Search permission sets").fill("audit")
+    dialog.get_by_role("checkbox").first.check()
+    dialog.get_by_role("button", name="Save").click()
+    role = page.locator("details", has_text="Auditor (custom)")
+    role.locator("summary").click()
+    expect(role).to_contain_text("Reads the audit log.")
+    role.get_by_role("button", name="Change the role Auditor").click()
+    dialog = page.get_by_role("dialog", name="Change the role Auditor")
+    dialog.get_by_label("Description").fill("Reads who did what.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(role).to_contain_text("Reads who did what.")
+    role.get_by_role("button", name="Delete the role Auditor").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete the role").click()
+    expect(role).to_have_count(0)
+    assert not [one for one in server.call("GET", "/api/v2/authorization/roles").json if one["custom"]]

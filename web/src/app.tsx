@@ -1,12 +1,13 @@
 // The frame around every view: navigation, the state of the connection, keys; and the sign-in before it.
 import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { loadSession, session } from "./api/session";
 import css from "./app.module.css";
 import { keys, useKeys } from "./keys";
 import { later } from "./parts/later";
 import { Notices } from "./parts/notices";
 import { Dialog, css as parts, Problem } from "./parts/parts";
+import { useCurrentInSight } from "./parts/in-sight";
 import { asApiError } from "./parts/load";
 import type { ApiError } from "./api/client";
 import { followLink, href, path, setQuery } from "./router";
@@ -34,16 +35,6 @@ export function App() {
   if (session.value === null) return <SignIn />;
   if (session.value === undefined) return <Problem error={failure.value} />;
   return <Shell />;
-}
-
-/** On narrow screens the views are a line that scrolls: the current one comes into sight. */
-function useCurrentInSight(): { current: HTMLElement | null } {
-  const nav = useRef<HTMLElement>(null);
-  useEffect(() => {
-    const [box, link] = [nav.current, nav.current?.querySelector<HTMLElement>("[aria-current]")];
-    if (box && link) box.scrollLeft = link.offsetLeft - (box.clientWidth - link.offsetWidth) / 2;
-  }, [path.value]);
-  return nav;
 }
 
 function Shell() {

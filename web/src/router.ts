@@ -6,6 +6,8 @@ const place = signal(new URL(location.href));
 
 export const path = computed(() => place.value.pathname.slice(BASE.length) || "/");
 export const query = computed(() => place.value.searchParams);
+/** Apart from the query, so that links are not drawn again when somebody types into a search. */
+const cluster = computed(() => query.value.get("cluster") ?? "");
 
 addEventListener("popstate", () => (place.value = new URL(location.href)));
 
@@ -15,7 +17,7 @@ export function withCluster(to: string, cluster: string): string {
   return `${to}${to.includes("?") ? "&" : "?"}cluster=${encodeURIComponent(cluster)}`;
 }
 
-export const href = (to: string): string => BASE + withCluster(to, query.value.get("cluster") ?? "");
+export const href = (to: string): string => BASE + withCluster(to, cluster.value);
 
 export function go(to: string): void {
   history.pushState(null, "", href(to));

@@ -6,6 +6,7 @@
 import re
 from typing import Any
 
+import msgspec
 from msgspec import inspect
 
 from fairlead.formats.explain import render_default
@@ -43,8 +44,13 @@ def render_form(kind: Kind) -> Table:
         "noun": noun_of(kind),
         "outsideSpec": list(outside_spec_names(kind)),
         "policySections": [{"name": section.name, "member": section.member} for section in policy.sections],
-        "fields": [_render_field(field) for field in fields_of(kind.spec) if field.about.surface == "contract"],
+        "fields": render_fields(kind.spec),
     }
+
+
+def render_fields(spec: type[msgspec.Struct]) -> list[Table]:
+    """The fields of a spec, of a workload or of an asset."""
+    return [_render_field(field) for field in fields_of(spec) if field.about.surface == "contract"]
 
 
 def _render_field(field: Field) -> Table:
@@ -66,8 +72,7 @@ def _render_field(field: Field) -> Table:
     if isinstance(field.shape, inspect.IntType | inspect.FloatType):
         table.update({name: bound for name, bound in (("min", field.shape.ge), ("max", field.shape.le)) if bound})
     if field.struct is not None:
-        members = (member for member in fields_of(field.struct) if member.about.surface == "contract")
-        table["members"] = [_render_field(member) for member in members]
+        table["members"] = render_fields(field.struct)
     return table
 
 

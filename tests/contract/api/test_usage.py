@@ -139,3 +139,16 @@ def test_a_wrong_question_says_what_is_wrong(api: ApiServer) -> None:
         answer = api.call("GET", USAGE + query)
         assert answer.status == 400, answer
         assert part in str(answer.json)
+
+
+def test_one_cluster_of_several(api: ApiServer) -> None:
+    api.clock.now += 3600 * SECOND
+    whole = api.get(f"{USAGE}?clusterId={api.cluster_id.upper()}")
+    assert whole["rows"] == api.get(USAGE)["rows"] != []
+    added = api.call("POST", "/api/v1/clusters", {"name": "lab"})
+    assert added.status == 201, added
+    other = api.get(f"{USAGE}?clusterId={added.json['uuid']}")
+    assert [row for row in other["rows"] if row["used"].get("cpuHours")] == []
+    assert other["nodePools"] == []
+    assert api.get(f"{USAGE}?clusterId={api.cluster_id}")["rows"] == whole["rows"]
+    assert api.call("GET", f"{USAGE}?clusterId=11111111-1111-4111-8111-111111111111").status == 404

@@ -110,6 +110,7 @@ async function request<M extends Method, P extends PathOf<M>>(
 
 export const get = <P extends PathOf<"get">>(path: P, options?: Options) => request("get", path, options);
 export const post = <P extends PathOf<"post">>(path: P, options?: Options) => request("post", path, options);
+export const put = <P extends PathOf<"put">>(path: P, options?: Options) => request("put", path, options);
 export const patch = <P extends PathOf<"patch">>(path: P, options?: Options) => request("patch", path, options);
 export const remove = <P extends PathOf<"delete">>(path: P, options?: Options) => request("delete", path, options);
 

@@ -125,10 +125,14 @@ export function Bar(props: { parts: Part[]; total: number; mark?: number; label:
   );
 }
 
-export function Panel(props: { title: string; children: ComponentChildren }) {
+/** A part of a view; `actions` are buttons beside its title. */
+export function Panel(props: { title: string; actions?: ComponentChildren; children: ComponentChildren }) {
   return (
     <section class={css.panel} aria-label={props.title}>
-      <h2>{props.title}</h2>
+      <div class={css.panelHead}>
+        <h2>{props.title}</h2>
+        {props.actions}
+      </div>
       {props.children}
     </section>
   );

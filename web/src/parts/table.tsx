@@ -1,4 +1,4 @@
-// A table of a list: columns as data, and its own scroll bar on narrow screens.
+// A table of a list: columns as data. On narrow screens each row is a card, with the titles beside the values.
 import type { ComponentChildren } from "preact";
 import css from "./table.module.css";
 
@@ -20,21 +20,22 @@ interface Props<T> {
 export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
   return (
     <div class={css.box} tabIndex={0} role="region" aria-label={label}>
-      <table class={css.table}>
-        <thead>
-          <tr>
+      {/* The roles are said because cards are no longer laid out as a table. */}
+      <table class={css.table} role="table">
+        <thead role="rowgroup">
+          <tr role="row">
             {columns.map((column) => (
-              <th key={column.title} scope="col" data-number={column.isNumber}>
+              <th key={column.title} role="columnheader" scope="col" data-number={column.isNumber}>
                 {column.title}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>
+        <tbody role="rowgroup">
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
+            <tr key={keyOf(row)} role="row">
               {columns.map((column) => (
-                <td key={column.title} data-number={column.isNumber}>
+                <td key={column.title} role="cell" data-title={column.title} data-number={column.isNumber}>
                   {column.cell(row)}
                 </td>
               ))}

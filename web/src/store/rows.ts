@@ -19,9 +19,12 @@ export interface Row {
   waitedSeconds: number;
   asOf: number;
   message: string;
+  /** What a search looks into. It is put together here, outside the page's own thread. */
+  text: string;
 }
 
 export function toRow(view: Schemas["WorkloadView"]): Row {
+  const words = [view.name, view.type, view.phase, view.projectName, view.submittedBy, view.phaseMessage ?? ""];
   return {
     id: view.id,
     name: view.name,
@@ -37,6 +40,7 @@ export function toRow(view: Schemas["WorkloadView"]): Row {
     waitedSeconds: view.totalPendingTimeSeconds ?? 0,
     asOf: Date.now(),
     message: view.phaseMessage ?? "",
+    text: words.join(" ").toLowerCase(),
   };
 }
 

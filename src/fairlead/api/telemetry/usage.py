@@ -24,6 +24,7 @@ async def get_usage(call: Call) -> Response:
         since=max(0, end - _DEFAULT_PERIOD) if since is None else since,
         until=until,
         by=cast(tuple[Dimension, ...], read_names(call, "by", DIMENSIONS)) or ("project",),
+        cluster_id=query_text(call, "clusterId").lower(),
     )
     return as_json(await report_usage(call.context, call.caller, question))
 
@@ -53,8 +54,13 @@ USAGE_OPERATIONS = (
                 schema={"type": "string", "default": "project", "examples": ["project,day"]},
                 description=f"What to group by: one or more of {', '.join(DIMENSIONS)}, separated by commas.",
             ),
+            Parameter(
+                name="clusterId",
+                schema={"type": "string", "format": "uuid"},
+                description="The only cluster that counts; all clusters by default.",
+            ),
         ),
-        answers={200: UsageReport, **failing(400, 401, 403, 503)},
+        answers={200: UsageReport, **failing(400, 401, 403, 404, 503)},
         is_addition=True,
     ),
 )

@@ -17,9 +17,9 @@ from fairlead.control.ledger.report import Dimension, UsageReport, UsageRights, 
 from fairlead.control.ledger.totals import PeriodRecords
 from fairlead.control.workloads.read import load_workloads_of
 from fairlead.model.clock import Millis, iso
-from fairlead.model.errors import Invalid
+from fairlead.model.errors import Invalid, NotFound
 from fairlead.model.records.ledger import SupplyInterval, UsageInterval
-from fairlead.model.records.organization import Department
+from fairlead.model.records.organization import Department, Node, NodePool
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
@@ -33,6 +33,8 @@ class UsageQuestion(msgspec.Struct, frozen=True, kw_only=True):
     #: None for now.
     until: Millis | None = None
     by: tuple[Dimension, ...] = ("project",)
+    #: The only cluster that counts; empty for all.
+    cluster_id: str = ""
 
 
 async def report_usage(context: Context, caller: Caller, question: UsageQuestion) -> UsageReport:
@@ -47,12 +49,16 @@ async def report_usage(context: Context, caller: Caller, question: UsageQuestion
         raise Invalid(f"The period is empty: it begins at {iso(question.since)} and ends at {iso(until)}")
     if period.since >= until:
         raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
-    records = await _load_records(context, period, now)
+    if question.cluster_id and question.cluster_id not in context.directory.clusters:
+        raise NotFound(f"There is no cluster with the id {question.cluster_id[:60]!r}")
+    records = await _load_records(context.for_cluster(question.cluster_id) if question.cluster_id else context, period)
     rights = UsageRights(access.visible_projects(caller), access.visible_departments(caller, "departments:read"))
     return await context.questions.ask_uncached(caller.name, lambda: render_usage(records, question.by, rights, start))
 
 
-async def _load_records(context: Context, period: Period, now: Millis) -> PeriodRecords:
+async def _load_records(context: Context, period: Period) -> PeriodRecords:
+    """Of all clusters, or of the cluster that the context is a view of."""
+    now = context.clock()
     # What is open is read first: an interval that is closed meanwhile is then read twice, and counted once.
     active = (Where("is_active", Comparison.EQUAL, 1),)
     pods: list[Pod] = await context.store.find(Query(collection=PODS, where=active))
@@ -72,18 +78,45 @@ async def _load_records(context: Context, period: Period, now: Millis) -> Period
     waits |= {(interval.workload_id, interval.since): interval for interval in closed if interval.type == "waited"}
     directory = context.directory
     nodes = {
-        node.name: close_node(node.name, node, directory.node_pools.values(), period.until)
+        node.unique_name: close_node(node.unique_name, node, _pools_beside(context, node), period.until)
         for node in directory.nodes.values()
     }
+    timelines = _timelines([one for one in supply if _has_node(context, one)], "node", nodes)
     return PeriodRecords(
         period=period,
-        uses=tuple(uses.values()),
-        waits=tuple(waits.values()),
-        nodes={name: _clip(spans, period) for name, spans in _timelines(supply, "node", nodes).items()},
+        uses=tuple(_on_unique_node(context, one) for one in uses.values() if _has_project(context, one)),
+        waits=tuple(one for one in waits.values() if _has_project(context, one)),
+        nodes={name: _clip(spans, period) for name, spans in timelines.items()},
         projects=_timelines(supply, "project", _present(directory.projects)),
         departments=_timelines(supply, "department", _present(directory.departments)),
         department_of={id: project.department_id for id, project in directory.projects.items()},
     )
+
+
+def _pools_beside(context: Context, node: Node) -> Iterable[NodePool]:
+    """The node pools of a node's cluster; those of several clusters may have the same labels."""
+    return context.for_cluster(context.directory.cluster_of(node)).directory.node_pools.values()
+
+
+def _has_project(context: Context, interval: UsageInterval) -> bool:
+    """Whether it belongs to this context's clusters. That of a deleted project does only if all clusters count."""
+    return context.made_from is None or interval.project_id in context.directory.projects
+
+
+def _has_node(context: Context, supply: SupplyInterval) -> bool:
+    if context.made_from is None:
+        return True
+    added, _, _ = supply.subject.rpartition("/")
+    return (added or context.directory.first_cluster.id) == context.directory.cluster_id
+
+
+def _on_unique_node(context: Context, use: UsageInterval) -> UsageInterval:
+    """With the node's name in the ledger: nodes of two clusters may be called the same."""
+    project = context.directory.projects.get(use.project_id)
+    if project is None or project.cluster_id == context.directory.first_cluster.id:
+        return use
+    located: UsageInterval = msgspec.structs.replace(use, node=f"{project.cluster_id}/{use.node}")
+    return located
 
 
 def _present(owners: Mapping[str, Department]) -> dict[str, SupplyInterval]:

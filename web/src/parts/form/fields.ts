@@ -15,6 +15,8 @@ export interface Field {
   refers?: string;
   key?: string;
   choices?: string[];
+  /** What choices are called, if their values are ids. */
+  choiceTitles?: Record<string, string>;
   min?: number;
   max?: number;
   members?: Field[];

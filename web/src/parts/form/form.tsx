@@ -29,12 +29,13 @@ export interface FormState {
 }
 
 /** All fields of a spec: the common ones, the others in groups, and the roles. */
-export function SpecFields({ form, fields, search }: { form: FormState; fields: Field[]; search: string }) {
+export function SpecFields(props: { form: FormState; fields: Field[]; search: string; title?: string }) {
+  const { form, fields, search, title = "What to run" } = props;
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const layout = layOut(fields);
   return (
     <>
-      <Common form={form} title="What to run" placed={layout.common} words={words} />
+      <Common form={form} title={title} placed={layout.common} words={words} />
       {layout.roles.map((role) => (
         <Role key={role.field.name} form={form} role={role} words={words} />
       ))}
@@ -243,6 +244,7 @@ function plain(value: Json): string {
 }
 
 function worded(field: Field, choice: string): string {
+  if (field.choiceTitles) return field.choiceTitles[choice] ?? choice;
   if (field.type !== "boolean") return choice;
   return { true: "yes", false: "no" }[choice] ?? choice;
 }

@@ -5,7 +5,7 @@ import { useLoad } from "../../parts/load";
 import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
-import { filterOf, RESULTS, SPANS, selectEntries, spanOf } from "./entries";
+import { filterOf, RESULTS, SPANS, selectEntries, spanOf, subjectOf } from "./entries";
 
 const MOST = 500;
 const PAUSE_MS = 300;
@@ -87,7 +87,7 @@ const COLUMNS: Column<Schemas["AuditEntry"]>[] = [
   { title: "When", cell: (entry) => <Time at={entry.timestamp} /> },
   { title: "Who", cell: (entry) => entry.subject },
   { title: "Action", cell: (entry) => entry.action },
-  { title: "What", cell: (entry) => `${entry.entity_type} ${entry.entity_name}` },
+  { title: "What", cell: subjectOf },
   { title: "Result", cell: (entry) => entry.result },
   { title: "From", cell: (entry) => entry.source_ip },
 ];

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Schemas } from "../../api/client";
-import { filterOf, selectEntries, spanOf } from "./entries";
+import { filterOf, selectEntries, spanOf, subjectOf } from "./entries";
 
 const entry = (facts: Partial<Schemas["AuditEntry"]>): Schemas["AuditEntry"] =>
   ({ subject: "ada", action: "create", entity_type: "workloads", result: "Succeeded", ...facts }) as Schemas["AuditEntry"];
@@ -18,4 +18,10 @@ it("shows a day unless told otherwise", () => {
 it("lets the server filter by who and result", () => {
   expect(filterOf("ada", "Failed")).toBe("subject=@ada,result==Failed");
   expect(filterOf("", "nonsense")).toBeUndefined();
+});
+
+it("says what an entry is about as people call it", () => {
+  expect(subjectOf({ entity_type: "workloads", entity_name: "train" })).toBe("workload train");
+  expect(subjectOf({ entity_type: "access_rules", entity_name: "" })).toBe("access rule");
+  expect(subjectOf({ entity_type: "policies", entity_name: "max" })).toBe("policy max");
 });

@@ -40,3 +40,10 @@ export function selectEntries(entries: readonly Schemas["AuditEntry"][], search:
     return words.every((word) => text.includes(word));
   });
 }
+
+/** What an entry is about, as people call it: `workload train`, `access rule`. */
+export function subjectOf(entry: Pick<Schemas["AuditEntry"], "entity_type" | "entity_name">): string {
+  const words = entry.entity_type.replaceAll("_", " ");
+  const one = words.endsWith("ies") ? `${words.slice(0, -3)}y` : words.replace(/s$/, "");
+  return `${one} ${entry.entity_name}`.trim();
+}

@@ -1,11 +1,15 @@
 // Templates, assets and credentials: what workloads can be made from.
+import { useState } from "preact/hooks";
 import { get, type PathOf, remove, type Schemas } from "../../api/client";
+import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
 import { useLoad } from "../../parts/load";
-import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
+import { css as parts, Dialog, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
 import { isShown } from "../../store/clusters";
+import { AssetForm } from "./asset-form";
+import { type AssetKind, kindsOfGroup, loadAssetKinds } from "./asset-kinds";
 import { countUses, matches, scopeText } from "./uses";
 
 type Asset = Schemas["AssetView"];
@@ -14,32 +18,39 @@ type Template = Schemas["TemplateView"];
 const GROUPS = [
   {
     title: "Environments",
+    one: "environment",
     path: "/api/v1/asset/environment",
     text: "An environment is an image with its command and variables.",
     command: "fairlead environment create NAME -f spec.json",
   },
   {
     title: "Compute",
+    one: "compute asset",
     path: "/api/v1/asset/compute",
     text: "A compute asset is a size: GPUs, CPU and memory.",
     command: "fairlead compute create NAME -f spec.json",
   },
   {
     title: "Data sources",
+    one: "data source",
     path: "/api/v1/asset/datasource",
     text: "A data source is a volume, a bucket or a repository.",
     command: "fairlead datasource create NAME --kind git -f spec.json",
   },
   {
     title: "Credentials",
+    one: "credential",
     path: "/api/v1/asset/credentials",
     text: "A credential is a secret that workloads use without showing it.",
     command: "fairlead secret create NAME --from-literal KEY=VALUE",
   },
 ] as const;
 
+type Group = (typeof GROUPS)[number];
+
 export function Library() {
   const changes = useChanges();
+  const kinds = useLoad(loadAssetKinds, "");
   const search = query.value.get("q") ?? "";
   return (
     <div class={parts.page}>
@@ -56,7 +67,13 @@ export function Library() {
       <Problem error={changes.error} />
       <Templates changes={changes} search={search} />
       {GROUPS.map((group) => (
-        <Assets key={group.path} group={group} changes={changes} search={search} />
+        <Assets
+          key={group.path}
+          group={group}
+          kinds={kindsOfGroup(kinds.value ?? [], group.path.replace("/api/v1/asset/", ""))}
+          changes={changes}
+          search={search}
+        />
       ))}
     </div>
   );
@@ -100,24 +117,24 @@ function Spec({ spec }: { spec: object }) {
   );
 }
 
-function Assets({ group, changes, search }: { group: (typeof GROUPS)[number]; changes: Changes; search: string }) {
+function Assets({ group, kinds, changes, search }: { group: Group; kinds: AssetKind[]; changes: Changes; search: string }) {
   const assets = useLoad(
     (signal) => get(group.path, { query: { usageInfo: true }, signal }),
     changes.version,
   );
   const shown = (assets.value?.entries ?? []).filter(({ meta }) => matches(meta, search) && isShown(meta.clusterId));
   return (
-    <Panel title={group.title}>
+    <Panel title={group.title} actions={<NewAsset group={group} kinds={kinds} changes={changes} />}>
       <Problem error={assets.error} />
       {assets.value && shown.length === 0 && <Empty command={group.command}>{group.text} Create one:</Empty>}
       {shown.length > 0 && (
-        <Table label={group.title} columns={assetColumns(group.path, changes)} rows={shown} keyOf={(one) => one.meta.id} />
+        <Table label={group.title} columns={assetColumns(kinds, changes)} rows={shown} keyOf={(one) => one.meta.id} />
       )}
     </Panel>
   );
 }
 
-function assetColumns(path: string, changes: Changes): Column<Asset>[] {
+function assetColumns(kinds: AssetKind[], changes: Changes): Column<Asset>[] {
   return [
     { title: "Name", cell: (asset) => <strong>{asset.meta.name}</strong> },
     { title: "Kind", cell: (asset) => asset.meta.kind },
@@ -126,24 +143,106 @@ function assetColumns(path: string, changes: Changes): Column<Asset>[] {
     { title: "Created by", cell: (asset) => asset.meta.createdBy },
     { title: "Changed", cell: (asset) => <Time at={asset.meta.updatedAt} /> },
     { title: "Spec", cell: (asset) => <Spec spec={asset.spec} /> },
-    { title: "", cell: (asset) => <Remove path={path} asset={asset} changes={changes} /> },
+    { title: "", cell: (asset) => <AssetActions kinds={kinds} asset={asset} changes={changes} /> },
   ];
 }
 
-function Remove({ path, asset, changes }: { path: string; asset: Asset; changes: Changes }) {
-  const uses = countUses(asset.usedBy);
-  const last = path.split("/").at(-1) === asset.meta.kind ? path : `${path}/${asset.meta.kind}`;
+interface EditProps {
+  kind: AssetKind;
+  asset: Asset;
+  changes: Changes;
+}
+
+function AssetActions({ kinds, asset, changes }: Omit<EditProps, "kind"> & { kinds: AssetKind[] }) {
+  const kind = kinds.find((one) => one.kind === asset.meta.kind);
+  if (!kind) return null;
   return (
-    <button
-      type="button"
-      aria-label={`Delete ${asset.meta.name}`}
-      disabled={uses > 0}
-      title={uses > 0 ? "Workloads or templates use it" : undefined}
-      onClick={() =>
-        void changes.make(() => remove(`${last}/{AssetId}` as PathOf<"delete">, { path: { AssetId: asset.meta.id } }))
-      }
-    >
-      Delete
-    </button>
+    <div class={parts.actions}>
+      <EditAsset kind={kind} asset={asset} changes={changes} />
+      <Remove kind={kind} asset={asset} changes={changes} />
+    </div>
+  );
+}
+
+/** Reloads the lists after a form has saved something. */
+const reload = (changes: Changes): void => void changes.make(() => Promise.resolve());
+
+function NewAsset({ group, kinds, changes }: { group: Group; kinds: AssetKind[]; changes: Changes }) {
+  const [isOpen, setOpen] = useState(false);
+  const allowed = kinds.filter((kind) => may(`${kind.resource}:create`));
+  if (allowed.length === 0) return null;
+  return (
+    <>
+      <button type="button" onClick={() => setOpen(true)}>
+        New {group.one}
+      </button>
+      {isOpen && (
+        <AssetForm
+          title={`New ${group.one}`}
+          kinds={allowed}
+          onClose={() => setOpen(false)}
+          onSaved={() => reload(changes)}
+        />
+      )}
+    </>
+  );
+}
+
+function EditAsset({ kind, asset, changes }: EditProps) {
+  const [isOpen, setOpen] = useState(false);
+  if (!may(`${kind.resource}:update`)) return null;
+  return (
+    <>
+      <button type="button" aria-label={`Change ${asset.meta.name}`} onClick={() => setOpen(true)}>
+        Change
+      </button>
+      {isOpen && (
+        <AssetForm
+          title={`Change ${asset.meta.name}`}
+          kinds={[kind]}
+          asset={asset}
+          onClose={() => setOpen(false)}
+          onSaved={() => reload(changes)}
+        />
+      )}
+    </>
+  );
+}
+
+function Remove({ kind, asset, changes }: EditProps) {
+  const [isAsking, setAsking] = useState(false);
+  const uses = countUses(asset.usedBy);
+  if (!may(`${kind.resource}:delete`)) return null;
+  const path = `/api/v1/asset/${kind.path}/{AssetId}` as PathOf<"delete">;
+  const act = (): void =>
+    void changes
+      .make(() => remove(path, { path: { AssetId: asset.meta.id } }))
+      .then((isDone) => isDone && setAsking(false));
+  return (
+    <>
+      <button
+        type="button"
+        aria-label={`Delete ${asset.meta.name}`}
+        disabled={uses > 0}
+        title={uses > 0 ? "Workloads or templates use it" : undefined}
+        onClick={() => setAsking(true)}
+      >
+        Delete
+      </button>
+      {isAsking && (
+        <Dialog title={`Delete ${asset.meta.name}?`} onClose={() => setAsking(false)}>
+          <p>Workloads can no longer be made from it. This cannot be undone.</p>
+          <Problem error={changes.error} />
+          <div class={parts.buttons}>
+            <button type="button" onClick={() => setAsking(false)}>
+              Cancel
+            </button>
+            <button type="button" data-danger onClick={act}>
+              Delete {asset.meta.name}
+            </button>
+          </div>
+        </Dialog>
+      )}
+    </>
   );
 }

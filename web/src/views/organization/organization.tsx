@@ -1,4 +1,5 @@
 // Departments and their projects as a tree, each with its quota of GPUs: used within it, borrowed, asked for in addition.
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
 import { may } from "../../api/session";
@@ -47,10 +48,11 @@ export function Organization() {
             what="Department"
             shares={sharesOf("department", department.id)}
             onEdited={() => setEdited((last) => last + 1)}
-          />
-          {may("project:create") && (
-            <AddProject department={department} onCreated={() => setEdited((last) => last + 1)} />
-          )}
+          >
+            {may("project:create") && (
+              <AddProject department={department} onCreated={() => setEdited((last) => last + 1)} />
+            )}
+          </Owner>
           <ul class={css.projects}>
             {all
               .filter((project) => project.parentId === department.id)
@@ -94,12 +96,12 @@ function AddProject({ department, onCreated }: { department: Schemas["Department
     if (isCreated) onCreated();
   };
   return (
-    <div class={css.add}>
+    <>
       <button type="button" aria-label={`New project in ${department.name}`} onClick={() => setOpen(true)}>
         New project
       </button>
       {isOpen && <NewOwner department={department} onClose={close} />}
-    </div>
+    </>
   );
 }
 
@@ -108,9 +110,11 @@ interface OwnerProps {
   what: "Project" | "Department";
   shares: Schemas["GpuShareView"][];
   onEdited: () => void;
+  /** More buttons. */
+  children?: ComponentChildren;
 }
 
-function Owner({ owner, what, shares, onEdited }: OwnerProps) {
+function Owner({ owner, what, shares, onEdited, children }: OwnerProps) {
   const [isEditing, setEditing] = useState(false);
   const { quota, used, asked, limit, lent, fairShare } = gpuFigures(owner, shares);
   const isUnlimited = quota === Infinity;
@@ -137,11 +141,14 @@ function Owner({ owner, what, shares, onEdited }: OwnerProps) {
             {owner.name} <span class={css.cluster}>{nameOfCluster(owner.clusterId)}</span>
           </h2>
         )}
-        {may(what === "Project" ? "project:update" : "department:update") && (
-          <button type="button" aria-label={`Change quota of ${owner.name}`} onClick={() => setEditing(true)}>
-            Change quota
-          </button>
-        )}
+        <div class={parts.actions}>
+          {children}
+          {may(what === "Project" ? "project:update" : "department:update") && (
+            <button type="button" aria-label={`Change quota of ${owner.name}`} onClick={() => setEditing(true)}>
+              Change quota
+            </button>
+          )}
+        </div>
       </div>
       <Bar
         parts={[

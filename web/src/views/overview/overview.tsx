@@ -27,7 +27,7 @@ export function Overview() {
       <ViewTitle>Overview</ViewTitle>
       <dl class={css.numbers}>
         {numbers.map(([title, value, to]) => (
-          <div key={title}>
+          <div key={title} data-warns={(title === "need attention" && value > 0) || undefined}>
             <dt>{title}</dt>
             <dd>
               <a href={href(to)}>{value}</a>

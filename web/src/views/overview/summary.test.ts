@@ -7,7 +7,7 @@ const NOW = 100 * 86_400_000;
 function row(phase: Row["phase"], more: Partial<Row> = {}): Row {
   const name = `${phase}${more.message ?? ""}${more.phaseSince ?? ""}`;
   const usual = { id: name, name, kind: "Training", project: "team", cluster: "c", owner: "ada", gpusAsked: 1, gpusHeld: 0 };
-  return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", ...more };
+  return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", text: "", ...more };
 }
 
 it("counts what runs and what waits by project, the largest first", () => {

@@ -1,16 +1,14 @@
 // Granting a role to a person, a group or a service account, somewhere in the organization.
 import { useState } from "preact/hooks";
-import { get, post, type Schemas } from "../../api/client";
+import { post, type Schemas } from "../../api/client";
 import type { Changes } from "../../parts/change";
+import { Choice } from "../../parts/choice";
 import { useLoad } from "../../parts/load";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
-import { listScopes, type ScopeChoice } from "./rules";
+import { keyOfScope, loadScopes } from "../../parts/scopes";
 
 const SUBJECTS = { user: "Person", group: "Group", "service-account": "Service account" } as const;
 type Subject = keyof typeof SUBJECTS;
-
-/** A department and a project may have the same id. */
-const keyOf = (scope: ScopeChoice): string => `${scope.type}/${scope.id}`;
 
 interface Props {
   changes: Changes;
@@ -25,7 +23,7 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
   const scopes = useLoad(loadScopes, "");
   const grant = (event: SubmitEvent): void => {
     event.preventDefault();
-    const chosen = scopes.value?.find((one) => keyOf(one) === scope);
+    const chosen = scopes.value?.find((one) => keyOfScope(one) === scope);
     if (!chosen) return;
     const body: Schemas["RuleCreation"] = {
       subjectId: subject.name,
@@ -61,7 +59,7 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
           label="Where"
           value={scope}
           onChange={setScope}
-          options={(scopes.value ?? []).map((one) => [keyOf(one), one.title])}
+          options={(scopes.value ?? []).map((one) => [keyOfScope(one), one.title])}
         />
         <Problem error={changes.error ?? scopes.error} />
         <div class={parts.buttons}>
@@ -72,38 +70,5 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
         </div>
       </form>
     </Dialog>
-  );
-}
-
-async function loadScopes(signal: AbortSignal) {
-  const query = { limit: 500 };
-  const [clusters, { departments }, { projects }] = await Promise.all([
-    get("/api/v1/clusters", { signal }),
-    get("/api/v1/org-unit/departments", { query, signal }),
-    get("/api/v1/org-unit/projects", { query, signal }),
-  ]);
-  return listScopes({ clusters, departments, projects });
-}
-
-interface ChoiceProps {
-  label: string;
-  value: string;
-  options: [string, string][];
-  onChange: (value: string) => void;
-}
-
-function Choice({ label, value, options, onChange }: ChoiceProps) {
-  return (
-    <label class={parts.field}>
-      {label}
-      <select required value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-        <option value="">Choose…</option>
-        {options.map(([id, title]) => (
-          <option key={id} value={id}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }

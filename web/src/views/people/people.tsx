@@ -10,6 +10,7 @@ import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
 import { GrantDialog } from "./grant";
 import css from "./people.module.css";
+import { Roles } from "./roles";
 import { describeScope, rulesBySubject } from "./rules";
 
 type User = Schemas["UserView"];
@@ -26,7 +27,7 @@ export function People() {
   const limit = { limit: 500 };
   const users = useLoad((signal) => get("/api/v1/users", { query: limit, signal }), changes.version);
   const rules = useLoad((signal) => get("/api/v1/authorization/access-rules", { query: limit, signal }), changes.version);
-  const roles = useLoad((signal) => get("/api/v1/authorization/roles", { signal }), "");
+  const roles = useLoad((signal) => get("/api/v1/authorization/roles", { signal }), changes.version);
   const [secret, setSecret] = useState<Secret>();
   const search = query.value.get("q") ?? "";
   const bySubject = rulesBySubject(rules.value?.accessRules ?? []);
@@ -60,7 +61,7 @@ export function People() {
         />
       )}
       <OtherRules rules={rules.value?.accessRules ?? []} changes={changes} />
-      <Roles roles={roles.value ?? []} />
+      <Roles roles={roles.value ?? []} changes={changes} />
     </div>
   );
 }
@@ -205,29 +206,6 @@ function OtherRules({ rules, changes }: { rules: Rule[]; changes: Changes }) {
           </>
         ))}
       </dl>
-    </Panel>
-  );
-}
-
-function Roles({ roles }: { roles: Schemas["RoleView"][] }) {
-  return (
-    <Panel title="What the roles allow">
-      {roles.map((role) => (
-        <details key={role.id}>
-          <summary>
-            {role.name}
-            {role.custom && " (custom)"}
-          </summary>
-          <p class={parts.quiet}>{role.description}</p>
-          <ul class={css.permissions}>
-            {role.permissions.map((permission) => (
-              <li key={permission.resourceType}>
-                {permission.displayName}: {permission.actions.join(", ")}
-              </li>
-            ))}
-          </ul>
-        </details>
-      ))}
     </Panel>
   );
 }

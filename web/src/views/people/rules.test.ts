@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Schemas } from "../../api/client";
-import { describeScope, listScopes, rulesBySubject } from "./rules";
+import { describeScope, rulesBySubject } from "./rules";
 
 const rule = (id: number, subjectType: "group" | "user", subjectId: string): Schemas["RuleView"] => ({
   id,
@@ -14,15 +14,6 @@ const rule = (id: number, subjectType: "group" | "user", subjectId: string): Sch
   createdAt: "",
   createdBy: "",
   updatedAt: "",
-});
-
-test("scopes are listed from the widest to the narrowest", () => {
-  const scopes = listScopes({
-    clusters: [{ uuid: "c", name: "lab" }],
-    departments: [{ id: "1", name: "research" }],
-    projects: [{ id: "2", name: "vision" }],
-  });
-  expect(scopes.map((scope) => scope.title)).toEqual(["Everything in lab", "Department research", "Project vision"]);
 });
 
 test("a group and a user of one name have their own rules", () => {

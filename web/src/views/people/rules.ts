@@ -1,26 +1,5 @@
-// Scopes that an access rule can have, and a rule in words.
+// Access rules by their subject, and in words.
 import type { Schemas } from "../../api/client";
-
-export interface ScopeChoice {
-  id: string;
-  type: Schemas["RuleCreation"]["scopeType"];
-  title: string;
-}
-
-interface Organization {
-  clusters: readonly { uuid: string; name: string }[];
-  departments: readonly { id: string; name: string }[];
-  projects: readonly { id: string; name: string }[];
-}
-
-/** Every scope, widest first. */
-export function listScopes({ clusters, departments, projects }: Organization): ScopeChoice[] {
-  return [
-    ...clusters.map(({ uuid, name }): ScopeChoice => ({ id: uuid, type: "cluster", title: `Everything in ${name}` })),
-    ...departments.map(({ id, name }): ScopeChoice => ({ id, type: "department", title: `Department ${name}` })),
-    ...projects.map(({ id, name }): ScopeChoice => ({ id, type: "project", title: `Project ${name}` })),
-  ];
-}
 
 export function describeScope(rule: Schemas["RuleView"]): string {
   if (rule.scopeType === "tenant" || rule.scopeType === "system") return "the whole installation";

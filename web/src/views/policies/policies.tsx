@@ -28,7 +28,16 @@ export function Policies() {
     <div class={parts.page}>
       <ViewTitle>Policies</ViewTitle>
       <Effective version={changes.version} />
-      <Panel title="Policies of all scopes">
+      <Panel
+        title="Policies of all scopes"
+        actions={
+          canWrite && (
+            <button type="button" data-main onClick={() => setWriting(true)}>
+              Write a policy
+            </button>
+          )
+        }
+      >
         <Problem error={changes.error ?? policies.error} />
         {policies.value && entries.length === 0 && (
           <Empty command="fairlead policy apply -f policy.yaml">There are no policies yet. Write one here, or:</Empty>
@@ -40,13 +49,6 @@ export function Policies() {
             rows={entries}
             keyOf={(entry) => entry.meta.id}
           />
-        )}
-        {canWrite && (
-          <div class={parts.buttons}>
-            <button type="button" data-main onClick={() => setWriting(true)}>
-              Write a policy
-            </button>
-          </div>
         )}
       </Panel>
       {isWriting && <PolicyEditor changes={changes} onClose={() => setWriting(false)} />}

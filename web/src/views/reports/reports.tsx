@@ -5,6 +5,7 @@ import { Bar, css as parts, Empty, now, Panel, Problem, ViewTitle } from "../../
 import { type Column, Table } from "../../parts/table";
 import { amount } from "../../parts/texts";
 import { query, setQuery } from "../../router";
+import { chosenCluster } from "../../store/clusters";
 import { asCsv, daysOf, type Group, GROUPS, gpuHours, groupOf, nameOf, PERIODS, sortRows, type UsageRow } from "./report";
 import css from "./reports.module.css";
 
@@ -13,9 +14,12 @@ export function Reports() {
   const group = groupOf(query.value.get("by"));
   // To the minute, so that the same report is not loaded again and again.
   const end = Math.ceil(now.value / 60_000) * 60_000;
-  const key = `${days} ${group} ${end}`;
-  const report = useLoad((signal) => loadUsage(end, days, group, signal), key);
-  const pools = useLoad((signal) => loadUsage(end, days, "nodepool,day", signal), key);
+  const clusterId = chosenCluster.value?.uuid;
+  const key = `${days} ${group} ${end} ${clusterId ?? ""}`;
+  const times = { since: new Date(end - days * 86_400_000).toISOString(), until: new Date(end).toISOString() };
+  const load = (by: string, signal: AbortSignal) => get("/api/v1/usage", { query: { ...times, by, clusterId }, signal });
+  const report = useLoad((signal) => load(group, signal), key);
+  const pools = useLoad((signal) => load("nodepool,day", signal), key);
   const rows = sortRows(report.value?.rows ?? [], group);
   return (
     <div class={parts.page}>
@@ -55,11 +59,6 @@ export function Reports() {
       {pools.value && pools.value.nodePools.length > 0 && <Allocation rows={pools.value.nodePools} />}
     </div>
   );
-}
-
-function loadUsage(end: number, days: number, by: string, signal: AbortSignal) {
-  const times = { since: new Date(end - days * 86_400_000).toISOString(), until: new Date(end).toISOString() };
-  return get("/api/v1/usage", { query: { ...times, by }, signal });
 }
 
 function Choice(props: { label: string; name: string; value: string; children: [string, string][] }) {

@@ -137,7 +137,7 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
   return (
     <>
     {may("templates:create") && project && countValues(draft.spec) > 0 && (
-      <div>
+      <div class={css.template}>
         <SaveTemplate form={form} spec={draft.spec} project={project} />
       </div>
     )}

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
 import { findKind, titleOf, type Verb } from "../../api/kinds";
 import { later } from "../../parts/later";
+import { useCurrentInSight } from "../../parts/in-sight";
 import { useLoad } from "../../parts/load";
 import { css as parts, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
 import { amount, countGpus, span } from "../../parts/texts";
@@ -53,27 +54,43 @@ export function WorkloadView() {
   return (
     <div class={parts.page}>
       <Head view={value} row={current} />
-      <nav class={css.tabs} aria-label="Parts of the workload">
-        {TABS.map(([name, title]) => (
-          <a
-            key={name}
-            href={href(`/workloads/${id}${name && `/${name}`}`)}
-            aria-current={tab === name ? "page" : undefined}
-          >
-            {title}
-          </a>
-        ))}
-      </nav>
+      <Tabs id={id} tab={tab} />
       {tab === "" && isWaiting(current) && <Why id={id} version={version} />}
       {tab === "" && kind?.hasRevisions && <Revisions id={id} version={version} />}
-      {tab === "" && <Pods key={pods.value ? id : ""} pods={pods.value?.pods ?? []} workload={current.name} arrangement={kind?.arrangement ?? "none"} />}
-      {tab === "" && <Timeline id={id} version={version} />}
+      {tab === "" && (
+        <div class={css.columns}>
+          <Pods
+            key={pods.value ? id : ""}
+            pods={pods.value?.pods ?? []}
+            workload={current.name}
+            arrangement={kind?.arrangement ?? "none"}
+          />
+          <Timeline id={id} version={version} />
+        </div>
+      )}
       {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} />}
       {tab === "terminal" && <TerminalView id={id} pods={pods.value?.pods ?? []} />}
       {tab === "metrics" && <Metrics id={id} />}
       {tab === "events" && <Events id={id} version={version} />}
       {tab === "spec" && <Spec id={id} />}
     </div>
+  );
+}
+
+function Tabs({ id, tab }: { id: string; tab: string }) {
+  const line = useCurrentInSight();
+  return (
+    <nav ref={line} class={css.tabs} aria-label="Parts of the workload">
+      {TABS.map(([name, title]) => (
+        <a
+          key={name}
+          href={href(`/workloads/${id}${name && `/${name}`}`)}
+          aria-current={tab === name ? "page" : undefined}
+        >
+          {title}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Row } from "../../store/rows";
-import { nextSort, readState, selectRows } from "./list";
+import { nextSort, readState, selectRows, sortRows } from "./list";
 
 function row(name: string, more: Partial<Row> = {}): Row {
   return {
@@ -18,12 +18,15 @@ function row(name: string, more: Partial<Row> = {}): Row {
     waitedSeconds: 0,
     asOf: 0,
     message: "",
+    text: `${name} ${more.owner ?? ""}`,
     ...more,
   };
 }
 
-const names = (query: string, ...rows: Row[]): string[] =>
-  selectRows(rows, readState(new URLSearchParams(query))).map((one) => one.name);
+function names(query: string, ...rows: Row[]): string[] {
+  const state = readState(new URLSearchParams(query));
+  return selectRows(sortRows(rows, state.sort), state).map((one) => one.name);
+}
 
 describe("the list", () => {
   it("shows the newest first", () => {
@@ -41,5 +44,10 @@ describe("the list", () => {
     const rows = [row("ten", { gpusAsked: 10 }), row("nine", { gpusAsked: 9 })];
     expect(names("sort=gpusAsked", ...rows)).toEqual(["nine", "ten"]);
     expect(names(`sort=${nextSort("gpusAsked", "gpusAsked")}`, ...rows)).toEqual(["ten", "nine"]);
+  });
+  it("sorts texts both ways, and equal ones by their id", () => {
+    const rows = [row("c", { project: "b" }), row("b", { project: "a" }), row("a", { project: "b" })];
+    expect(names("sort=project", ...rows)).toEqual(["b", "a", "c"]);
+    expect(names("sort=-project", ...rows)).toEqual(["a", "c", "b"]);
   });
 });

@@ -48,25 +48,24 @@ export function readState(query: URLSearchParams): ListState {
   };
 }
 
-/** What a search looks into, kept for as long as the row does not change. */
-const texts = new WeakMap<Row, string>();
-
-function textOf(row: Row): string {
-  const known = texts.get(row);
-  if (known !== undefined) return known;
-  const text = `${row.name} ${row.kind} ${row.phase} ${row.project} ${row.owner} ${row.message}`.toLowerCase();
-  texts.set(row, text);
-  return text;
-}
-
 function isFound(row: Row, words: string[]): boolean {
-  const text = textOf(row);
-  return words.every((word) => text.includes(word));
+  return words.every((word) => row.text.includes(word));
 }
 
+/** The rows in the order of a column; equal ones by their id. Apart from the filters, which change with every key. */
+export function sortRows(rows: readonly Row[], sort: string): Row[] {
+  const sign = sort.startsWith("-") ? -1 : 1;
+  const key = sort.replace(/^-/, "") as keyof Row;
+  // Comparing small objects of one shape is several times faster than comparing the rows themselves.
+  const keyed = rows.map((row) => ({ row, value: row[key], id: row.id }));
+  keyed.sort((a, b) => (a.value < b.value ? -sign : a.value > b.value ? sign : a.id < b.id ? -1 : 1));
+  return keyed.map((one) => one.row);
+}
+
+/** The rows that the filters let through, in the order in which they are given. */
 export function selectRows(rows: readonly Row[], state: ListState, now = Date.now()): Row[] {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = rows.filter(
+  return rows.filter(
     (row) =>
       (!state.phase || row.phase === state.phase) &&
       (!state.project || row.project === state.project) &&
@@ -75,15 +74,6 @@ export function selectRows(rows: readonly Row[], state: ListState, now = Date.no
       (!state.isTroubled || needsAttention(row, now)) &&
       (words.length === 0 || isFound(row, words)),
   );
-  const sign = state.sort.startsWith("-") ? -1 : 1;
-  const key = state.sort.replace(/^-/, "") as keyof Row;
-  return found.sort((a, b) => sign * compare(a[key], b[key]) || compare(a.id, b.id));
-}
-
-function compare(a: string | number | undefined, b: string | number | undefined): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  const [left, right] = [String(a ?? ""), String(b ?? "")];
-  return left < right ? -1 : left > right ? 1 : 0;
 }
 
 /** The sort after a click on a column: the other way round if it is sorted by it already. */

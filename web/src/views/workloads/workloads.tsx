@@ -1,6 +1,6 @@
 // All workloads of every kind in one list, live, with filters in the URL.
 import { useSignal } from "@preact/signals";
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { titleOf, type Verb } from "../../api/kinds";
 import { isTyping } from "../../keys";
 import { css as parts, Empty, now, Phase, Time, ViewTitle } from "../../parts/parts";
@@ -10,8 +10,8 @@ import { go, href, query, setQuery } from "../../router";
 import { isWaiting, type Row } from "../../store/rows";
 import { hasLoaded, rows } from "../../store/workloads";
 import { Action, applicable } from "./actions";
-import { estimates, estimateText, useEstimates } from "./estimates";
-import { COLUMNS, nextSort, readState, selectRows } from "./list";
+import { type Estimate, estimates, estimateText, useEstimates } from "./estimates";
+import { COLUMNS, nextSort, readState, selectRows, sortRows } from "./list";
 import css from "./workloads.module.css";
 
 const ROW_HEIGHT = 34;
@@ -27,11 +27,15 @@ export function Workloads() {
   const state = readState(query.value);
   const all = rows.value;
   const key = JSON.stringify(state);
-  const shown = useMemo(() => selectRows(all, state), [all, key]);
+  const sorted = useMemo(() => sortRows(all, state.sort), [all, state.sort]);
+  const shown = useMemo(() => selectRows(sorted, state), [sorted, key]);
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [verb, setVerb] = useState<Verb>();
   const chosen = picked.size > 0 ? shown.filter((row) => picked.has(row.id)) : [];
-  const toggle = (id: string): void => setPicked((last) => new Set(last.has(id) ? without(last, id) : [...last, id]));
+  const toggle = useCallback(
+    (id: string): void => setPicked((last) => new Set(last.has(id) ? without(last, id) : [...last, id])),
+    [],
+  );
   return (
     <div class={css.page}>
       <div class={css.head}>
@@ -126,6 +130,15 @@ function Filters({ all }: { all: Row[] }) {
 
 function FilterChoice({ filter, all, chosen }: { filter: Filter; all: Row[]; chosen: string }) {
   const values = useMemo(() => valuesOf(all, (row) => row[filter.name]), [all, filter]);
+  const options = useMemo(
+    () =>
+      [...new Set(chosen ? [...values, chosen] : values)].map((value) => (
+        <option key={value} value={value}>
+          {filter.name === "kind" ? titleOf(value) : value}
+        </option>
+      )),
+    [values, chosen],
+  );
   return (
     <select
       aria-label={filter.title}
@@ -133,11 +146,7 @@ function FilterChoice({ filter, all, chosen }: { filter: Filter; all: Row[]; cho
       onChange={(event) => setQuery({ [filter.name]: event.currentTarget.value })}
     >
       <option value="">{filter.every}</option>
-      {[...new Set(chosen ? [...values, chosen] : values)].map((value) => (
-        <option key={value} value={value}>
-          {filter.name === "kind" ? titleOf(value) : value}
-        </option>
-      ))}
+      {options}
     </select>
   );
 }
@@ -225,9 +234,15 @@ interface LineProps {
   toggle: (id: string) => void;
 }
 
-function Line({ row, index, isCursor, isPicked, toggle }: LineProps) {
-  const waited = row.waitedSeconds + (isWaiting(row) ? Math.max(0, (now.value - row.asOf) / 1000) : 0);
+/** Drawn again only if something in it has changed: a key in the search or a step of the cursor concerns few rows. */
+function Line(props: LineProps) {
+  const { row, index, isCursor, isPicked, toggle } = props;
   const estimate = isWaiting(row) ? estimates.value.get(row.id) : undefined;
+  return useMemo(() => <Cells {...props} estimate={estimate} />, [row, index, isCursor, isPicked, toggle, estimate]);
+}
+
+function Cells({ row, index, isCursor, isPicked, toggle, estimate }: LineProps & { estimate: Estimate | undefined }) {
+  const waited = row.waitedSeconds + (isWaiting(row) ? Math.max(0, (now.value - row.asOf) / 1000) : 0);
   const gpus = row.gpusHeld === row.gpusAsked ? amount(row.gpusAsked) : `${amount(row.gpusHeld)}/${amount(row.gpusAsked)}`;
   return (
     <tr class={css.row} aria-rowindex={index + 2} data-cursor={isCursor || undefined} data-picked={isPicked || undefined}>

@@ -132,7 +132,7 @@ function options(chart: Chart, element: HTMLElement, from: number, to: number): 
         label: one.title,
         stroke: colorOf(element, `--chart-${at}`),
         width: 2,
-        value: (_plot, value: number | null) => (value === null ? "–" : one.unit(value)),
+        value: (_plot, value: number | null) => (value === null ? "" : one.unit(value)),
       })),
     ],
   };
