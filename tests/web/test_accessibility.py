@@ -18,6 +18,15 @@ pytestmark = [pytest.mark.web, pytest.mark.debian("chromium")]
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 PATIENCE = 60_000
+#: Views, and a button of each that opens a dialog.
+DIALOGS = (
+    ("/cluster", "Drain, what if…"),
+    ("/library", "New environment"),
+    ("/library", "New credential"),
+    ("/people", "New role"),
+    ("/people", "Grant a role"),
+    ("/organization", "Change quota"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +52,11 @@ def test_axe_finds_nothing_in_any_view(browser: Browser, scene: Scene, theme: st
     for view in VIEWS:
         show(visit, view, scene.ids)
         found[view.name] = find_violations(page)
+    for path, button in DIALOGS:
+        page = visit.open(f"/ui{path}")
+        page.get_by_role("button", name=button).first.click()
+        expect(page.get_by_role("dialog")).to_be_visible(timeout=PATIENCE)
+        found[button] = find_violations(page)
     assert {name: violations for name, violations in found.items() if violations} == {}
     visit.close()
 

@@ -29,7 +29,7 @@ def test_a_node_is_drained_and_used_again(lab: Server, browser: Browser) -> None
     lab.until_phase(id, "Running")
     page = visit.open("/ui/cluster")
     node = page.get_by_role("article", name="Node lab")
-    node.get_by_role("button", name="Drain, cordon, what if: lab").click()
+    node.get_by_role("button", name="Drain, what if… lab").click()
     dialog = page.get_by_role("dialog", name="Node lab")
     dialog.get_by_role("button", name="Drain it").click()
     expect(dialog.get_by_role("status")).to_contain_text(re.compile("Would be evicted: .*stays"))

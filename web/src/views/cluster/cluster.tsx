@@ -109,13 +109,14 @@ function Node({ node, picture, levels, ids, onChanged }: NodeProps) {
   const devices = picture?.devices ?? Array.from({ length: node.gpuInfo?.gpuCount ?? 0 }, (): Holder[] => []);
   const free = devices.filter((holders) => holders.length === 0).length;
   const [isAsking, setAsking] = useState(false);
+  const offer = may("nodes:update") ? "Drain, what if…" : "What if…";
   return (
     <article class={css.node} aria-label={`Node ${node.name}`}>
       <div class={css.name}>
         <h3>{node.name}</h3>
         {(picture !== undefined || may("nodes:update")) && (
-          <button type="button" aria-label={`Drain, cordon, what if: ${node.name}`} onClick={() => setAsking(true)}>
-            {may("nodes:update") ? "Drain, what if…" : "What if…"}
+          <button type="button" aria-label={`${offer} ${node.name}`} onClick={() => setAsking(true)}>
+            {offer}
           </button>
         )}
       </div>
