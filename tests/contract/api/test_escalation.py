@@ -124,3 +124,35 @@ def test_the_audit_has_no_hash_of_a_reset_code(api: ApiServer) -> None:
     assert ada.name in text
     assert "reset_hash" not in text
     assert "login_sessions" not in text
+
+
+def test_a_role_in_a_department_does_not_hand_over_an_account(api: ApiServer) -> None:
+    """Whoever knows its password would have the rights that it gets elsewhere later."""
+    chief, deputy = (Person(api, f"{name}@example.com") for name in ("chief", "deputy"))
+    for one in (chief, deputy):
+        one.may(_role(api, "Department administrator"), "department", "1")
+    victim, researcher = Person(api, "victim@example.com"), _role(api, "L1 researcher")
+    body = {"subjectId": victim.name, "subjectType": "user", "roleId": researcher, "scopeType": "project"}
+    rule = {**body, "scopeId": "1", "clusterId": api.cluster_id}
+    assert chief.call("POST", RULES, rule).status == 201
+    for one in (chief, deputy):
+        for path in ("password", "reset-code"):
+            refused = one.call("POST", f"/api/v1/users/{victim.id}/{path}")
+            assert refused.status == 403, refused
+            assert "ask a system administrator" in refused.json["details"]
+        assert one.call("DELETE", f"/api/v1/users/{victim.id}").status == 403
+    # A system administrator entrusts the account to the department by a role of theirs.
+    victim.may(researcher, "project", "2")
+    assert deputy.call("POST", f"/api/v1/users/{victim.id}/reset-code").status == 201
+
+
+def test_an_account_that_a_department_created_is_administered_by_its_administrators(api: ApiServer) -> None:
+    first, second = (Person(api, f"{name}@example.com") for name in ("first", "second"))
+    for one in (first, second):
+        one.may(_role(api, "Department administrator"), "department", "1")
+    made = first.call("POST", "/api/v1/users", {"email": "new@example.com"}).json["id"]
+    role = {"roleId": _role(api, "L1 researcher"), "scopeType": "project", "scopeId": "1"}
+    rule = {"subjectId": "new@example.com", "subjectType": "user", **role, "clusterId": api.cluster_id}
+    assert second.call("POST", f"/api/v1/users/{made}/reset-code").status == 404
+    assert first.call("POST", RULES, rule).status == 201
+    assert second.call("POST", f"/api/v1/users/{made}/reset-code").status == 201

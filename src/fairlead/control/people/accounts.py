@@ -18,7 +18,7 @@ from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, page_of
 from fairlead.control.machine_accounts import check_binding
 from fairlead.control.people.callers import has_administrator, is_subject, rights_key
-from fairlead.control.people.escalation import check_account_rights
+from fairlead.control.people.escalation import check_account_is_entrusted, check_account_rights
 from fairlead.control.people.passwords import find_weakness
 from fairlead.control.people.secret_hashes import DRAWN_COST, cost_for, hash_secret, is_secret
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
@@ -81,6 +81,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
         raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and verb != "read":
         check_account_rights(context, caller, user)
+        check_account_is_entrusted(context, caller, operation, user)
         _check_signs_on(caller, operation, user)
     return user
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from fairlead.control import access
 from fairlead.control.context import Context
+from fairlead.control.people.callers import rights_key
 from fairlead.control.people.current_rights import find_caller
 from fairlead.control.role_table import EVERYBODY, GIVEN_BY_HOLDERS
 from fairlead.model.errors import Forbidden
@@ -30,6 +31,33 @@ def check_account_rights(context: Context, caller: Caller, user: User) -> None:
                 f"{caller.name} cannot change the account {owner.name}: it has, or would get, the right {lacking}, "
                 "which they lack"
             )
+
+
+def check_account_is_entrusted(context: Context, caller: Caller, operation: str, user: User) -> None:
+    """Raise Forbidden if a caller with rights in one department made an account theirs by giving it a role there.
+
+    Otherwise they could set its password, and would have the rights that it gets elsewhere later. An account is theirs
+    if an administrator of their department created it, or if somebody who may change all accounts gave it a role.
+    """
+    if access.is_allowed(caller, operation, INSTALLATION_SCOPE_KEY):
+        return
+    owner = context.directory.users.get(user.owner_id, user)
+    rules = context.directory.rules_of(owner)
+    people = {one.name: one for one in context.directory.users.values()}
+
+    def may(name: str, scope_key: str) -> bool:
+        account = people.get(name)
+        return account is not None and access.is_allowed(find_caller(context.directory, account), operation, scope_key)
+
+    is_of_department = not may(owner.created_by, INSTALLATION_SCOPE_KEY) and all(
+        may(owner.created_by, rights_key(rule.scope)) for rule in rules
+    )
+    is_given = any(may(rule.created_by, INSTALLATION_SCOPE_KEY) for rule in rules)
+    if owner.created_by != caller.name and not is_of_department and not is_given:
+        raise Forbidden(
+            f"{owner.name} was not created in a department of {caller.name}, and nobody who may change all accounts "
+            "gave it a role there; ask a system administrator"
+        )
 
 
 def check_role_content(caller: Caller, permissions: Iterable[str]) -> None:
