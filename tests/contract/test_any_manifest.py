@@ -124,7 +124,7 @@ def test_its_status_tells_its_end(
 
 
 def test_every_template_complies_with_the_policy(server: Server, cluster: RunningApi) -> None:
-    rules = {"compute": {"cpuCoreRequest": {"max": 2}}}
+    rules: dict[str, Any] = {"compute": {"cpuCoreRequest": {"max": 2}}}
     meta = {"name": "p", "scope": "project", "projectId": 1}
     defaults = {"environmentVariables": {"instances": [{"name": "TEAM", "value": "a"}]}}
     assert server.call("PUT", POLICY, {"meta": meta, "policy": {"rules": rules, "defaults": defaults}}).status == 200
@@ -136,6 +136,12 @@ def test_every_template_complies_with_the_policy(server: Server, cluster: Runnin
         assert {"name": "TEAM", "value": "a"} in templates(found)[0]["spec"]["containers"][0]["env"]
         worse = job_set(resources={"requests": {"cpu": "4"}})
         assert server.call("PUT", f"{PATH}/{id}", {"manifest": worse}).status == 400
+        assert server.call("POST", f"/api/v1/workloads/trainings/{id}/suspend").status == 202
+        server.until_phase(id, "Stopped")
+        rules["compute"]["cpuCoreRequest"]["max"] = 0.5
+        server.call("PUT", POLICY, {"meta": meta, "policy": {"rules": rules}})
+        resumed = server.call("POST", f"/api/v1/workloads/trainings/{id}/resume")
+        assert (resumed.status, resumed.json["details"].count("no greater than 0.5")) == (403, 2)
     finally:
         server.call("DELETE", f"{POLICY}?scope=project&projectId=1")
 
@@ -170,6 +176,34 @@ def test_an_object_without_pod_templates_and_unknown_kinds_say_so(server: Server
     id = submit(server, "newer", newer).json["metadata"]["id"]
     workload = server.until_phase(id, "Failed")
     assert "The cluster has no JobSet (jobset.x-k8s.io/v9)" in str(workload)
+
+
+def test_another_kind_of_object_cannot_take_its_place(server: Server, cluster: RunningApi) -> None:
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}, "spec": {"template": template("job")}}
+    plain = submit(server, "plain", job).json["metadata"]["id"]
+    own = submit(server, "own", job_set()).json["metadata"]["id"]
+    for id, other in ((plain, job_set()), (own, job), (own, {**job_set(), "apiVersion": "jobset.x-k8s.io/v9"})):
+        answer = server.call("PUT", f"{PATH}/{id}", {"manifest": other})
+        assert answer.status == 400, answer
+        assert "it cannot change" in answer.json["details"]
+    more = job_set()
+    more["spec"]["replicatedJobs"][1]["replicas"] = 5
+    assert server.call("PUT", f"{PATH}/{own}", {"manifest": more}).status == 202
+
+    def has_more() -> bool:
+        found = find(cluster, "own")
+        return found is not None and found["spec"]["replicatedJobs"][1]["replicas"] == 5
+
+    until(has_more, "five replicas")
+
+
+def test_what_is_nested_too_deeply_is_refused(server: Server) -> None:
+    nested: dict[str, Any] = {}
+    for _ in range(300):
+        nested = {"x": nested}
+    answer = submit(server, "deep", {**job_set(), "spec": nested})
+    assert answer.status == 400
+    assert "nested deeper" in answer.json["details"]
 
 
 def test_the_next_server_knows_the_object_and_deletes_it(server: Server, cluster: RunningApi) -> None:

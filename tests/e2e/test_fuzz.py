@@ -37,6 +37,10 @@ ADDED = ("405", "413", "415", "429")
 ENDLESS = {"watch_workloads"}
 #: The others need a new token after it.
 SIGNING_OUT = {"end_own_sessions"}
+#: How many roles try each operation.
+ROLES_AT_ONCE = 3
+#: Whose requests the other tests send.
+ADMINISTRATOR = "System administrator"
 NUMBERS = itertools.count(1)
 MODES = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
 
@@ -92,17 +96,56 @@ def own(idle: Server) -> Any:
     return schemathesis.openapi.from_dict(idle.call("GET", "/api/openapi.json").json)
 
 
+class People:
+    """Somebody in every role, by turns in the project, its department and everywhere; and somebody without a role."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        roles = server.call("GET", "/api/v1/authorization/roles").json
+        tenant = str(server.call("GET", "/api/v1/clusters").json[0]["tenantId"])
+        scopes = itertools.cycle((("project", "1"), ("department", "1"), ("tenant", tenant)))
+        self._people = {"nobody": self._add("nobody")}
+        for role in (role for role in roles if role["name"] != ADMINISTRATOR):
+            name = f"role-{role['id']}"
+            self._people[role["name"]] = self._add(name)
+            scope_type, scope_id = next(scopes)
+            rule = {"subjectId": f"{name}@example.com", "subjectType": "user", "roleId": role["id"]}
+            scope = {"scopeType": scope_type, "scopeId": scope_id, "clusterId": server.credentials["clusterId"]}
+            made = server.call("POST", "/api/v1/authorization/access-rules", {**rule, **scope})
+            assert made.status == 201, made
+        self._turns = itertools.cycle(sorted(self._people))
+        self._tokens: dict[str, str] = {}
+
+    def _add(self, name: str) -> tuple[str, str]:
+        mail = f"{name}@example.com"
+        made = self.server.call("POST", "/api/v1/users", {"email": mail, "resetPassword": False})
+        return mail, made.json["tempPassword"]
+
+    def sign_in_next(self, session: requests.Session) -> None:
+        name = next(self._turns)
+        if name not in self._tokens:
+            mail, password = self._people[name]
+            body = {"grantType": "password", "username": mail, "password": password}
+            self._tokens[name] = self.server.call("POST", "/api/v1/token", body).json["accessToken"]
+        session.headers["Authorization"] = f"Bearer {self._tokens[name]}"
+
+    def sign_out(self) -> None:
+        """An operation has ended their sessions."""
+        self._tokens.clear()
+
+
 class Fuzz:
     """Sends made-up requests of one operation; sometimes with real ids, so that they come through."""
 
-    def __init__(self, server: Server, session: requests.Session) -> None:
+    def __init__(self, server: Server, session: requests.Session, examples: int = EXAMPLES) -> None:
         self.server = server
         self.session = session
+        self.examples = examples
 
     def assert_conforms(self, operation: Any, mode: Any) -> None:
         @given(data=st.data())
         @settings(
-            max_examples=EXAMPLES_OF_ABSENT if operation.definition.raw["operationId"] in ABSENT else EXAMPLES,
+            max_examples=EXAMPLES_OF_ABSENT if operation.definition.raw["operationId"] in ABSENT else self.examples,
             deadline=None,
             derandomize=True,
             database=None,
@@ -163,6 +206,26 @@ def test_our_own_description(idle: Server, session: requests.Session, own: Any, 
     Fuzz(idle, session).assert_conforms(operation, mode)
     if operation.definition.raw["operationId"] in SIGNING_OUT:
         session.headers["Authorization"] = f"Bearer {idle.log_in()}"
+
+
+@pytest.fixture(scope="module")
+def people(idle: Server) -> People:
+    return People(idle)
+
+
+@pytest.mark.parametrize("label", own_labels())
+def test_our_own_description_for_people_of_every_role(idle: Server, people: People, own: Any, label: str) -> None:
+    method, path = label.split(" ")
+    operation = own[path][method]
+    if operation.definition.raw["operationId"] in ABSENT:
+        return
+    with requests.Session() as session:
+        fuzz = Fuzz(idle, session, EXAMPLES_OF_ABSENT)
+        for _ in range(ROLES_AT_ONCE):
+            people.sign_in_next(session)
+            fuzz.assert_conforms(operation, MODES[0])
+    if operation.definition.raw["operationId"] in SIGNING_OUT:
+        people.sign_out()
 
 
 def test_no_operation_is_left_out(own: Any) -> None:

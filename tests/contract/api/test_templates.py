@@ -177,3 +177,13 @@ def test_a_template_names_assets_whose_members_its_workloads_get(make_api: Calla
     refused = api.call("POST", path, missing)
     assert refused.status == 400
     assert "assets.compute" in str(refused.json)
+
+
+def test_a_project_that_one_cannot_see_is_not_a_project_to_comply_with(api: ApiServer) -> None:
+    ann = Person(api, "complying@example.com")
+    ann.may(
+        next(one["id"] for one in api.get("/api/v1/authorization/roles") if one["name"] == "Viewer"), "project", "1"
+    )
+    assert ann.call("GET", "/api/v1/workload-templates?complyToProject=1").status == 200
+    answer = ann.call("GET", "/api/v1/workload-templates?complyToProject=19009")
+    assert (answer.status, "complyToProject: is 19009" in answer.json["details"]) == (400, True)

@@ -6,6 +6,7 @@ Every violation is reported, with its rule and the scope that the rule comes fro
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -57,8 +58,7 @@ class _Section:
     """One object of the spec with its declarations and path; all sections of a spec share the list of issues."""
 
     def __init__(self, struct: Struct, path: str, issues: list[ComplianceIssue]) -> None:
-        self.fields = fields_by_name(struct)
-        self.forms = rule_classes(struct)
+        self.struct = struct
         self.path = path
         self.issues = issues
 
@@ -67,23 +67,26 @@ class _Section:
         result = dict(sent)
         if not defaults and not rules:
             return result
-        names = [name for name in self.fields if name in defaults or name in rules]
-        for name in names:
-            value = self._member(name, sent.get(name), defaults.get(name), rules.get(name))
+        for name, is_nested in _members(self.struct, tuple(defaults), tuple(rules)):
+            value, default = sent.get(name), defaults.get(name)
+            if is_nested:
+                value = self._nested(name, value, default, rules.get(name))
+            elif value is None:
+                value = default
             if value is not None:
                 result[name] = value
-        for name in names if rules else ():
+        for name, is_nested in _members(self.struct, (), tuple(rules)):
             rule = rules.get(name)
-            if isinstance(rule, dict) and rule and self.forms[name] not in _NESTED:
-                self._check(self.fields[name], sent.get(name), defaults.get(name), rule, result)
+            if not is_nested and isinstance(rule, dict) and rule:
+                self._check(name, sent.get(name), defaults.get(name), rule, result)
         return result
 
-    def _member(self, name: str, given: object, default: object, rule: object) -> object:
-        form, field = self.forms[name], self.fields[name]
+    def _nested(self, name: str, given: object, default: object, rule: object) -> object:
+        form, field = rule_classes(self.struct)[name], fields_by_name(self.struct)[name]
         if form is RuleClass.ITEMS and field.struct is not None:
             items = _Items(field, self._join(name), self.issues)
             return items.apply(given if isinstance(given, list) else None, _tree(default), _tree(rule))
-        if form is RuleClass.SECTION and field.struct is not None:
+        if field.struct is not None:
             if given is None and field.about.role:
                 # The pods of this role do not exist.
                 return None
@@ -94,9 +97,11 @@ class _Section:
     def _join(self, name: str) -> str:
         return f"{self.path}.{name}" if self.path else name
 
-    def _check(self, field: Field, given: object, default: object, rule: Tree, result: Plain) -> None:
+    def _check(self, name: str, given: object, default: object, rule: Tree, result: Plain) -> None:
         """Fill in a default that follows from another member, then report every violation of the rule."""
-        name = field.rest
+        if result.get(name) is None and not rule.get("required") and not rule.get("defaultFrom"):
+            return  # nothing to check: a null counts as not given
+        field = fields_by_name(self.struct)[name]
         if result.get(name) is None and (source := rule.get("defaultFrom")):
             derived = _derived(field, _tree(source), result)
             if derived is not None:
@@ -107,6 +112,13 @@ class _Section:
 
 #: Classes whose rules are those of their members.
 _NESTED = (RuleClass.ITEMS, RuleClass.SECTION)
+
+
+@lru_cache(maxsize=1024)
+def _members(struct: Struct, defaults: tuple[str, ...], rules: tuple[str, ...]) -> tuple[tuple[str, bool], ...]:
+    """The members that a policy has something for, in their declared order, and whether members of them have rules."""
+    given, forms = {*defaults, *rules}, rule_classes(struct)
+    return tuple((name, forms[name] in _NESTED) for name in fields_by_name(struct) if name in given)
 
 
 class _Items:
@@ -124,7 +136,7 @@ class _Items:
         listed = rule.get("locked")
         locked = set(listed) if isinstance(listed, list) else set()
         given = [item for item in sent or () if isinstance(item, dict)]
-        excluded = {item.get(self.key) for item in given if item.get("exclude") is True}
+        excluded = {item.get(self.key) for item in given if item.get("exclude") is True} if given else set()
         for name in sorted(excluded & locked, key=str):
             self._report(name, "is locked and cannot be excluded", "locked", rule)
         chosen: list[tuple[object, Plain, Plain]] = [
@@ -153,9 +165,13 @@ class _Items:
         }
 
     def _sent_for(self, name: object, given: list[Plain]) -> Plain:
+        if not given:
+            return {}
         return next((item for item in given if item.get(self.key) == name and item.get("exclude") is not True), {})
 
     def _merge(self, name: object, sent: Plain, base: Plain, rules: Plain, rule: Tree, locked: set[object]) -> Plain:
+        if not sent and not rules:
+            return base
         if name in locked and any(value is not None and value != base.get(part) for part, value in sent.items()):
             self._report(name, "is locked and cannot be changed", "locked", rule)
         if not rules and not any(isinstance(value, dict) for value in base.values()):
@@ -190,7 +206,7 @@ def _out_of_bounds(field: Field, value: object, rule: Tree) -> Iterator[tuple[st
     number = _number(field, value)
     if number is None:
         return
-    low, high, step = (_number(field, rule.get(name)) for name in ("min", "max", "step"))
+    low, high, step = _number(field, rule.get("min")), _number(field, rule.get("max")), _number(field, rule.get("step"))
     if low is not None and number < low:
         yield "min", f"value must be no less than {rule['min']}"
     if high is not None and number > high:

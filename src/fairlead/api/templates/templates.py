@@ -38,7 +38,7 @@ from fairlead.kinds import KINDS, MEANT_FOR
 from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import iso
 from fairlead.model.english import with_article
-from fairlead.model.errors import Conflict
+from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound
 from fairlead.model.records.assets import SCOPES, Scope
 from fairlead.model.records.templates import Template
 from fairlead.model.spec.fields import FieldInfo, Maybe, Spec, Text253, UpTo253, value_or
@@ -212,9 +212,13 @@ def _lister(kind: Kind | None) -> Handler:
         wanted = kind or next((one for one in KINDS.values() if one.title == chosen), None)
         if chosen and wanted is None:
             return as_json(TemplateList(entries=[], pagination=Pagination(limit=request.limit, offset=0)))
-        page = await templates.find_templates(
-            call.context, call.caller, request, wanted, "" if project is None else str(project)
-        )
+        try:
+            page = await templates.find_templates(
+                call.context, call.caller, request, wanted, "" if project is None else str(project)
+            )
+        except NotFound:
+            details = f"is {project}; {call.caller.name} can see no project with this id"
+            raise Invalid(issues=(ComplianceIssue("complyToProject", details),)) from None
         return as_json(
             TemplateList(
                 entries=[await _render_listed(call, template, project) for template in page.items],

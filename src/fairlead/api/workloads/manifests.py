@@ -227,10 +227,13 @@ async def update(call: Call) -> Response:
     _check_namespace(call, workload.project_id, wanted)
     metadata = body.metadata if body.metadata is not UNSET else ManifestMetadataUpdate()
     before = group_version_kind_of(msgspec.json.decode(workload.manifest))
-    if wanted.kind.key != workload.kind or (workload.dialect == OBJECT_DIALECT and wanted.gvk != before):
+    is_object = not is_read_as_workload(manifest)
+    is_other = is_object != (workload.dialect == OBJECT_DIALECT) or (is_object and wanted.gvk != before)
+    if wanted.kind.key != workload.kind or is_other:
         raise Invalid(issues=(ComplianceIssue("manifest.kind", f"is {wanted.gvk.kind}; it cannot change"),))
     for each in others:
-        place = ManifestMetadata(name=workload.name, project_id=workload.project_id)
+        # Only its spec counts; the name is that of the workload itself.
+        place = ManifestMetadata(name="check", use_given_name_as_prefix=True, project_id=workload.project_id)
         submission = _submission(call, each, place)
         await submit(call.context, call.caller, submission, call.request_id, is_dry_run=True)
     spec, kept = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()

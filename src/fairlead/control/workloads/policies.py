@@ -11,6 +11,7 @@ from fairlead.control.context import Context
 from fairlead.control.policies.effective import effective_policy
 from fairlead.control.references import scopes
 from fairlead.control.workloads.template_assets import load_members
+from fairlead.formats.foreign.manifests import OBJECT_DIALECT, read_object
 from fairlead.kinds import role_members
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
@@ -61,8 +62,12 @@ def find_policy_issues(
 
 def check_against_policy(context: Context, kind: Kind, workload: Workload) -> None:
     """Raise Forbidden if the present policy refuses a workload that was accepted earlier."""
-    policy = policy_for(context, kind, workload.project_id)
-    _, issues = apply_policy(POLICY_TYPE_OF_KIND[kind.key], msgspec.json.decode(workload.spec), policy)
+    policy, type = policy_for(context, kind, workload.project_id), POLICY_TYPE_OF_KIND[kind.key]
+    specs = [msgspec.json.decode(workload.spec)]
+    if workload.dialect == OBJECT_DIALECT:
+        # Its spec is that of its first pod template.
+        specs += [each.spec for each in read_object(msgspec.json.decode(workload.manifest))[1:]]
+    issues = [issue for spec in specs for issue in apply_policy(type, spec, policy)[1]]
     if issues:
         reasons = "; ".join(f"{issue.field}: {issue.details}" for issue in issues)
         raise Forbidden(f"{AGAINST_POLICY}: {reasons}")

@@ -133,7 +133,7 @@ async def _build_changed_record(context: Context, workload: Workload, change: _S
     """The record with the new spec and what follows from it, or the same record if nothing differs."""
     before: dict[str, object] = msgspec.json.decode(workload.spec)
     spec, members = change(workload, before)
-    if spec == before:
+    if spec == before and all(getattr(workload, name) == value for name, value in members.items()):
         return workload
     admitted = await _admit(context, workload, spec)
     return msgspec.structs.replace(

@@ -14,6 +14,8 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 SPEC = "manifest.spec"
 #: The members and positions that lead to a part of an object.
 Path = tuple[str | int, ...]
+#: No kind of object is nested as deeply as this.
+_DEEPEST = 64
 _NO_TEMPLATE = "has no pod template"
 _NOT_HERE = "has no equivalent in a workload"
 
@@ -78,6 +80,8 @@ def _with_numbered_probe(main: dict[str, Any], container: Plain) -> dict[str, An
 
 def find_templates(manifest: object, path: Path = ()) -> Iterator[tuple[Path, Plain]]:
     """The pod templates of an object, wherever they are in it, with their paths."""
+    if len(path) > _DEEPEST:
+        raise invalid("manifest", f"is nested deeper than {_DEEPEST} levels")
     if isinstance(manifest, dict):
         spec = manifest.get("spec")
         if path and isinstance(spec, dict) and isinstance(spec.get("containers"), list):
