@@ -372,7 +372,14 @@ def test_a_workload_never_starts_after_one_that_failed(fairlead: Caller, tmp_pat
     (tmp_path / "go").touch()
     assert fairlead("wait", "cleanup", "--timeout", "120s").code == exit_codes.OK
     assert "Can never start: broken failed" in fairlead.ok("why", "hopeless")
-    fairlead.ok("delete", "hopeless")
+    refused = fairlead("run", "--name", "later", "--after", "broken", "--", "true")
+    assert refused.code == exit_codes.RUN_FAILED
+    assert "Can never start: broken failed." in refused.err
+    assert "--allow-pending submits it" in refused.err
+    submit(fairlead, "alone", "--label", "only=this", "-c", "--", "true")
+    unconfirmed = fairlead("delete", "--selector", "only=this")
+    assert "This would delete 1 workload. Add --yes." in unconfirmed.err
+    fairlead.ok("delete", "hopeless", "alone")
 
 
 def test_a_time_limit_stops_it(fairlead: Caller) -> None:

@@ -50,7 +50,10 @@ ORIGIN = Parameter(
 MUST_FIT = Parameter(
     name="mustFit",
     schema={"type": "boolean", "default": False},
-    description="An addition of Fairlead: refuses a workload that could not start even if all nodes were empty.",
+    description=(
+        "An addition of Fairlead: refuses a workload that could not start even if all nodes were empty, "
+        "or that waits for one that has failed."
+    ),
     is_addition=True,
 )
 CALLER_ENVIRONMENT = Parameter(

@@ -113,10 +113,11 @@ def _choose(session: ServerSession, title: str | None, verb: str) -> dict[str, J
 
 def _confirm(session: ServerSession, verb: str, names: list[str]) -> None:
     environment = session.invocation.environment
+    count = "1 workload" if len(names) == 1 else f"{len(names)} workloads"
     if not environment.stdin.isatty():
-        raise UsageError(f"This would {verb} {len(names)} workloads. Add --yes.")
+        raise UsageError(f"This would {verb} {count}. Add --yes.")
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    environment.stderr.write(f"{verb.capitalize()} {len(names)} workloads ({shown})? [y/N] ")
+    environment.stderr.write(f"{verb.capitalize()} {count} ({shown})? [y/N] ")
     environment.stderr.flush()
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ClientError("Nothing was done.")

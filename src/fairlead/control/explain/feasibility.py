@@ -9,6 +9,7 @@ import asyncio
 import msgspec
 
 from fairlead.control.context import Context
+from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.explain.cluster_snapshot import render_snapshot
 from fairlead.control.explain.new_nodes import may_new_node_help
 from fairlead.control.loop.board import Board
@@ -27,8 +28,11 @@ _UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
 async def submit_if_it_can_start(
     context: Context, caller: Caller, submission: Submission, request_id: str = ""
 ) -> Workload:
-    """Like `submit`; raises Refused if the workload would not start on empty nodes either."""
+    """Like `submit`; raises Refused if the workload would not start on empty nodes either, or waits in vain."""
     preview = await submit(context, caller, submission, request_id, is_dry_run=True)
+    waiting = format_waiting(preview.waits_for)
+    if waiting.startswith(NEVER):
+        raise Refused(f"{waiting}.")
     reason = await find_lasting_blocker(context, preview)
     if reason is not None:
         raise Refused(describe_blocker(reason))
