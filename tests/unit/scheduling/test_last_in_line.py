@@ -60,11 +60,18 @@ def test_what_is_free_on_many_nodes_stays_scattered() -> None:
     assert not fails({**jobs, "v": None, **ones}, ["x", "y"], gpus=3)
 
 
-def fails(jobs: dict[str, Any], victims: list[str], gpus: int) -> bool:
+def test_nodes_must_have_room_for_pods_too() -> None:
+    """A node of two GPUs that takes three pods has one pod left, so that GPUs are not all that counts there."""
+    assert fails({**JOBS, **PAIR}, ["v2", "w1"], gpus=2, pods=4)
+    assert not fails({**JOBS, **PAIR}, ["v2", "w1"], gpus=2, pods=3)
+
+
+def fails(jobs: dict[str, Any], victims: list[str], gpus: int, pods: int = 100) -> bool:
     """What is foreseen; a simulation agrees if that is a failure."""
     given = {name: job for name, job in jobs.items() if job is not None}
     queues = {name: {"gpu": {"quota": 1, "weight": 1}} for name in "ab"}
-    snapshot = build({"nodes": {"n1": {"gpu": gpus}, "n2": {"gpu": gpus}}, "queues": queues, "jobs": given})
+    nodes = {name: {"gpu": gpus, "pods": pods} for name in ("n1", "n2")}
+    snapshot = build({"nodes": nodes, "queues": queues, "jobs": given})
     session = SchedulingSession(snapshot, "default", build_queues(snapshot, "default")[0])
     for spec in snapshot.jobs:
         session.add_job(spec)

@@ -18,7 +18,7 @@ from fairlead.scheduling.solver.bounds import has_slots
 from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.min_runtime import is_elastic
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
-from fairlead.scheduling.solver.solver import Solver
+from fairlead.scheduling.solver.solver import Rules, Solver
 from fairlead.scheduling.solver.victims import VictimOrder, active_tasks
 
 
@@ -54,7 +54,7 @@ class _Consolidation:
             return None
         if not session.plain and job.pending == len(job.tasks) and not self._has_slots(session, job, tasks):
             return None
-        return Solver(session, job, lambda: _victims(session, job), _all_placed_again, moves_only=True)
+        return Solver(session, job, lambda: _victims(session, job), _RULES)
 
     def _has_slots(self, session: SchedulingSession, job: LiveJob, tasks: list[LiveTask]) -> bool:
         """The victims are the same for all jobs that hold nothing. Elastic ones change the order as they shrink."""
@@ -91,3 +91,6 @@ def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
 
 def _all_placed_again(probe: PlacementProbe, units: Sequence[Unit]) -> bool:
     return not any(task.status == st.RELEASING for unit in units for task in unit)
+
+
+_RULES = Rules(_all_placed_again, moves_only=True)

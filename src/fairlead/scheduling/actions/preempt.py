@@ -15,7 +15,7 @@ from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, preempt_until
 from fairlead.scheduling.solver.scenarios import Unit
-from fairlead.scheduling.solver.solver import Solver
+from fairlead.scheduling.solver.solver import Rules, Solver
 from fairlead.scheduling.solver.victims import VictimOrder
 
 
@@ -38,13 +38,8 @@ def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver |
     request = optimistic_request(tasks_to_place(job, real=False))
     if not job.preemptible and quota_breach(job, request) is not None:
         return None
-    return Solver(
-        session,
-        job,
-        lambda: _victims(session, job),
-        lambda probe, units: _validate(session, units),
-        lambda: _max_freed(session, job),
-    )
+    rules = Rules(lambda probe, units: _validate(session, units), lambda: _max_freed(session, job))
+    return Solver(session, job, lambda: _victims(session, job), rules)
 
 
 def _max_freed(session: SchedulingSession, job: LiveJob) -> float:

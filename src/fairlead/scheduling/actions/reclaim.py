@@ -5,7 +5,7 @@ In-quota use is never taken. Figures of queues in the checks are those before th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from fairlead.scheduling.actions.allocate import pending_requests
 from fairlead.scheduling.actions.search import Search
@@ -20,8 +20,11 @@ from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.evictions import split_level
 from fairlead.scheduling.solver.min_runtime import is_elastic, is_protected, leaves_minimum, reclaim_until
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
-from fairlead.scheduling.solver.solver import Solver
-from fairlead.scheduling.solver.victims import VictimOrder
+from fairlead.scheduling.solver.solver import Rules, Solver
+from fairlead.scheduling.solver.victims import VictimOrder, held
+
+#: What one piece of a victim gives, and the resources that it asks for.
+Part = tuple[Amounts, set[int]]
 
 
 def reclaim(session: SchedulingSession, record: Record) -> None:
@@ -51,7 +54,9 @@ def _within(amounts: Sequence[float], bound: Amounts) -> bool:
 
 def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver | None:
     validator = ReclaimValidator(session, job, usage)
-    return Solver(session, job, lambda: _victims(session, job), validator.is_allowed, validator.max_freed)
+    may_leave = validator.may_leave if session.settings.allow_consolidating_reclaim else None
+    rules = Rules(validator.is_allowed, validator.max_freed, may_leave)
+    return Solver(session, job, lambda: _victims(session, job), rules)
 
 
 def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
@@ -92,11 +97,21 @@ class ReclaimValidator:
     def is_allowed(self, probe: PlacementProbe, units: Sequence[Unit]) -> bool:
         if not leaves_minimum(units, self._protected(units)):
             return False
+        ignore_moved = self.session.settings.allow_consolidating_reclaim
+        return self._is_fair(probe, parts_by_queue(units, ignore_moved))
+
+    def may_leave(self, probe: PlacementProbe, jobs: Sequence[LiveJob]) -> bool:
+        """The same for whole jobs that leave, none of them elastic, while all others keep a place or move."""
+        queues: dict[str, tuple[LiveQueue, list[Part]]] = {}
+        for job in jobs:
+            queues.setdefault(job.queue.name, (job.queue, []))[1].append((held(job), _resources(job.tasks)))
+        return self._is_fair(probe, queues.values())
+
+    def _is_fair(self, probe: PlacementProbe, taken: Iterable[tuple[LiveQueue, list[Part]]]) -> bool:
         request = next_request(probe.job)
         left: dict[str, Amounts] = {}
         involved: dict[str, set[int]] = {}
-        ignore_moved = self.session.settings.allow_consolidating_reclaim
-        for queue, parts in parts_by_queue(units, ignore_moved):
+        for queue, parts in taken:
             if not self._take(queue, parts, request, left, involved):
                 return False
         return self._stays_fair(request, probe.tasks, left, involved)
@@ -144,7 +159,7 @@ class ReclaimValidator:
     def _take(
         self,
         queue: LiveQueue,
-        parts: Sequence[tuple[Amounts, set[int]]],
+        parts: Sequence[Part],
         request: Amounts,
         left: dict[str, Amounts],
         involved: dict[str, set[int]],
@@ -216,12 +231,12 @@ def _resources(tasks: Sequence[LiveTask]) -> set[int]:
     return positions
 
 
-def parts_by_queue(units: Sequence[Unit], ignore_moved: bool) -> list[tuple[LiveQueue, list[tuple[Amounts, set[int]]]]]:
+def parts_by_queue(units: Sequence[Unit], ignore_moved: bool) -> list[tuple[LiveQueue, list[Part]]]:
     """Per queue what each victim job gives, in pieces: every surplus task for itself, then the core as one."""
     by_job: dict[str, list[LiveTask]] = {}
     for unit in units:
         by_job.setdefault(unit[0].job.id, []).extend(unit)
-    queues: dict[str, tuple[LiveQueue, list[tuple[Amounts, set[int]]]]] = {}
+    queues: dict[str, tuple[LiveQueue, list[Part]]] = {}
     for tasks in by_job.values():
         parts = _parts(tasks, ignore_moved)
         if parts:
@@ -230,7 +245,7 @@ def parts_by_queue(units: Sequence[Unit], ignore_moved: bool) -> list[tuple[Live
     return list(queues.values())
 
 
-def _parts(tasks: list[LiveTask], ignore_moved: bool) -> list[tuple[Amounts, set[int]]]:
+def _parts(tasks: list[LiveTask], ignore_moved: bool) -> list[Part]:
     by_pod_set: dict[str, list[LiveTask]] = {}
     for task in tasks:
         by_pod_set.setdefault(task.pod_set.name, []).append(task)

@@ -54,10 +54,11 @@ class LastInLine:
         self.key: QueueKey | None = None
         #: By leaf: its victims go before the winner if they come before this in the order of their queue.
         self.limits: dict[str, JobKey] = {}
-        self.simple: dict[str, bool] = {}
+        #: By job: whether it goes before the winner and is placed again at once, wherever there is room for it.
+        self.known: dict[str, bool] = {}
         #: Whether free GPUs are all that matters for the choice of a node.
         self.counts_gpus_only = self.session.settings.placement.gpu == "binpack" and all(
-            node.open_to_all for node in self.session.nodes
+            node.open_to_all and node.idle_pods >= node.gpu_count for node in self.session.nodes
         )
 
     def _winner_key(self) -> QueueKey:
@@ -80,7 +81,10 @@ class LastInLine:
         classes: set[RequestClass] = set()
         for unit in units:
             job = unit[0].job
-            if not self._goes_before(job) or not self._is_simple(job, len(unit)):
+            known = self.known.get(job.id)
+            if known is None:
+                known = self.known[job.id] = self._goes_before(job) and self._comes_back(job)
+            if not known or len(unit) != len(job.tasks):
                 return False
             for task in unit:
                 nodes.add(task.home.index)
@@ -99,11 +103,10 @@ class LastInLine:
         rooms = {index: node.idle_gpu + node.releasing_gpu for index, node in self.probe.nodes.items()}
         idle = {index: node.idle_gpu for index, node in self.probe.nodes.items() if node.idle_gpu > 0}
         sizes: dict[int, int] = {}
-        pods = sum(map(len, units)) + len(self.probe.tasks)
         for unit in units:
             for task in unit:
                 node = task.home
-                if node.idle_pods < pods or task.spec.nominated_node:
+                if task.spec.nominated_node:
                     return False
                 rooms[node.index] = rooms.get(node.index, node.idle_gpu + node.releasing_gpu) + task.gpu
                 sizes[task.gpu] = sizes.get(task.gpu, 0) + 1
@@ -128,14 +131,7 @@ class LastInLine:
         late = (keys[0] for request, keys in requests if queue_key(queue, request, NOTHING, total) >= winner)
         return min(late, default=_END)
 
-    def _is_simple(self, job: LiveJob, taken: int) -> bool:
-        known = self.simple.get(job.id)
-        if known is None:
-            known = self.simple[job.id] = self._comes_back(job)
-        return known and taken == len(job.tasks)
-
     def _comes_back(self, job: LiveJob) -> bool:
-        """Whether all of a job is placed again at once, wherever there is room for it."""
         root = job.root
         if root.groups or len(root.pod_sets) != 1 or root.topology is not None or job.pending or has_limit(job):
             return False

@@ -57,6 +57,9 @@ class VictimAccumulator:
         self.by_job: dict[str, list[LiveTask]] = {}
         #: Node index to the jobs with a proposed task there, in order of appearance.
         self.jobs_on: dict[int, dict[str, None]] = {}
+        #: Node index to its free GPUs once all proposed victims are gone, and to the numbers of the units there.
+        self.capacity: dict[int, float] = {}
+        self.units_on: dict[int, list[int]] = {}
         session = probe.session
         self.filters = (
             AffinityFilter(session, probe.tasks, probe.nodes.values()),
@@ -87,11 +90,17 @@ class VictimAccumulator:
         return None
 
     def _add(self, unit: Unit) -> None:
+        number, free = len(self.units), self.probe.session.free_gpus().amounts
         self.units.append(unit)
         self.by_job.setdefault(unit[0].job.id, []).extend(unit)
         for task in unit:
             if task.node is not None:
-                self.jobs_on.setdefault(task.node.index, {})[task.job.id] = None
+                index = task.node.index
+                self.jobs_on.setdefault(index, {})[task.job.id] = None
+                self.capacity[index] = self.capacity.get(index, free[index]) + freed_gpus(task)
+                numbers = self.units_on.setdefault(index, [])
+                if not numbers or numbers[-1] != number:
+                    numbers.append(number)
         for check in self.filters:
             check.add(unit)
 
@@ -136,7 +145,7 @@ def multi_node(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
 
 def _prefixes(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     probe = accumulator.probe
-    capacity, units_on = _capacities(accumulator)
+    capacity, units_on = _capacities(accumulator), accumulator.units_on
     demands = [asked_gpus(task) for task in probe.tasks]
     smallest = min(demands)
     # Dicts keep the order in which nodes were first seen, and sorting is stable: that breaks ties.
@@ -153,24 +162,13 @@ def _prefixes(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
         step *= 2
 
 
-def _capacities(accumulator: VictimAccumulator) -> tuple[dict[int, float], dict[int, list[int]]]:
-    """GPUs of every node with proposed victims once all of them and the loaded ones are gone, and the units there."""
-    free = accumulator.probe.session.free_gpus().amounts
-    capacity: dict[int, float] = {}
-    units_on: dict[int, list[int]] = {}
-    for number, unit in enumerate(accumulator.units):
-        for task in unit:
-            if task.node is None:
-                continue
-            index = task.node.index
-            capacity[index] = capacity.get(index, free[index]) + freed_gpus(task)
-            numbers = units_on.setdefault(index, [])
-            if not numbers or numbers[-1] != number:
-                numbers.append(number)
+def _capacities(accumulator: VictimAccumulator) -> dict[int, float]:
+    """GPUs of every node with proposed victims once all of them and the loaded ones are gone."""
+    capacity = dict(accumulator.capacity)
     for task in accumulator.probe.loaded_tasks:
         if task.node is not None and task.node.index in capacity:
             capacity[task.node.index] += freed_gpus(task)
-    return capacity, units_on
+    return capacity
 
 
 def _baseline(accumulator: VictimAccumulator) -> float:

@@ -7,6 +7,7 @@ scenario is simulated on the session itself and can be undone: evict, place winn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
@@ -19,12 +20,24 @@ from fairlead.scheduling.solver.last_in_line import LastInLine
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit, VictimAccumulator, multi_node, node_local
 from fairlead.scheduling.solver.simulation import SimulationOrder
 from fairlead.scheduling.solver.victims import VictimOrder
-from fairlead.scheduling.solver.whole_gpus import WholeGpuForecast
+from fairlead.scheduling.solver.whole_gpus import MayLeave, WholeGpuForecast
 
 Validator = Callable[[PlacementProbe, Sequence[Unit]], bool]
 Generator = Callable[[VictimAccumulator], Iterator[list[Unit]]]
 
 GENERATORS: tuple[Generator, ...] = (node_local, multi_node)
+
+
+class Rules(NamedTuple):
+    """What an action allows. The first rule decides; the others tell in advance what it will say."""
+
+    is_allowed: Validator
+    #: Fewer GPUs than this may be taken; None if that is not known.
+    max_freed: Callable[[], float | None] | None = None
+    #: Whether these jobs may be evicted for the job, if all other victims find a place again.
+    may_leave: MayLeave | None = None
+    #: Every victim must find a place again.
+    moves_only: bool = False
 
 
 class Solver:
@@ -35,18 +48,12 @@ class Solver:
         session: SchedulingSession,
         job: LiveJob,
         victims: Callable[[], VictimOrder],
-        validator: Validator,
-        max_freed: Callable[[], float | None] | None = None,
-        moves_only: bool = False,
+        rules: Rules,
     ) -> None:
         self.session = session
         self.job = job
         self.victims = victims
-        self.validator = validator
-        #: The validator allows fewer GPUs than this to be taken; None if that is not known.
-        self.max_freed = max_freed
-        #: The validator wants every victim to find a place again.
-        self.moves_only = moves_only
+        self.rules = rules
         self.feasible = feasible_nodes(session, job)
         self.failed: set[tuple[frozenset[str], frozenset[str], frozenset[str]]] = set()
         #: All units of the scenario that succeeded last.
@@ -71,9 +78,9 @@ class Solver:
         return False
 
     def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
-        if self.session.plain or self.max_freed is None or self.session.classes.has_memory_requests:
+        if self.session.plain or self.rules.max_freed is None or self.session.classes.has_memory_requests:
             return False
-        return is_short(tasks, self.session.free_gpus().exact_total, self.max_freed())
+        return is_short(tasks, self.session.free_gpus().exact_total, self.rules.max_freed())
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""
@@ -118,8 +125,8 @@ class Solver:
         probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)
         accumulator = VictimAccumulator(probe, self.victims())
         room = None if self.session.plain else RoomForAll(probe)
-        forecasts = () if self.session.plain else (Forecast(probe), WholeGpuForecast(probe, self.moves_only))
-        last = None if self.session.plain or self.moves_only else LastInLine(probe)
+        forecasts = () if self.session.plain else (Forecast(probe), self._whole_gpu_forecast(probe))
+        last = None if self.session.plain or self.rules.moves_only else LastInLine(probe)
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):
@@ -139,8 +146,11 @@ class Solver:
             self.failed.add(mark)
         return False
 
+    def _whole_gpu_forecast(self, probe: PlacementProbe) -> WholeGpuForecast:
+        return WholeGpuForecast(probe, self.rules.moves_only, self.rules.may_leave)
+
     def _has_slots(self, probe: PlacementProbe, units: list[Unit]) -> bool:
-        if not self.moves_only:
+        if not self.rules.moves_only:
             return True
         return has_slots(self.session, probe.tasks, [*probe.loaded_tasks, *(task for unit in units for task in unit)])
 
@@ -152,7 +162,7 @@ class Solver:
                 if task.node is not None:
                     nodes[task.node.index] = task.node
         ordered = [nodes[index] for index in sorted(nodes)]
-        if simulate(self.session, probe, every, ordered) and self.validator(probe, every):
+        if simulate(self.session, probe, every, ordered) and self.rules.is_allowed(probe, every):
             return True
         self.session.rollback(0)
         return False

@@ -7,7 +7,7 @@ three numbers, and only the usage of queues is changed and put back: the same re
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
@@ -22,15 +22,20 @@ from fairlead.scheduling.solver.victims import held
 
 #: GPUs that are idle, GPUs that are being released and not promised, and bookings that leave or are promised.
 Room = list[int]
+MayLeave = Callable[[PlacementProbe, Sequence[LiveJob]], bool]
 
 
 class WholeGpuForecast:
     """For one probe. `fails` is true only if the simulation of a scenario would fail."""
 
-    def __init__(self, probe: PlacementProbe, moves_only: bool) -> None:
-        """`moves_only`: a scenario fails too if one of its victims finds no place again."""
+    def __init__(self, probe: PlacementProbe, moves_only: bool, may_leave: MayLeave | None = None) -> None:
+        """`moves_only`: a scenario fails too if one of its victims finds no place again.
+
+        `may_leave`: it fails too if those that find none may not be evicted.
+        """
         self.probe = probe
         self.moves_only = moves_only
+        self.may_leave = may_leave
         self.session = probe.session
         self.simple: dict[str, bool] = {}
         self.tasks = tasks_to_place(probe.job, real=False)
@@ -55,7 +60,8 @@ class WholeGpuForecast:
         # A job that is evicted in part is not one of these.
         if rooms is None or evicted != sum(len(job.tasks) for job in jobs.values()):
             return False
-        return not self._is_placed(jobs, rooms)
+        gone = self._find_unplaced(jobs, rooms)
+        return gone is None or (self.may_leave is not None and not self.may_leave(self.probe, gone))
 
     def _is_simple_victim(self, job: LiveJob) -> bool:
         known = self.simple.get(job.id)
@@ -79,18 +85,19 @@ class WholeGpuForecast:
             for task in unit:
                 nodes[task.home.index] = task.home
         for index, node in nodes.items():
-            if node.idle_pods < pods:
-                return None
             rooms[index] = [node.idle_gpu, node.releasing_gpu, node.unsettled]
         for unit in units:
             for task in unit:
                 room = rooms[task.home.index]
                 room[1] += task.gpu
                 room[2] += 1
+        # Each pod takes a GPU at least.
+        if any(node.idle_pods < min(pods, rooms[index][0] + rooms[index][1]) for index, node in nodes.items()):
+            return None
         return rooms
 
-    def _is_placed(self, jobs: Mapping[str, LiveJob], rooms: dict[int, Room]) -> bool:
-        """Whether the winner finds a place at its turn, and all others at theirs if they must."""
+    def _find_unplaced(self, jobs: Mapping[str, LiveJob], rooms: dict[int, Room]) -> list[LiveJob] | None:
+        """Victims that find no place again; None if the winner finds none, or if a victim does not and must."""
         session, winner = self.session, self.probe.job
         out: dict[str, Amounts] = {job.id: held(job) for job in jobs.values()}
         for job in jobs.values():
@@ -100,7 +107,7 @@ class WholeGpuForecast:
         while is_placed and (job_popped := order.pop()) is not None:
             if job_popped is winner:
                 is_placed = _place(self.tasks, rooms)
-                if not self.moves_only:
+                if not is_placed or (not self.moves_only and self.may_leave is None):
                     break
                 session.charge_queue(winner, next_request(winner), 1)
                 out[winner.id] = next_request(winner)
@@ -113,7 +120,7 @@ class WholeGpuForecast:
                 session.charge_queue(winner, request, -1)
             else:
                 session.charge_queue(jobs[job_id], request, 1)
-        return is_placed
+        return [job for job in jobs.values() if job.id in out] if is_placed else None
 
 
 def _is_simple(session: SchedulingSession, job: LiveJob, tasks: Sequence[LiveTask]) -> bool:
