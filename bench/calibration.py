@@ -1,6 +1,6 @@
 """How good estimates of starts are: a history is replayed, and workloads that have to wait are estimated on arrival.
 
-    python -m bench.calibration [--quick] [--peers] [--philly FILE] [--jobs N] [--every N]
+    python -m bench.calibration [--quick] [--peers] [--philly FILE] [--skip N] [--jobs N] [--every N]
 
 Only workloads that do not start in their first cycle count. Running times are learned from those that ended or run, by
 project and size, as a server does without users and commands; submissions are expected as in the seven days before. The
@@ -98,6 +98,12 @@ class Watcher:
             else:
                 self.estimates[id] = Estimate(now, answer.p50, answer.p90)
 
+    def learn_before(self, first: Arrival) -> None:
+        """What ended before this arrival, as if it had not waited."""
+        for arrival in self.history[: bisect_left(self.times, first.at)]:
+            if arrival.at + arrival.duration < first.at:
+                self.learn_run(arrival, arrival.at)
+
     def learn_run(self, arrival: Arrival, start: float) -> None:
         for likeness in self._likenesses(arrival):
             self.ended[likeness].append(Run(start, arrival.duration, True))
@@ -184,17 +190,19 @@ def tell(name: str, judged: Sequence[Judged], factors: tuple[float, float]) -> N
     write(name, len(judged), f"{by_median:.1f} %", f"{by_late:.1f} %", f"{error:.0f} s")
 
 
-def bench_calibration(name: str, history: Sequence[Arrival], every: int) -> None:
+def bench_calibration(name: str, history: Sequence[Arrival], skip: int, every: int) -> None:
+    """`skip`: so many at the beginning are learned from, and not replayed."""
     cluster = make_cluster(history, 80, 8)
     watcher = Watcher(cluster, history, every)
+    watcher.learn_before(history[skip])
     began = time.process_time()
-    played = replay(cluster, history, watch=watcher)
+    played = replay(cluster, history[skip:], watch=watcher)
     took = time.process_time() - began
     starts = {workload.arrival.id: workload.start for workload in played.workloads}
     judged = judge(watcher, starts)
     half = len(judged) // 2
     sys.stdout.write(
-        f"\n{name}: {watcher.seen} of {len(history)} workloads had to wait, {len(judged)} were estimated, "
+        f"\n{name}: {watcher.seen} of {len(history) - skip} workloads had to wait, {len(judged)} were estimated, "
         f"{watcher.unknown} could not be ({took:.0f} s of CPU, {watcher.cpu:.0f} s of it for estimates, "
         f"{watcher.slowest:.1f} s for the slowest)\n\n"
     )
@@ -218,9 +226,7 @@ def compare_with_slurm(history: Sequence[Arrival], quick: bool) -> None:
     window = history[first : first + count]
     cluster = make_cluster(window, nodes, gpus)
     watcher = Watcher(cluster, history, every=1 if quick else 10, limit=limit_of)
-    for arrival in history[:first]:
-        if arrival.at + arrival.duration < window[0].at:
-            watcher.learn_run(arrival, arrival.at)
+    watcher.learn_before(window[0])
     played = replay(cluster, window, watch=watcher)
     judged = judge(watcher, {workload.arrival.id: workload.start for workload in played.workloads})
     theirs, waiting = measure_slurm(window, nodes, gpus)
@@ -239,6 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="2,000 jobs, few estimates")
     parser.add_argument("--philly", metavar="FILE", type=Path, help="the trace philly.csv")
+    parser.add_argument("--skip", type=int, default=0, help="learn from so many jobs, and replay those after them")
     parser.add_argument("--jobs", type=int, help="only so many jobs of the trace")
     parser.add_argument(
         "--every", type=int, default=20, help="estimate one of so many that wait (default: 20); 0: none"
@@ -249,7 +256,7 @@ def main() -> None:
     name = "Philly" if given.philly is not None else "A made-up trace"
     history = read_history(given.philly.read_text(), "philly") if given.philly is not None else made_up(8_000)
     if given.every:
-        bench_calibration(name, history[:first], given.every)
+        bench_calibration(name, history[: given.skip + first] if first else history, given.skip, given.every)
     if given.peers:
         compare_with_slurm(history, given.quick)
 

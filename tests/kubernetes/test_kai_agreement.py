@@ -19,7 +19,7 @@ from fairlead.foresight.workloads import HOLDING
 from fairlead.scheduling import simulate
 from fairlead.scheduling.model.snapshot import Job, Snapshot
 from tests.e2e.server import until
-from tests.kubernetes.cluster_harness import ID, PATIENCE, ClusterHarness
+from tests.kubernetes.cluster_harness import ID, PATIENCE, TYPES, ClusterHarness
 
 pytestmark = pytest.mark.operators
 KAI = "kai-scheduler"
@@ -46,10 +46,9 @@ def projects(harness: ClusterHarness) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def nodes_afterwards(cluster: clusters.Cluster) -> Iterator[None]:
+def kai_afterwards(cluster: clusters.Cluster) -> Iterator[None]:
     yield
-    if control.observe(cluster.layout.folder)[KAI]["state"] != "running":
-        control.start_again(cluster.layout.folder, KAI)
+    control.start_again(cluster.layout.folder, KAI)
 
 
 def test_most_placements_and_victims_agree(
@@ -74,10 +73,12 @@ def test_most_placements_and_victims_agree(
             for what, mine, theirs in (("placed", *both(ours, kai, 0)), ("evicted", *both(ours, kai, 1))):
                 if mine != theirs:
                     differences.append(f"{nodes}x{gpus} round {number}, {what}: ours {mine}, KAI {theirs}")
+            with capsys.disabled():
+                print(
+                    f"\n{nodes}x{gpus} {number}: placements {share(placements)}, victims {share(victims)}", flush=True
+                )
         harness.delete_all()
     told = f"placements {share(placements)}, victims {share(victims)}"
-    with capsys.disabled():
-        print("\n".join(["", told, *differences]))
     assert sum(placements) >= 0.99 * len(placements), (told, differences)
     assert sum(victims) >= 0.95 * len(victims), (told, differences)
 
@@ -102,7 +103,8 @@ def remove_some(harness: ClusterHarness, dice: random.Random) -> None:
     listed = harness.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]
     ending = [one for one in listed if one["phase"] == "Running" and dice.random() < 0.4]
     for one in ending:
-        harness.act("delete", one["id"])
+        answer = harness.server.call("DELETE", f"/api/v1/workloads/{TYPES[one['type']]}/{one['id']}")
+        assert answer.status == 202, answer
     gone = {one["id"] for one in ending}
     until(lambda: not gone & workloads_with_pods(harness), "the end of some", PATIENCE)
 

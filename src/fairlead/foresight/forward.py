@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from fairlead.foresight.messages import plural
 from fairlead.foresight.outlook import SECONDS, step
-from fairlead.foresight.runtimes import UNKNOWN, RunningTime, draw_part
+from fairlead.foresight.runtimes import UNKNOWN, RunningTime, draw_together
 from fairlead.foresight.submissions import NO_SUBMISSIONS, FutureSubmission, PastSubmissions
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, key_of
 from fairlead.model.clock import in_words
@@ -173,7 +173,7 @@ class ForwardPlayer:
 
     def _expect_end(self, run: _SampleRun, key: str, sample: SampleTurn) -> None:
         runtime = run.runtimes.get(key, UNKNOWN)
-        part = draw_part(key, sample.number, sample.of)
+        part = draw_together(key, sample.number, sample.of)
         left = runtime.total(part) if key in run.evicted else runtime.remaining(part)
         if left is not None:
             run.ends.add(key, run.now + left)

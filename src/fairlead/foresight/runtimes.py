@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
+from math import sqrt
+from statistics import NormalDist
 from typing import Literal
 
 from fairlead.scheduling.model.snapshot import Plain
@@ -14,6 +16,10 @@ Basis = Literal["declared", "similar runs", "time limit", "longer than all simil
 _MORE = 0.25
 #: Among runs that outlive all similar ones, this quantile and those above it are taken to be equal.
 _LATEST = 0.9
+#: How much the running times of different workloads in a sample have in common: their correlation.
+_TOGETHER = 0.2
+_NORMAL = NormalDist()
+_EDGE = 1e-6
 _STEPS = (1, 7, 11, 13, 17, 19, 23)
 #: Nothing ends in less than this many seconds.
 _LEAST = 1.0
@@ -90,6 +96,17 @@ def draw_part(key: str, sample: int, samples: int) -> float:
     """The quantile of a workload in one of several samples: evenly spread, and different for every workload."""
     offset, step = _mix(key)
     return ((sample * step + 0.5) / samples + offset) % 1.0
+
+
+def draw_together(key: str, sample: int, samples: int) -> float:
+    """As `draw_part`, but in some samples all runs tend to be long, and in others short.
+
+    Runs that are submitted together are often of one kind, and what was learned from the past may not fit them. Drawn
+    apart from each other, the errors of many workloads would cancel out, and all samples would agree too well.
+    """
+    common = _NORMAL.inv_cdf((sample + 0.5) / samples)
+    own = _NORMAL.inv_cdf(min(max(draw_part(key, sample, samples), _EDGE), 1 - _EDGE))
+    return _NORMAL.cdf(sqrt(_TOGETHER) * common + sqrt(1 - _TOGETHER) * own)
 
 
 @lru_cache(maxsize=20_000)

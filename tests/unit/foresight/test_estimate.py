@@ -1,11 +1,12 @@
 """When a workload starts: quantiles of running times, the chain before it, and when there is no telling."""
 
+from statistics import mean
 from typing import Any
 
 import pytest
 
 from fairlead.foresight.estimate import estimate_start
-from fairlead.foresight.runtimes import RunningTime, draw_part, quantile
+from fairlead.foresight.runtimes import RunningTime, draw_part, draw_together, quantile
 from fairlead.foresight.why import Asker
 from tests.unit.foresight.test_why import cluster, job
 
@@ -45,6 +46,16 @@ def test_samples_cover_the_quantiles_evenly(samples: int) -> None:
         parts = [draw_part(f"workload-{workload}", number, samples) for number in range(samples)]
         assert all(0 <= part < 1 for part in parts)
         assert len({int(part * samples) for part in parts}) == samples
+
+
+def test_runs_of_a_sample_are_long_or_short_together() -> None:
+    keys = [f"workload-{number}" for number in range(200)]
+    means = [mean(draw_together(key, number, 9) for key in keys) for number in range(9)]
+    assert means[0] < 0.35
+    assert means[4] == pytest.approx(0.5, abs=0.05)
+    assert means[8] > 0.65
+    # Over all samples, a workload's quantiles are still spread over the whole range.
+    assert mean(means) == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.parametrize(("part", "want"), [(0.5, 3), (0.9, 5), (0.0, 1), (1.0, 5)])
