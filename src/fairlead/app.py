@@ -315,7 +315,7 @@ def _request_settings(settings: ServerSettings) -> RequestSettings:
         certificate=settings.tls_certificate,
         metrics_token_file=settings.metrics_token_file,
         # People of a shared machine reach its loopback; in a cluster, network policies decide who reaches the server.
-        are_metrics_open=settings.personal or settings.engine != LOCAL,
+        are_metrics_open=settings.personal,
     )
 
 

@@ -206,6 +206,12 @@ def test_what_is_nested_too_deeply_is_refused(server: Server) -> None:
     assert "nested deeper" in answer.json["details"]
 
 
+def test_metrics_name_no_project_to_pods_of_the_cluster(server: Server) -> None:
+    text = server.call("GET", "/metrics").body.decode()
+    assert "fairlead_open_workloads" in text
+    assert 'project="' not in text
+
+
 def test_the_next_server_knows_the_object_and_deletes_it(server: Server, cluster: RunningApi) -> None:
     id, found = start(server, cluster, "survives", job_set())
     server.stop()

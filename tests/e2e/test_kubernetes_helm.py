@@ -44,7 +44,7 @@ def write_golden(*words: str) -> str:
     """Without versions and passwords, and without what scripts/generate_chart.py makes and checks."""
     made = [one for one in render(*words) if not one["apiVersion"].startswith(GENERATED)]
     text = yaml.safe_dump_all(made, sort_keys=False, width=110)
-    text = re.sub(r"(password: |fairlead:)\w{32}", r"\1PASSWORD", text)
+    text = re.sub(r"(password: |token: |fairlead:)\w{32}", r"\1PASSWORD", text)
     return text.replace(CHART_VERSION, "CHART-VERSION").replace(__version__, "VERSION")
 
 
