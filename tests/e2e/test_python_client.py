@@ -66,8 +66,8 @@ def test_no_server_says_how_to_start_one(tmp_path: Path) -> None:
 def test_it_finds_what_the_command_line_finds(server: Server) -> None:
     """By the variable, by the configuration, by the data folder; with its project."""
     fairlead = Caller(server.data_dir)
-    fairlead.ok("config", "set", "project", "default")
     fairlead.ok("config", "set", "url", "http://127.0.0.1:1")
+    fairlead.ok("config", "set", "project", "default")
     configured = access(server)
     assert (configured.url, configured.project) == ("http://127.0.0.1:1", "default")
     given = find_server(Surroundings(surroundings(server.data_dir, FAIRLEAD_URL=server.url), "/"))

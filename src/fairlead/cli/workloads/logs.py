@@ -66,10 +66,9 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     else:
         for piece in session.client.logs(workloads[0]["id"], **_log_query(invocation)):
             session.console.raw(piece)
-        if not invocation.get("pod"):
-            _mention_others(session, workloads[0])
-    if invocation.get("follow"):
-        _check_end(session, workloads)
+    is_hidden = invocation.get("follow") and _check_end(session, workloads)
+    if not (is_hidden or invocation.get("all") or invocation.get("pod") or len(workloads) > 1):
+        _mention_others(session, workloads[0])
     session.close()
     return OK
 
@@ -82,8 +81,9 @@ def _mention_others(session: ServerSession, workload: Json) -> None:
         session.console.say(f"This is the output of one of {pods} pods; `{command}` shows all of them.")
 
 
-def _check_end(session: ServerSession, workloads: list[Json]) -> None:
-    """Say so if the output ended before the workload: the server ends it with the caller's rights."""
+def _check_end(session: ServerSession, workloads: list[Json]) -> bool:
+    """Say so, and return True, if the output ended before the workload: the server ends it with the caller's rights."""
+    is_hidden = False
     for workload in workloads:
         try:
             session.client.workload(workload["id"])
@@ -91,6 +91,8 @@ def _check_end(session: ServerSession, workloads: list[Json]) -> None:
             if error.status != 404:
                 raise
             session.console.say(f"You may no longer read the output of {workload['name']}, or it was deleted.")
+            is_hidden = True
+    return is_hidden
 
 
 def _log_query(invocation: Invocation) -> Json:
