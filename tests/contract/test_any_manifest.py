@@ -225,3 +225,14 @@ def test_the_next_server_knows_the_object_and_deletes_it(server: Server, cluster
     server.start()
     server.call("DELETE", f"{PATH}/{id}")
     until(lambda: find(cluster, "survives") is None, "no object")
+
+
+def test_a_changed_template_gets_no_folder_of_the_node(server: Server, cluster: RunningApi) -> None:
+    id, _ = start(server, cluster, "paths", job_set())
+    changed = job_set(volumeMounts=[{"name": "root", "mountPath": "/host"}])
+    pod = changed["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "root", "hostPath": {"path": "/"}}]
+    assert server.call("PUT", f"{PATH}/{id}", {"manifest": changed}).status == 202
+    workload = server.until_phase(id, "Failed")
+    assert "'/' is the node's own" in str(workload)
+    assert "hostPath" not in str(find(cluster, "paths"))

@@ -4,6 +4,7 @@ Nothing is dropped: a member of the pod template that a workload does not have i
 the object's own metadata stay in the manifest, which is stored.
 """
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -11,7 +12,15 @@ import msgspec
 
 from fairlead.formats.foreign.kubeflow_jobs import KUBEFLOW_JOBS, read_kubeflow_job
 from fairlead.formats.foreign.leader_worker_sets import read_leader_worker_set
-from fairlead.formats.foreign.pod_templates import SPEC, find_templates, read_mapping, read_template, render_path
+from fairlead.formats.foreign.pod_templates import (
+    SPEC,
+    find_outside_templates,
+    find_templates,
+    read_mapping,
+    read_template,
+    refuse_unknown,
+    render_path,
+)
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
@@ -26,6 +35,11 @@ DIALECT = "manifest"
 OBJECT_DIALECT = "object"
 #: What a Deployment has besides its template; a rollout needs none of it here.
 _OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
+
+#: What an object that runs pods has. Others, such as the rules of a Role or the data of a Secret, run none.
+_OF_OBJECTS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+#: A version as in `v1beta2`: the path in which its kinds are listed ends in it.
+_VERSION = re.compile(r"v[0-9][a-z0-9]{0,30}\Z")
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -57,6 +71,9 @@ def group_version_kind_of(manifest: Plain) -> GroupVersionKind:
     if missing:
         raise Invalid(issues=tuple(ComplianceIssue(f"manifest.{name}", "must be given as text") for name in missing))
     group, _, version = manifest["apiVersion"].rpartition("/")
+    if not _VERSION.match(version) or "/" in group:
+        detail = f"is '{manifest['apiVersion'][:80]}', which is not a valid version, such as apps/v1"
+        raise Invalid(issues=(ComplianceIssue("manifest.apiVersion", detail),))
     return GroupVersionKind(group, version, manifest["kind"])
 
 
@@ -91,6 +108,7 @@ def read_object(manifest: Plain) -> tuple[ReadManifest, ...]:
     name, namespace = str(metadata.get("name") or ""), str(metadata.get("namespace") or "")
     if metadata.get("ownerReferences") or metadata.get("finalizers"):
         raise Invalid(issues=(ComplianceIssue("manifest.metadata", "must not have ownerReferences or finalizers"),))
+    refuse_unknown(manifest, _OF_OBJECTS, "manifest")
     read = []
     for path, template in find_templates({"spec": manifest.get("spec")}):
         spec = read_template({"template": template}, f"manifest.{render_path(path)}", "spec.template")
@@ -99,6 +117,9 @@ def read_object(manifest: Plain) -> tuple[ReadManifest, ...]:
     if not read:
         detail = f"is a {gvk.title[:120]} without a pod template (spec.containers), so its pods could not be found"
         raise Invalid(issues=(ComplianceIssue("manifest", detail),))
+    if outside := [render_path(path) for path in find_outside_templates({"spec": manifest.get("spec")})]:
+        detail = "describes pods outside a pod template, where no policy could check it"
+        raise Invalid(issues=tuple(ComplianceIssue(f"manifest.{path}", detail) for path in outside))
     return tuple(read)
 
 

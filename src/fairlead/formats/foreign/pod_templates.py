@@ -16,6 +16,15 @@ SPEC = "manifest.spec"
 Path = tuple[str | int, ...]
 #: No kind of object is nested as deeply as this.
 _DEEPEST = 64
+#: Members of a pod, and the ways in which kinds of objects change one besides its template.
+_OF_PODS = frozenset(
+    {
+        *("containers", "initContainers", "ephemeralContainers", "podSpecPatch"),
+        *("hostPath", "hostNetwork", "hostPID", "hostIPC", "hostUsers"),
+        *("securityContext", "podSecurityContext", "privileged", "capabilities"),
+    }
+)
+_OFF: tuple[object, ...] = (None, False, "", {}, [])
 _NO_TEMPLATE = "has no pod template"
 _NOT_HERE = "has no equivalent in a workload"
 
@@ -94,6 +103,26 @@ def find_templates(manifest: object, path: Path = ()) -> Iterator[tuple[Path, Pl
             yield from find_templates(value, (*path, number))
 
 
+def find_outside_templates(manifest: object) -> Iterator[Path]:
+    """The paths of members that give pods containers or privileges, except those of pod templates."""
+    return _find_outside(manifest, (), {path for path, _ in find_templates(manifest)})
+
+
+def _find_outside(part: object, path: Path, templates: set[Path]) -> Iterator[Path]:
+    if path in templates:
+        return
+    steps: Iterable[tuple[str | int, object]] = ()
+    if isinstance(part, dict):
+        steps = part.items()
+    elif isinstance(part, list):
+        steps = enumerate(part)
+    for step, value in steps:
+        if step in _OF_PODS and value not in _OFF:
+            yield (*path, step)
+        else:
+            yield from _find_outside(value, (*path, step), templates)
+
+
 def render_path(path: Path) -> str:
     """`spec.jobs[0].template`"""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
@@ -110,7 +139,7 @@ def take_shared(pod: Plain, workload: Plain, path: str) -> None:
 
 def refuse_unknown(plain: Plain, known: Iterable[str], path: str) -> None:
     """Raise Invalid for members that are not known, unless they are off."""
-    unknown = sorted(name for name in set(plain) - set(known) if plain[name] not in (None, False, "", {}, []))
+    unknown = sorted(name for name in set(plain) - set(known) if plain[name] not in _OFF)
     if unknown:
         raise Invalid(issues=tuple(ComplianceIssue(f"{path}.{name}", _NOT_HERE) for name in unknown))
 

@@ -106,6 +106,13 @@ class Executor:
         if workload.manifest:
             await self._watch_kind_of(workload.manifest)
         existing = find_launch_choices(workload, self._cache.objects_of(workload.workload_id))
+        # Pod templates of a user's object can change while it exists.
+        if (
+            existing is not None
+            and workload.manifest
+            and (message := review.forbidden_in(workload.podsets, self._allowed, ""))
+        ):
+            raise Refused(message)
         if existing is not None:
             return existing
         level = self._cache.enforced_pod_security(workload.namespace)

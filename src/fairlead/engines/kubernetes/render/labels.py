@@ -61,6 +61,32 @@ OWNER_RECORD, POOL_RECORD = "fairlead/owner-record", "fairlead/node-pool-record"
 #: On nodes: the pool for which we labelled them.
 POOL_NOTE = "fairlead/node-pool"
 
+#: Names under which a user's labels and annotations would change what was decided about pods: KAI reads some of them
+#: before anything else, and we find and count our objects by others.
+_DECIDING = frozenset(
+    {
+        PRIORITY_LABEL,
+        PREEMPTIBILITY_LABEL,
+        QUEUE_LABEL,
+        POOL_LABEL,
+        RUNAI_QUEUE_LABEL,
+        RUNAI_POOL_LABEL,
+        POOLS_ANNOTATION,
+        GROUP_ANNOTATION,
+        GPU_GROUP_LABEL,
+        "gpu-fraction",
+        "gpu-memory",
+        "gpu-fraction-num-devices",
+        *(CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL, EPHEMERAL_LABEL, CLAIM_LABEL, LEVEL, DIGEST, NODE_SCALING),
+        *(OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL, FAILURES, SUCCEEDED, TASKS_DONE, TASKS_LEFT, COMPLETED, MOVED),
+    }
+)
+
+
+def drop_deciding(given: dict[str, str]) -> dict[str, str]:
+    """The labels or annotations of a user that may stand on an object."""
+    return {name: value for name, value in given.items() if name not in _DECIDING}
+
 
 def pool_labels(pool: str) -> dict[str, str]:
     """The default pool has no label."""

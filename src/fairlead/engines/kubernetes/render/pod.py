@@ -16,6 +16,7 @@ from fairlead.engines.kubernetes.render.labels import (
     MAIN,
     POOLS_ANNOTATION,
     SCHEDULER,
+    drop_deciding,
     pool_labels,
 )
 from fairlead.engines.kubernetes.render.placement import render_placement, render_scale_down_annotations
@@ -33,10 +34,10 @@ _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 def render_template(context: RenderContext, podset: PodSet, source: Source) -> Manifest:
     container, request = podset.container, podset.request
-    labels = {**_taken_pairs(source, "labels"), **labels_of(context), **role_labels(context, podset)}
+    labels = {**drop_deciding(_taken_pairs(source, "labels")), **labels_of(context), **role_labels(context, podset)}
     annotations = {
         **render_scale_down_annotations(context, podset),
-        **_taken_pairs(source, "annotations"),
+        **drop_deciding(_taken_pairs(source, "annotations")),
         **_gpu_annotations(request),
     }
     limit = source.take("compute.gpuPortionLimit")

@@ -23,6 +23,7 @@ from fairlead.engines.kubernetes.render.labels import (
     SUCCEEDED,
     TASKS_DONE,
     TASKS_LEFT,
+    drop_deciding,
     role_label,
 )
 from fairlead.engines.kubernetes.render.pod_security import RESTRICTED
@@ -265,7 +266,7 @@ def render_manifest(context: RenderContext, text: bytes, shapes: Sequence[PodTem
     users = given.get("metadata") or {}
     metadata = metadata_of_runner(context, shapes[0])
     for name in ("labels", "annotations"):
-        merged = {**(users.get(name) or {}), **metadata.get(name, {})}
+        merged = {**drop_deciding(users.get(name) or {}), **metadata.get(name, {})}
         if merged:
             metadata[name] = merged
     return {**body, "metadata": metadata}

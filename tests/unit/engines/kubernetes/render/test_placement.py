@@ -114,3 +114,26 @@ def test_selectors_of_pools(names: tuple[str, ...], want: tuple[str, ...]) -> No
         return NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0, **members)
 
     assert find_pool_selectors([pool("default"), pool("a", "a100"), pool("b", "h100")], names) == want
+
+
+DECIDING = {"priorityClassName": "very-high", "kai.scheduler/node-pool": "other", "runai-gpu-group": "of-others"}
+
+
+def test_labels_and_annotations_of_users_change_no_decision() -> None:
+    given = [{"name": name, "value": value} for name, value in {**DECIDING, "team": "a"}.items()]
+    asked = [{"name": "gpu-fraction", "value": "0.5"}, {"name": "pod-group-name", "value": "x"}]
+    runner = render("training", place(), labels=given, annotations=asked)
+    labels = runner["spec"]["template"]["metadata"]["labels"]
+    assert (labels["team"], DECIDING.keys() & labels.keys()) == ("a", set())
+    assert not {"gpu-fraction", "pod-group-name"} & annotations(runner).keys()
+
+
+def test_labels_of_a_users_object_change_no_decision() -> None:
+    pod = {"containers": [{"name": "main", "image": "i"}]}
+    metadata = {"labels": {**DECIDING, "team": "a"}, "annotations": {"fairlead/applied": "x", "note": "n"}}
+    body = {"apiVersion": "example.com/v1", "kind": "Group", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+    podsets = KINDS["training"].podsets(build(KINDS["training"].spec, {"image": "i"}))
+    [runner] = render_objects(place(), podsets, msgspec.json.encode(body)).runners
+    assert (runner["metadata"]["labels"]["team"], runner["metadata"]["annotations"]["note"]) == ("a", "n")
+    assert not DECIDING.keys() & runner["metadata"]["labels"].keys()
+    assert "fairlead/applied" not in runner["metadata"]["annotations"]
