@@ -40,6 +40,8 @@ def allocate(session: SchedulingSession, record: Record) -> None:
 
 def _is_full(session: SchedulingSession) -> bool:
     """Whether every pending job asks for more GPUs than all nodes together have left."""
+    if session.classes.has_shared_requests:
+        return False
     free = 1000 * session.free_gpus().exact_total
     return all(request[GPU] > free for _, request in pending_requests(session))
 

@@ -15,7 +15,7 @@ from fairlead.scheduling.placement.gpus import free_memory
 from fairlead.scheduling.session.record import Record
 from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.solver.bounds import has_slots
-from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
+from fairlead.scheduling.solver.filters import asked_gpus
 from fairlead.scheduling.solver.min_runtime import is_elastic
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.solver import Rules, Solver
@@ -30,9 +30,9 @@ def consolidate(session: SchedulingSession, record: Record) -> None:
 
 def _exceed_free_gpus(session: SchedulingSession) -> bool:
     """Whether every pending job asks for more GPUs than are free: moving others only gathers what is free."""
-    if session.classes.has_memory_requests:
+    if session.classes.has_shared_requests:
         return False
-    free = 1000 * sum(session.free_gpus().amounts) + EPSILON
+    free = 1000 * sum(session.free_gpus().amounts)
     return all(request[GPU] > free for _, request in pending_requests(session))
 
 

@@ -91,6 +91,8 @@ class RequestClasses:
         self.known: dict[object, RequestClass] = {}
         #: Requests by GPU memory cost differently from node to node, which spoils sums over nodes.
         self.has_memory_requests = False
+        #: Requests for parts of GPUs count in hundredths, which may be more than they take of a GPU.
+        self.has_shared_requests = False
 
     def of(self, spec: plain.Task) -> RequestClass:
         key = _key(spec)
@@ -99,6 +101,7 @@ class RequestClasses:
             request_class = RequestClass(spec, len(self.known), self.smallest_gpu, self.largest_gpu)
             self.known[key] = request_class
             self.has_memory_requests = self.has_memory_requests or request_class.kind == KIND_MEMORY
+            self.has_shared_requests = self.has_shared_requests or request_class.kind in (KIND_PORTION, KIND_MEMORY)
         return request_class
 
 
