@@ -17,6 +17,7 @@ from fairlead.api.http.body import receive_json
 from fairlead.api.http.crud import failing
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
+from fairlead.control import access
 from fairlead.control.lists import normal_id
 from fairlead.control.organization.workload_types import find_type
 from fairlead.control.references.scopes import cluster_of_scope
@@ -200,6 +201,10 @@ def _submission(call: Call, wanted: ReadManifest, metadata: ManifestMetadata) ->
 
 
 def _check_namespace(call: Call, project_id: str, wanted: ReadManifest) -> None:
+    visible = access.visible_projects(call.caller)
+    if visible is not None and project_id not in visible:
+        # Its name is not for this caller, who will be refused anyway.
+        return
     project = call.context.directory.projects.get(project_id)
     if project is not None and wanted.namespace not in ("", project.namespace):
         detail = f"is {wanted.namespace[:60]}; workloads of project {project.name} are in {project.namespace}"
