@@ -16,6 +16,7 @@ from fairlead.control.loop.board import Board
 from fairlead.control.loop.reconcile import LoopMetrics
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.usage_samples import UsageSampler
+from fairlead.foresight.kai.agreement import Agreement
 from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import EvictionNote, Pod, Workload
@@ -93,6 +94,7 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             )
             for queue in ("project-1", "department-1")
         )
+        api.context.agreement = Agreement(placements=407, equal_placements=406, victims=9, equal_victims=9)
         board, figures = Board({}), LoopMetrics()
         figures.scheduling.observe(0.002)
         _fill(board, api.clock.now)
@@ -135,6 +137,9 @@ def _fill(board: Board, now: int) -> None:
         'fairlead_workloads{phase="Pending"} 1',
         'fairlead_workloads_ended_total{phase="Failed"} 1',
         'fairlead_evictions_total{rule="reclaimed"} 1',
+        'fairlead_kai_comparisons_total{what="placement",result="agree"} 406',
+        'fairlead_kai_comparisons_total{what="placement",result="differ"} 1',
+        'fairlead_kai_comparisons_total{what="victim",result="differ"} 0',
         'fairlead_workload_wait_seconds_bucket{le="10.0"} 0',
         'fairlead_workload_wait_seconds_bucket{le="60.0"} 1',
         "fairlead_workload_wait_seconds_sum 30.000000",

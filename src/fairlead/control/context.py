@@ -16,6 +16,7 @@ from fairlead.control.serving.urls import UrlRegistry
 from fairlead.control.usage_samples import UsageSampler
 from fairlead.control.vault import Vault, draw_vault
 from fairlead.engines.base import Review, Sessions
+from fairlead.foresight.kai.agreement import Agreement
 from fairlead.formats.losses import Loss
 from fairlead.formats.plain import Plain
 from fairlead.kinds.kind import Kind
@@ -102,6 +103,8 @@ class Context:
     open_workloads: dict[str, int] = field(default_factory=dict)
     #: What every queue holds and requests, as of the last scheduling cycle; empty on servers without the loop.
     fair_shares: tuple[FairShare, ...] = ()
+    #: On a cluster: how often Fairlead's scheduler and KAI decided the same since the start of its loop.
+    agreement: Agreement = field(default_factory=Agreement)
     #: Encrypts users' secrets. The default's key is lost at a restart; `app` passes a vault with the stored key.
     vault: Vault = field(default_factory=draw_vault)
     #: Shared by submissions and the loop of the same server: records that were just written, by id; and by scheduling
@@ -161,6 +164,7 @@ class Context:
             just_recorded={},
             pending_equivalents={},
             fair_shares=(),
+            agreement=Agreement(),
             views={},
             made_from=whole,
         )

@@ -12,6 +12,7 @@ from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.reconcile import LoopMetrics
 from fairlead.control.organization.inventory import pool_name
+from fairlead.foresight.kai.agreement import Agreement
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod
@@ -30,6 +31,7 @@ def cluster_samples(context: Context, board: Board, metrics: LoopMetrics) -> Ite
     yield from _phase_samples(context, entries)
     yield from _workload_samples(context, entries)
     yield from _counter_samples(board, metrics)
+    yield from _agreement_samples(context.agreement)
 
 
 def _gpus(pod: Pod) -> float:
@@ -153,6 +155,18 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
         if used:
             text = f"How busy its GPUs are, from 0 to 1, {most}"
             yield Sample("fairlead_workload_gpu_utilization", sum(used) / len(used) / 100, labels, text)
+
+
+def _agreement_samples(agreement: Agreement) -> Iterator[Sample]:
+    text = "Workloads that KAI and Fairlead's scheduler both decided on, by whether they decided the same"
+    for what, number, agreed in (
+        ("placement", agreement.placements, agreement.equal_placements),
+        ("victim", agreement.victims, agreement.equal_victims),
+    ):
+        if number:
+            for result, value in (("agree", agreed), ("differ", number - agreed)):
+                labels = {"what": what, "result": result}
+                yield Sample("fairlead_kai_comparisons_total", value, labels, text, "counter")
 
 
 def _counter_samples(board: Board, metrics: LoopMetrics) -> Iterator[Sample | HistogramSample]:

@@ -13,7 +13,7 @@ from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.event import Event
 from fairlead.model.records.named_message import NamedMessage
-from fairlead.model.records.phase import Phase, may_move
+from fairlead.model.records.phase import Phase, PodPhase, may_move
 from fairlead.model.records.revision import Revision
 from fairlead.model.records.workload import GroupTally, Pod, Tally, Workload
 
@@ -127,6 +127,15 @@ class Draft:
 
     def active_pods(self) -> list[Pod]:
         return [pod for pod in self.pods.values() if not pod.has_ended]
+
+    def has_other_pods(self) -> bool:
+        """Whether a pod has come, has ended or is stopping, so that room on a node is taken or will be free."""
+        before = {pod.id: pod.phase is PodPhase.STOPPING for pod in self.entry.pods}
+        return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in self.active_pods()}
+
+    def entry_after(self) -> WorkloadEntry:
+        """What the loop will hold once this is recorded."""
+        return msgspec.structs.replace(self.entry, workload=self.workload, pods=tuple(self.active_pods()))
 
     def running_time(self) -> Millis:
         """How long it has run in total, until now."""

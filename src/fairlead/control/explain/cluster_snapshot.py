@@ -8,10 +8,8 @@ from collections import defaultdict
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.explain.gpu_numbers import number_devices
 from fairlead.control.loop.board import Board
-from fairlead.control.loop.schedule import Scheduler
-from fairlead.model.clock import Millis
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Pod, Workload
@@ -47,13 +45,6 @@ async def load_snapshot(context: Context, caller: Caller) -> Snapshot:
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     context = context.for_cluster(context.directory.cluster_id)
     return render_snapshot(context, await load_board(context), context.clock())
-
-
-def render_snapshot(context: Context, board: Board, now: Millis) -> Snapshot:
-    snapshot = Scheduler(context, board).snapshot(board.entries.values(), now)
-    # Of a cluster's pods the number of devices is recorded, not which ones.
-    placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
-    return number_devices(snapshot, placed_elsewhere)
 
 
 async def load_decisions(context: Context, board: Board) -> Decisions:

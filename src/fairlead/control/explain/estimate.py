@@ -5,10 +5,12 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
-from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
-from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.decide.placement.snapshot import key_in_snapshot
+from fairlead.control.explain.cluster_snapshot import load_board
+from fairlead.control.explain.foresight import make_asker, name_scheduler
 from fairlead.control.explain.runtimes import load_similar_runs, make_runtimes
 from fairlead.control.explain.submissions import load_submissions
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.estimate import EstimateAnswer, estimate_start
@@ -25,7 +27,7 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("estimate", workload.id))
     known: EstimateAnswer | None = context.questions.known(key)
     if known is not None:
-        return _at(known, revision)
+        return _at(context, known, revision)
     board = await load_board(context)
     entry = board.entries.get(workload.id)
     if entry is None or not count_missing_pods(entry, context.clock()):
@@ -46,9 +48,9 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
         asker = make_asker(caller, board)
         return estimate_start(snapshot, key_in_snapshot(workload), runtimes, asker, submitted.render(similar))
 
-    return _at(await context.questions.ask(caller.name, key, ask), revision)
+    return _at(context, await context.questions.ask(caller.name, key, ask), revision)
 
 
-def _at(answer: EstimateAnswer, revision: int) -> EstimateAnswer:
+def _at(context: Context, answer: EstimateAnswer, revision: int) -> EstimateAnswer:
     completed: EstimateAnswer = msgspec.structs.replace(answer, revision=revision)
-    return completed
+    return name_scheduler(context, completed)

@@ -10,9 +10,9 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.decide.dependencies import format_waiting
-from fairlead.control.explain.cluster_snapshot import render_snapshot
 from fairlead.control.explain.new_nodes import may_new_node_help
 from fairlead.control.loop.board import Board
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.workloads.submit import submit
 from fairlead.model.errors import Refused
 from fairlead.model.records.people import Caller

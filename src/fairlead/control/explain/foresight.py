@@ -5,19 +5,24 @@ Called by the API. Each answer carries the revision of the state on which it was
 
 from collections.abc import Sequence
 from functools import partial
+from typing import TypeVar
 
 import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster.blockers import CLUSTER
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
-from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
+from fairlead.control.decide.placement.snapshot import key_in_snapshot, queue_of
+from fairlead.control.explain.cluster_snapshot import load_board
 from fairlead.control.explain.new_nodes import correct_for_cluster
 from fairlead.control.loop.board import Board
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.changes import Change, encode_changes
+from fairlead.foresight.estimate import EstimateAnswer
+from fairlead.foresight.kai.agreement import describe_agreement
+from fairlead.foresight.plan import PlanAnswer
 from fairlead.foresight.what_if import WhatIfAnswer, ask_what_if
 from fairlead.foresight.why import Asker, WhyAnswer, explain_why
 from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName
@@ -27,15 +32,7 @@ from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
 
-_ELSEWHERE = "The cluster's own scheduler decides; this is what Fairlead's scheduler would do on its state."
-
-
-def queue_of(project_id: str) -> str:
-    return f"project-{project_id}"
-
-
-def key_in_snapshot(workload: Workload) -> str:
-    return f"{queue_of(workload.project_id)}/{workload.name}"
+AnswerT = TypeVar("AnswerT", WhyAnswer, PlanAnswer, EstimateAnswer, WhatIfAnswer)
 
 
 def make_asker(caller: Caller, board: Board) -> Asker:
@@ -56,7 +53,7 @@ async def explain_pending(context: Context, caller: Caller, workload: Workload) 
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("why", workload.id))
     known: WhyAnswer | None = context.questions.known(key)
     if known is not None:
-        return known
+        return name_scheduler(context, known)
     board = await load_board(context)
     entry = board.entries.get(workload.id)
     now = context.clock()
@@ -68,9 +65,18 @@ async def explain_pending(context: Context, caller: Caller, workload: Workload) 
     ask = partial(explain_why, snapshot, key_in_snapshot(workload), make_asker(caller, board))
 
     def answer() -> WhyAnswer:
-        return _complete(correct_for_cluster(context, ask()), workload, revision, retry_at)
+        return _complete(correct_for_cluster(context, ask()), revision, retry_at)
 
-    return await context.questions.ask(caller.name, key, answer)
+    return name_scheduler(context, await context.questions.ask(caller.name, key, answer))
+
+
+def name_scheduler(context: Context, answer: AnswerT) -> AnswerT:
+    """On a cluster, the answer also says who decides there, and how often both decided the same so far."""
+    if not context.engine_of(context.directory.cluster_id).is_cluster:
+        return answer
+    assumptions = (describe_agreement(context.agreement), *answer.assumptions)
+    completed: AnswerT = msgspec.structs.replace(answer, assumptions=assumptions)
+    return completed
 
 
 def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnswer:
@@ -84,14 +90,11 @@ def _not_waiting(context: Context, workload: Workload, revision: int) -> WhyAnsw
     )
 
 
-def _complete(answer: WhyAnswer, workload: Workload, revision: int, retry_at: Millis | None) -> WhyAnswer:
-    assumptions = answer.assumptions
-    if (workload.blocked_by or {}).get("source") == CLUSTER:
-        assumptions = (_ELSEWHERE, *assumptions)
+def _complete(answer: WhyAnswer, revision: int, retry_at: Millis | None) -> WhyAnswer:
     message = answer.message
     if retry_at is not None:
         message = f"Its failed pod is not replaced before {iso(retry_at)}. Then: {message}"
-    completed: WhyAnswer = msgspec.structs.replace(answer, revision=revision, assumptions=assumptions, message=message)
+    completed: WhyAnswer = msgspec.structs.replace(answer, revision=revision, message=message)
     return completed
 
 
@@ -110,4 +113,4 @@ async def compare_changed(context: Context, caller: Caller, changes: Sequence[Ch
     except UnknownName as error:
         raise Invalid(str(error)) from error
     completed: WhatIfAnswer = msgspec.structs.replace(answer, revision=revision)
-    return completed
+    return name_scheduler(context, completed)

@@ -12,7 +12,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.cycles.load import load_cycle
 from fairlead.control.cycles.segments import RecordedCycle
-from fairlead.control.explain.foresight import key_in_snapshot, queue_of
+from fairlead.control.decide.placement.snapshot import key_in_snapshot, queue_of
 from fairlead.foresight.precedence import PrecedenceAnswer, explain_precedence
 from fairlead.foresight.timeline import (
     PastEviction,

@@ -9,10 +9,12 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
-from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.decide.placement.snapshot import key_in_snapshot
+from fairlead.control.explain.cluster_snapshot import load_board
+from fairlead.control.explain.foresight import make_asker, name_scheduler
 from fairlead.control.explain.new_nodes import correct_for_cluster
 from fairlead.control.explain.runtimes import load_similar_runs, make_runtimes
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.control.workloads.submit import submit
@@ -52,7 +54,7 @@ async def plan_submission(
     compute = partial(make_plan, snapshot, key_in_snapshot(preview), make_asker(caller, board), runtimes)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("plan", preview.id))
     plan = correct_for_cluster(context, await context.questions.ask(caller.name, key, compute))
-    completed: PlanAnswer = msgspec.structs.replace(plan, revision=revision, remarks=remarks)
+    completed: PlanAnswer = msgspec.structs.replace(name_scheduler(context, plan), revision=revision, remarks=remarks)
     context.questions.remember_plan(caller.name, completed.id, completed)
     return completed
 

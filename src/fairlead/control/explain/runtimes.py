@@ -12,7 +12,7 @@ import msgspec
 
 from fairlead.control.context import Context
 from fairlead.control.decide.draft import RUNNING_PHASES
-from fairlead.control.explain.foresight import key_in_snapshot
+from fairlead.control.decide.placement.snapshot import key_in_snapshot
 from fairlead.control.loop.board import Board
 from fairlead.foresight.runtimes import RunningTime
 from fairlead.model.clock import Millis

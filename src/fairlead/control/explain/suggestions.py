@@ -9,8 +9,10 @@ from functools import partial
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
-from fairlead.control.explain.cluster_snapshot import load_board, render_snapshot
-from fairlead.control.explain.foresight import key_in_snapshot, make_asker
+from fairlead.control.decide.placement.snapshot import key_in_snapshot
+from fairlead.control.explain.cluster_snapshot import load_board
+from fairlead.control.explain.foresight import make_asker
+from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.questions import QuestionKey
 from fairlead.control.workloads.read import load_revision
 from fairlead.foresight.suggestions import format_suggestion, suggest_changes

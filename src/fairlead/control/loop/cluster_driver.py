@@ -16,6 +16,7 @@ from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pods.specs import identity
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.driver import DirectoryReaction, make_inputs
+from fairlead.control.loop.kai_comparison import KaiComparison
 from fairlead.control.serving.urls import render_routes
 from fairlead.engines.base import (
     CapacityChanged,
@@ -38,13 +39,11 @@ _BATCH = 500
 
 
 class ClusterDriver:
-    #: Placement is the cluster's.
-    next_change_at: Millis | None = None
-
     def __init__(self, context: Context, engine: WorkloadEngine) -> None:
         self.engine = engine
         self.board = Board(context.open_workloads, context.url_registry)
         self._context = context
+        self._comparison = KaiComparison(context, self.board)
         self._inputs = make_inputs(context, engine.review)
         #: The last report of each workload on the board, and of others until they are looked at.
         self._seen: dict[str, WorkloadReport] = {}
@@ -54,6 +53,11 @@ class ClusterDriver:
         self._ended: dict[str, set[str]] = {}
         #: The last order for each node.
         self._maintained: dict[str, MaintainNode] = {}
+
+    @property
+    def next_change_at(self) -> Millis | None:
+        """Placement is the cluster's. It is compared with ours when KAI is done."""
+        return self._comparison.due
 
     async def recover(self, workloads: Iterable[Workload]) -> None:
         existing = await self._load_existing()
@@ -133,6 +137,8 @@ class ClusterDriver:
         return self._seen.get(workload_id) or WorkloadReport(workload_id=workload_id)
 
     async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
+        """Placement is the cluster's."""
+        self._comparison.look(drafts, now)
         return False
 
     def orders(self, draft: Draft) -> list[WorkloadOrder]:
@@ -174,7 +180,7 @@ class ClusterDriver:
         return with_cordon_by_cluster(observed, before)
 
     async def finish(self) -> None:
-        """Nothing: placement is the cluster's."""
+        await self._comparison.stop()
 
     def _find_affected_by_pools(self) -> set[str]:
         """Workloads that may have another pool to wait in after one was created or deleted."""

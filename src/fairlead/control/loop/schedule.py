@@ -17,6 +17,7 @@ from fairlead.control.cycles.recorder import CycleRecorder
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
 from fairlead.control.decide.placement.equivalence import KnownBlockers
 from fairlead.control.decide.placement.eviction_notices import name_pods, note_eviction
+from fairlead.control.decide.placement.gpu_numbers import number_devices
 from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.placement.placements import evict, explain, place
 from fairlead.control.decide.placement.snapshot import (
@@ -32,7 +33,6 @@ from fairlead.control.loop.board import Board
 from fairlead.model.clock import Millis
 from fairlead.model.records.cycle import CyclePiece
 from fairlead.model.records.organization import NodePool
-from fairlead.model.records.phase import PodPhase
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.model.decisions import Bind, Decisions, Eviction, Pending
@@ -68,11 +68,11 @@ class Scheduler:
         if is_needed:
             self._waiting.clear()
         for draft in drafts.values():
-            if _has_other_pods(draft):
+            if draft.has_other_pods():
                 self._waiting.clear()
                 is_needed = True
         for draft in drafts.values():
-            after = _entry_of(draft)
+            after = draft.entry_after()
             if pending := self._waiting.reason(after, now):
                 explain(draft, pending)
             elif count_missing_pods(after, now):
@@ -124,7 +124,7 @@ class Scheduler:
     async def decide(self, drafts: dict[str, Draft], now: Millis) -> Decisions:
         """Decide on the whole cluster as it will be when the drafts are recorded."""
         entries = {id: entry for id, entry in self._board.entries.items() if id not in drafts}
-        entries |= {id: _entry_of(draft) for id, draft in drafts.items()}
+        entries |= {id: draft.entry_after() for id, draft in drafts.items()}
         snapshot = self.snapshot(entries.values(), now)
         decisions = await self._decide(snapshot)
         self.needed = False
@@ -218,6 +218,14 @@ class Scheduler:
         return msgspec.structs.replace(pending, reason=reason)
 
 
+def render_snapshot(context: Context, board: Board, now: Millis) -> Snapshot:
+    """The snapshot of a board on which a decision would be based now, with GPUs for pods that a cluster placed."""
+    snapshot = Scheduler(context, board).snapshot(board.entries.values(), now)
+    # Of a cluster's pods the number of devices is recorded, not which ones.
+    placed_elsewhere = {pod.id for entry in board.entries.values() for pod in entry.pods if pod.cluster_phase}
+    return number_devices(snapshot, placed_elsewhere)
+
+
 def _settings(pools: Iterable[NodePool]) -> Settings:
     """The scheduler's settings, with those of each node pool."""
     return Settings(
@@ -236,13 +244,3 @@ def _settings(pools: Iterable[NodePool]) -> Settings:
 
 def _strategy(name: str) -> Strategy:
     return "spread" if name == "spread" else "defragment" if name == "defragment" else "binpack"
-
-
-def _has_other_pods(draft: Draft) -> bool:
-    """Whether a pod has ended or is stopping, so that room on a node is or will be free."""
-    before = {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.entry.pods}
-    return before != {pod.id: pod.phase is PodPhase.STOPPING for pod in draft.active_pods()}
-
-
-def _entry_of(draft: Draft) -> WorkloadEntry:
-    return msgspec.structs.replace(draft.entry, workload=draft.workload, pods=tuple(draft.active_pods()))

@@ -148,7 +148,7 @@ def _new(draft: Draft, seen: ClusterPod, node: Node | None) -> Pod:
 
 
 def _devices(podset: PodSet) -> tuple[int, ...]:
-    """As many numbers as it has GPUs. Which GPUs they are, only its node knows (`explain/gpu_numbers.py`)."""
+    """As many numbers as it has GPUs. Which GPUs they are, only its node knows (`placement/gpu_numbers.py`)."""
     return tuple(range(podset.request.gpu_devices))
 
 

@@ -82,9 +82,18 @@ def _share(quota: Quota) -> facts.Share:
     )
 
 
+def queue_of(project_id: str) -> str:
+    return f"project-{project_id}"
+
+
+def key_in_snapshot(workload: Workload) -> str:
+    """What the jobs of a workload have in common (`foresight.workloads.key_of`)."""
+    return f"{queue_of(workload.project_id)}/{workload.name}"
+
+
 def queue_name(owner: Department) -> str:
     """Ids of projects and departments may be equal, so the queue's name says which it is."""
-    return f"project-{owner.id}" if isinstance(owner, Project) else f"department-{owner.id}"
+    return queue_of(owner.id) if isinstance(owner, Project) else f"department-{owner.id}"
 
 
 def render_queues(owners: Iterable[Department], pools: Iterable[NodePool]) -> list[facts.Queue]:
@@ -225,7 +234,7 @@ def _job(
     starts = [pod.started_at for pod in placed if pod.started_at is not None]
     return facts.Job(
         id=id,
-        queue=f"project-{workload.project_id}",
+        queue=queue_of(workload.project_id),
         name=workload.name,
         namespace=namespace,
         priority=workload.priority,

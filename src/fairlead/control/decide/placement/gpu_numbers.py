@@ -1,6 +1,6 @@
 """Numbers the GPUs of pods that a cluster placed. Pure.
 
-Called by `cluster_snapshot.py`. A cluster reports how many GPUs a pod has and which pods share one, but not the numbers
+Called by `loop/schedule.py`. A cluster reports how many GPUs a pod has and which pods share one, but not the numbers
 of whole GPUs. So these numbers only keep different GPUs apart, and are the same for the same pods.
 """
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fairlead.control.explain.gpu_numbers import number_devices
+from fairlead.control.decide.placement.gpu_numbers import number_devices
 from fairlead.scheduling import Job, Queue, QueueShares, Share, Snapshot, SnapshotNode, Task, decide, format_reason
 from fairlead.scheduling.model.snapshot import TaskStatus
 from fairlead.scheduling.model.validate import contradictions
