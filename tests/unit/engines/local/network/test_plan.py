@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from fairlead.engines.local.launch_order import RouterPlan
+from fairlead.engines.local.launch_order import NetworkPlan, RouterPlan
 from fairlead.engines.local.network.hosts import has_local_resolver, names_of, render_hosts
 from fairlead.engines.local.network.plan import PodNetworks
 from fairlead.engines.local.network.router import render_rules
 from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
-from fairlead.engines.local.network.user_network import render_slirp4netns
+from fairlead.engines.local.network.user_network import render_pasta, render_slirp4netns
 from fairlead.model.pods.podset import PodContainer
 from tests import builders
 from tests.builders import container_fields
@@ -162,3 +162,10 @@ def find_tools_as_nobody(device: str, path: str = "") -> NetworkTools:
         is_admin, pasta, nft, lacks, slirp4netns = json.load(pipe)
     os.waitpid(child, 0)
     return NetworkTools(is_admin, pasta, nft, tuple(Lack(*lack) for lack in lacks), slirp4netns)
+
+
+def test_pasta_gives_no_way_to_the_loopback_but_to_services() -> None:
+    plan = NetworkPlan("10.101.0.2", "10.101.0.1", "a-0", "a", pasta="/usr/bin/pasta", services="8479")
+    words = render_pasta(plan, (7, 8, 9))
+    assert words[words.index("-T") + 1] == "8479"
+    assert "--no-map-gw" in words
