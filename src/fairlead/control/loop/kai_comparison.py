@@ -124,6 +124,7 @@ class KaiComparison:
             compared = await asyncio.to_thread(compare)
             self._context.agreement += compared.found
             self._left = compared.left
+        # Whatever it is: workloads are reconciled without comparisons too.
         except Exception:
             log.exception("a comparison with KAI failed")
         now = self._context.clock()
