@@ -7,6 +7,7 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from deploy.cluster import build, cluster, control
@@ -36,7 +37,9 @@ def parse() -> argparse.Namespace:
     starting = verbs.add_parser("up", help="build what is missing, start, wait until it is ready", parents=[folder])
     starting.add_argument("--parts", choices=PARTS, default=PARTS[-1], help="how much of it (default: all)")
     starting.add_argument("--pools", default="", help="node pools that get a scheduler of their own: a,b")
-    starting.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
+    starting.add_argument(
+        "--with", dest="options", type=names_of(OPTIONS), default=(), help=f"also: {', '.join(OPTIONS)}"
+    )
     starting.add_argument("--nodes", type=int, default=0, help="so many nodes without a kubelet, 8 GPUs each")
     starting.set_defaults(act=run_up)
     verbs.add_parser("down", help="end it and remove all it made", parents=[folder]).set_defaults(act=run_down)
@@ -44,7 +47,10 @@ def parse() -> argparse.Namespace:
     verbs.add_parser("env", help="the shell's words to reach it", parents=[folder]).set_defaults(act=run_env)
     building = verbs.add_parser("build", help="build what is missing", parents=[folder])
     building.add_argument("--parts", choices=PARTS, default=PARTS[-1])
-    building.add_argument("--with", dest="options", default="", help=f"also: {', '.join(OPTIONS)}")
+    optional = [name for name in build.NEEDED if name not in PARTS]
+    building.add_argument(
+        "--with", dest="options", type=names_of(optional), default=(), help=f"also: {', '.join(optional)}"
+    )
     building.set_defaults(act=run_build)
     for verb, act in (("add", run_add), ("drop", run_drop)):
         changing = verbs.add_parser(verb, help=f"{verb} a part that not every cluster has", parents=[folder])
@@ -73,6 +79,18 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def names_of(known: Collection[str]) -> Callable[[str], tuple[str, ...]]:
+    """Reads some of these names, with commas between them."""
+
+    def read(text: str) -> tuple[str, ...]:
+        names = tuple(name for name in text.split(",") if name)
+        if wrong := [name for name in names if name not in known]:
+            raise argparse.ArgumentTypeError(f"{', '.join(wrong)} is none of {', '.join(known)}")
+        return names
+
+    return read
+
+
 def run_up(asked: argparse.Namespace) -> int:
     began = time.monotonic()
     pools = [name for name in asked.pools.split(",") if name]
@@ -80,7 +98,7 @@ def run_up(asked: argparse.Namespace) -> int:
     for name in pools:
         # Nothing, unless the cluster ran before without it.
         add_pool(running, name)
-    for name in [name for name in asked.options.split(",") if name]:
+    for name in asked.options:
         add(running, name)
     if asked.nodes:
         set_nodes(running.api(), asked.nodes, Shape())
@@ -106,7 +124,7 @@ def run_env(asked: argparse.Namespace) -> int:
 
 
 def run_build(asked: argparse.Namespace) -> int:
-    build.build((*up_to(asked.parts), *(name for name in asked.options.split(",") if name)))
+    build.build((*up_to(asked.parts), *asked.options))
     sys.stdout.write(f"{build.folder()}\n")
     return 0
 

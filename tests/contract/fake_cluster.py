@@ -24,7 +24,7 @@ from fairlead.engines.kubernetes.client.api import APPLY, JSON, Api, ApiError
 from fairlead.engines.kubernetes.client.identity import ApiIdentity
 from fairlead.engines.kubernetes.client.kubeconfig import Access
 from fairlead.engines.kubernetes.client.resources import NAMESPACE, POD, Resource
-from fairlead.engines.kubernetes.engine import KubernetesEngine
+from fairlead.engines.kubernetes.engine import DEFAULT_SETTINGS, EngineSettings, KubernetesEngine
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import Department, NodePool, Project
 from tests import builders
@@ -133,6 +133,11 @@ class Cluster(Api):
         kind, namespace, name = self._find_kind(path)
         if method == "GET" and not name:
             return self._list(kind, namespace, (query or {}).get("labelSelector", ""))
+        if method == "DELETE" and not name:
+            listed = self._list(kind, namespace, (query or {}).get("labelSelector", ""))
+            for item in msgspec.json.decode(listed)["items"]:
+                self.drop(kind, item["metadata"]["name"])
+            return listed
         return msgspec.json.encode(self._act(method, (kind, namespace, name), _copy(body), content))
 
     @asynccontextmanager
@@ -212,9 +217,9 @@ def _is_selected(body: Body, selector: str) -> bool:
 class ClusterHarness:
     """An engine on such a cluster, looked at as the loop does: with each piece of news the last wish is given again."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, settings: EngineSettings = DEFAULT_SETTINGS) -> None:
         self.cluster = cluster
-        self.engine = KubernetesEngine(cluster, lambda: "c")
+        self.engine = KubernetesEngine(cluster, lambda: "c", settings=settings)
         self._desired: WorkloadOrder | None = None
         self._news = asyncio.Event()
         self.report = WorkloadReport(workload_id="w")

@@ -10,6 +10,7 @@ import pytest
 from fairlead.engines.base import LogRequest
 from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.resources import JOB, POD
+from fairlead.engines.kubernetes.engine import EngineSettings
 from fairlead.engines.kubernetes.kept_logs import KeptLogs
 from fairlead.model.errors import NotFound
 from tests.contract.fake_cluster import Cluster, ClusterHarness, pod, run
@@ -46,15 +47,14 @@ class TalkingCluster(Cluster):
 
 
 async def read(harness: ClusterHarness, id: str) -> bytes:
-    return b"".join([piece async for piece in harness.engine.logs(LogRequest(pod_id=id))])
+    return b"".join([piece async for piece in harness.engine.sessions.logs(LogRequest(pod_id=id))])
 
 
 def test_output_outlives_the_pod(tmp_path: Path) -> None:
     async def outlive() -> None:
         cluster = TalkingCluster()
-        harness = ClusterHarness(cluster)
-        logs = harness.engine.kept_logs = KeptLogs(tmp_path, 1 << 20)
-        async with harness.open():
+        logs = KeptLogs(tmp_path, 1 << 20)
+        async with ClusterHarness(cluster, EngineSettings(kept_logs=logs)).open() as harness:
             await harness.set_desired(run())
             await harness.until(lambda: cluster.all(JOB))
             made = cluster.put(POD, pod(cluster.all(JOB)[0], "train-x", "Succeeded", containerStatuses=ENDED))
@@ -68,10 +68,10 @@ def test_output_outlives_the_pod(tmp_path: Path) -> None:
             assert await read(harness, id) == b"hello\nbye\n"
             assert sum(path.endswith("/log") for path in cluster.asked) == 2
             with pytest.raises(NotFound):
-                harness.engine.logs(LogRequest(pod_id="unknown"))
-            await harness.engine.drop_logs([id])
+                harness.engine.sessions.logs(LogRequest(pod_id="unknown"))
+            await harness.engine.sessions.drop_logs([id])
             with pytest.raises(NotFound):
-                harness.engine.logs(LogRequest(pod_id=id))
+                harness.engine.sessions.logs(LogRequest(pod_id=id))
 
     scenario(outlive)()
 
@@ -79,9 +79,8 @@ def test_output_outlives_the_pod(tmp_path: Path) -> None:
 def test_output_of_a_pod_that_is_deleted_while_it_runs(tmp_path: Path) -> None:
     async def follow() -> None:
         cluster = TalkingCluster()
-        harness = ClusterHarness(cluster)
-        logs = harness.engine.kept_logs = KeptLogs(tmp_path, 1 << 20)
-        async with harness.open():
+        logs = KeptLogs(tmp_path, 1 << 20)
+        async with ClusterHarness(cluster, EngineSettings(kept_logs=logs)).open() as harness:
             await harness.set_desired(run())
             await harness.until(lambda: cluster.all(JOB))
             made = cluster.put(POD, pod(cluster.all(JOB)[0], "train-x", containerStatuses=RUNNING))
@@ -110,6 +109,6 @@ def test_nothing_is_asked_for_if_nothing_is_kept() -> None:
             await harness.until(lambda: harness.report.pods)
             await harness.settle()
             assert not any(path.endswith("/log") for path in cluster.asked)
-            assert await harness.engine.expire_logs(0) == 0
+            assert await harness.engine.sessions.expire_logs(0) == 0
 
     scenario(keep_nothing)()

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import DesiredOrganization
-from fairlead.engines.kubernetes.client.resources import EVENT, JOB, NAMESPACE, POD, POD_GROUP
-from fairlead.engines.kubernetes.observe.node_scaling import KARPENTER_POOL
+from fairlead.engines.kubernetes.client.resources import EVENT, JOB, KARPENTER_POOL, NAMESPACE, POD, POD_GROUP
+from fairlead.engines.kubernetes.engine import EngineSettings
 from fairlead.model.pods.podset import RestartScope
 from tests import builders
 from tests.contract.fake_cluster import NAMESPACE_NAME, Cluster, ClusterHarness, pod, run, told
@@ -78,7 +78,7 @@ def test_a_scale_up_is_what_a_workload_waits_for(is_stand_in: bool) -> None:
             cluster.put(POD_GROUP, group())
             await harness.until(lambda: harness.report.waits)
             assert [one.message for one in harness.report.waits] == ["no node has 8 GPUs"]
-            assert not harness.engine.may_nodes_be_added()
+            assert not harness.engine.autoscaling.may_add_nodes()
             if is_stand_in:
                 cluster.put(NAMESPACE, {"metadata": {"name": "kai-scale-adjust"}})
                 cluster.put(EVENT, event("kai-scale-adjust", f"{NAMESPACE_NAME}-train-x", "another"))
@@ -88,7 +88,7 @@ def test_a_scale_up_is_what_a_workload_waits_for(is_stand_in: bool) -> None:
             assert harness.report.waits[0].message.startswith(
                 "Waiting for a new node: the Cluster Autoscaler is adding"
             )
-            assert harness.engine.may_nodes_be_added()
+            assert harness.engine.autoscaling.may_add_nodes()
             cluster.change(POD, "train-x", {"spec": {"nodeName": "n9"}})
             await harness.until(lambda: not harness.report.waits)
 
@@ -99,14 +99,12 @@ def test_a_scale_up_is_what_a_workload_waits_for(is_stand_in: bool) -> None:
 def test_pods_ask_for_nodes_of_their_pool_if_nodes_are_added(setting: str) -> None:
     async def ask_for_nodes() -> None:
         cluster = Cluster(*((KARPENTER_POOL,) if setting != "on" else ()))
-        harness = ClusterHarness(cluster)
-        harness.engine.node_autoscaler = setting
-        async with harness.open():
+        async with ClusterHarness(cluster, EngineSettings(node_autoscaler=setting)).open() as harness:
             await harness.engine.sync_organization(organization())
             await harness.set_desired(run(node_pools=("h100",)))
             await harness.until(lambda: cluster.all(JOB))
             assert terms(cluster.all(JOB)[0]["spec"]["template"]) == (None if setting == "off" else POOL)
-            assert harness.engine.may_nodes_be_added() is (setting != "off")
+            assert harness.engine.autoscaling.may_add_nodes() is (setting != "off")
 
     scenario(ask_for_nodes)()
 

@@ -10,6 +10,7 @@ from fairlead.engines.base import DeleteWorkload, DesiredOrganization, Retained
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
+from fairlead.engines.kubernetes.client.installed_kinds import InstalledKinds
 from fairlead.engines.kubernetes.client.resources import (
     CONFIG_MAP,
     JOB,
@@ -331,13 +332,13 @@ async def test_an_operators_own_use_of_kais_label_keeps_it_from_no_other_pool() 
     labels = {"n1": {POOL_LABEL: "a100"}, "n2": {"gpu": "h100"}}
     for name, pairs in labels.items():
         cluster.put(NODE, {"metadata": {"name": name, "labels": pairs}})
-    estate = OrganizationSync(cluster, "c")
+    organization = OrganizationSync(cluster, lambda: "c", InstalledKinds())
     nodes = [msgspec.convert(body, objects.Node) for body in cluster.all(NODE)]
-    await estate.label_nodes(nodes, DesiredOrganization(departments=(), projects=(), node_pools=tuple(pools)))
+    await organization.label_nodes(nodes, DesiredOrganization(departments=(), projects=(), node_pools=tuple(pools)))
     found = {body["metadata"]["name"]: body["metadata"]["labels"][POOL_LABEL] for body in cluster.all(NODE)}
     assert found == {"n1": "a100", "n2": "h100"}
     gone = DesiredOrganization(departments=(), projects=(), node_pools=(pools[0],))
-    await estate.label_nodes([msgspec.convert(body, objects.Node) for body in cluster.all(NODE)], gone)
+    await organization.label_nodes([msgspec.convert(body, objects.Node) for body in cluster.all(NODE)], gone)
     left = {body["metadata"]["name"]: body["metadata"]["labels"].get(POOL_LABEL) for body in cluster.all(NODE)}
     assert left == {"n1": "a100", "n2": None}
 

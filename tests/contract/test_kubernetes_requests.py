@@ -24,8 +24,8 @@ LIVES = 3
 SPECS: dict[str, tuple[dict[str, Any], str, int]] = {
     "trainings": ({"image": "busybox"}, "Completed", 12),
     "workspaces": ({"image": "busybox"}, "Completed", 12),
-    "distributed": ({"image": "busybox", "numWorkers": 2, "distributedFramework": "PyTorch"}, "Running", 24),
-    "inferences": ({"image": "busybox", "servingPort": {"container": 8080}}, "Running", 16),
+    "distributed": ({"image": "busybox", "numWorkers": 2, "distributedFramework": "PyTorch"}, "Running", 17),
+    "inferences": ({"image": "busybox", "servingPort": {"container": 8080}}, "Running", 12),
 }
 PLURALS = {
     "trainings": "trainingworkloads",

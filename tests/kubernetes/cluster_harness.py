@@ -142,12 +142,12 @@ class ClusterHarness:
 
     # The cluster
 
-    def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         command = [
             build.kubectl(),
             f"--kubeconfig={self.cluster.kubeconfig}",
             f"--cache-dir={self.folder / 'cache'}",
-            *words,
+            *arguments,
         ]
         return subprocess.run(command, input=stdin, capture_output=True, text=True)
 

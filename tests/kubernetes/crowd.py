@@ -70,8 +70,8 @@ def until_some_run(harness: ClusterHarness, members: list[Member]) -> None:
 def assert_settled(harness: ClusterHarness, members: list[Member]) -> None:
     """Every workload is where it should be, and both sides say the same of every object."""
     for one in members:
-        found = harness.until_phase(one.id, one.want, "Completed", "Failed")
-        assert found["phase"] == one.want, (one.name, found["phase"], found["phaseMessage"])
+        workload = harness.until_phase(one.id, one.want, "Completed", "Failed")
+        assert workload["phase"] == one.want, (one.name, workload["phase"], workload["phaseMessage"])
     try:
         until_none(lambda: differences(harness, members), "agreement")
     except AssertionError as error:

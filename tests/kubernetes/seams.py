@@ -10,7 +10,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from fairlead.engines.base import (
     ApplyWorkload,
@@ -56,11 +56,7 @@ class Seen(NamedTuple):
     ended_at: int | None = None
 
 
-class RunningEngine(Engine, Sessions, Protocol):
-    """What both kinds of engine have."""
-
-
-EngineT = TypeVar("EngineT", bound=RunningEngine)
+EngineT = TypeVar("EngineT", bound=Engine)
 
 
 class Seam(ABC, Generic[EngineT]):
@@ -73,6 +69,10 @@ class Seam(ABC, Generic[EngineT]):
 
     @abstractmethod
     def make(self) -> EngineT: ...
+
+    @property
+    @abstractmethod
+    def sessions(self) -> Sessions: ...
 
     async def open(self) -> None:
         await self.engine.start(self.news.set)
@@ -115,12 +115,12 @@ class Seam(ABC, Generic[EngineT]):
 
     async def output(self, run: str, *, follow: bool = False) -> bytes:
         request = LogRequest(pod_id=self.seen[run].id, follow=follow)
-        return b"".join([piece async for piece in self.engine.logs(request)])
+        return b"".join([piece async for piece in self.sessions.logs(request)])
 
     async def until_said(self, run: str, words: bytes) -> None:
         """Until the script has said `words`, as it does when it is ready for what comes next."""
         seen = b""
-        following = cast(AsyncGenerator[bytes, None], self.engine.logs(self._following(run)))
+        following = cast(AsyncGenerator[bytes, None], self.sessions.logs(self._following(run)))
         async with contextlib.aclosing(following) as pieces:
             async for piece in pieces:
                 seen += piece
@@ -133,7 +133,7 @@ class Seam(ABC, Generic[EngineT]):
 
     async def call(self, run: str, *command: str) -> tuple[bytes, bytes]:
         """What a command beside the script wrote, and its exit code."""
-        session = await self.engine.exec(ExecRequest(pod_id=self.seen[run].id, command=command))
+        session = await self.sessions.exec(ExecRequest(pod_id=self.seen[run].id, command=command))
         written = b""
         while True:
             kind, data = await session.read()
@@ -154,6 +154,10 @@ class LocalSeam(Seam[LocalEngine]):
 
     def make(self) -> LocalEngine:
         return LocalEngine(self._settings, clock)
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.engine
 
     async def start(self, script: str, grace: int = 30) -> str:
         spec = shell(script)
@@ -200,6 +204,10 @@ class ClusterSeam(Seam[KubernetesEngine]):
 
     def make(self) -> KubernetesEngine:
         return KubernetesEngine(Api(load_access(str(self._kubeconfig), {})), lambda: self._cluster)
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.engine.sessions
 
     async def open(self) -> None:
         await super().open()

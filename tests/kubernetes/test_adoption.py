@@ -9,14 +9,14 @@ import pytest
 
 from tests.e2e.server import until
 from tests.kubernetes.cluster_harness import CUSTOM, PATIENCE, ClusterHarness
-from tests.kubernetes.test_customs import apply, document, until_status
+from tests.kubernetes.test_custom_resources import apply, document, until_status
 
 pytestmark = pytest.mark.kubernetes
 
 
-def fairlead(harness: ClusterHarness, *words: str) -> None:
+def fairlead(harness: ClusterHarness, *arguments: str) -> None:
     folder = str(harness.server.data_dir)
-    command = [sys.executable, "-m", "fairlead", *words, "--data-dir", folder]
+    command = [sys.executable, "-m", "fairlead", *arguments, "--data-dir", folder]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
@@ -30,11 +30,11 @@ def restart(harness: ClusterHarness, *restore: str) -> None:
 
 def pods(harness: ClusterHarness) -> set[str]:
     """The pods that run, by uid."""
-    found = harness.objects("pods")
-    return {one["metadata"]["uid"] for one in found if "deletionTimestamp" not in one["metadata"]}
+    objects = harness.objects("pods")
+    return {one["metadata"]["uid"] for one in objects if "deletionTimestamp" not in one["metadata"]}
 
 
-def customs(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
+def custom_resources(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
     """All custom resources by the workload that they name."""
     named = {}
     for plural in CUSTOM:
@@ -44,9 +44,9 @@ def customs(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
     return named
 
 
-def until_customs(harness: ClusterHarness, *ids: str, phase: str = "Running") -> None:
+def until_resources(harness: ClusterHarness, *ids: str, phase: str = "Running") -> None:
     def holds() -> bool:
-        named = customs(harness)
+        named = custom_resources(harness)
         return set(named) == set(ids) and all(one["status"]["phase"] == phase for one in named.values())
 
     until(holds, f"{phase} of all custom resources", PATIENCE)
@@ -76,18 +76,18 @@ def test_a_backup_that_knows_nothing_ends_nothing(harness: ClusterHarness) -> No
     }
     for id in sent:
         harness.until_phase(id, "Running")
-    until_customs(harness, applied, *sent)
+    until_resources(harness, applied, *sent)
     before = pods(harness)
     assert len(before) == 4
     restart(harness, str(backup))
     until_adopted(harness, applied, *sent)
     assert pods(harness) == before
     assert harness.server.workload(applied)["name"] == "applied"
-    until_customs(harness, applied, *sent)
+    until_resources(harness, applied, *sent)
     # They are workloads like any other.
     for id, kind in sent.items():
         harness.act("delete", id, kind)
-    until_customs(harness, applied)
+    until_resources(harness, applied)
     assert harness.kubectl("delete", "twl", "applied", "-n", harness.namespace, "--timeout=120s").returncode == 0
 
 
@@ -117,7 +117,7 @@ def test_a_lost_database_is_rebuilt_from_the_cluster(harness: ClusterHarness) ->
     sent = harness.train("sent", annotations=[{"name": "team", "value": "a"}])
     for id in (applied, sent):
         harness.until_phase(id, "Running")
-    until_customs(harness, applied, sent)
+    until_resources(harness, applied, sent)
     was = harness.server.workload(sent)
     before, cluster = pods(harness), str(harness.server.credentials["clusterId"])
     kubeconfig = ("--kubeconfig", str(harness.cluster.kubeconfig), "--cluster-id", cluster)

@@ -29,8 +29,8 @@ PROBE = {"readiness": {"periodSeconds": 1, "handler": {"httpGet": {"path": "/rea
 LEFT = "leaderworkersets,pods,services,podgroups,secrets,configmaps"
 
 
-def python(harness: ClusterHarness, program: str, *words: str, **members: Any) -> dict[str, Any]:
-    return harness.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *words])} | members
+def python(harness: ClusterHarness, program: str, *arguments: str, **members: Any) -> dict[str, Any]:
+    return harness.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *arguments])} | members
 
 
 def serve(harness: ClusterHarness, name: str, **members: Any) -> str:

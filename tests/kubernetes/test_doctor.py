@@ -75,11 +75,11 @@ def rights(harness: ClusterHarness, tmp_path: Path) -> Iterator[str]:
         items.append(own)
     objects = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
     harness.kubectl("apply", "-f", "-", stdin=objects)
-    found = json.loads(harness.kubectl("config", "view", "--raw", "-o", "json").stdout)
+    decoded = json.loads(harness.kubectl("config", "view", "--raw", "-o", "json").stdout)
     token = harness.kubectl("create", "token", name, "-n", "default").stdout.strip()
-    found["users"][0]["user"] = {"token": token}
+    decoded["users"][0]["user"] = {"token": token}
     file = tmp_path / "kubeconfig"
-    file.write_text(json.dumps(found))
+    file.write_text(json.dumps(decoded))
     yield str(file)
     harness.kubectl("delete", "-f", "-", stdin=objects)
 

@@ -48,13 +48,13 @@ def adapted(harness: ClusterHarness, tmp_path: Path, name: str) -> Path:
     return copy
 
 
-def run(harness: ClusterHarness, tmp_path: Path, *words: str) -> str:
+def run(harness: ClusterHarness, tmp_path: Path, *arguments: str) -> str:
     """An example as a process, with a `fairlead` command on its path."""
     command = tmp_path / "fairlead"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairlead "$@"\n')
     command.chmod(0o755)
     environ = surroundings(harness.server.data_dir, PATH=f"{tmp_path}:{os.environ['PATH']}")
-    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, env=environ, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE, env=environ, check=False)
     assert done.returncode == 0, done
     return done.stdout
 

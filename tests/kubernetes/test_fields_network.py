@@ -19,9 +19,9 @@ from tests.kubernetes.field_cases import ENDS
 pytestmark = pytest.mark.kubernetes
 
 
-def python(harness: ClusterHarness, program: str, *words: str) -> dict[str, Any]:
+def python(harness: ClusterHarness, program: str, *arguments: str) -> dict[str, Any]:
     """What runs a program of Python in a real container."""
-    return harness.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *words])}
+    return harness.real("") | {"command": "python3 -c", "args": shlex.join([ENDS + program, *arguments])}
 
 
 def web(harness: ClusterHarness) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def nodes(harness: ClusterHarness) -> Iterator[None]:
     node(harness, "taint", "node-2", "team=blue:NoSchedule-")
 
 
-def node(harness: ClusterHarness, *words: str) -> None:
-    done = harness.kubectl(words[0], "node", *words[1:])
+def node(harness: ClusterHarness, *arguments: str) -> None:
+    done = harness.kubectl(arguments[0], "node", *arguments[1:])
     assert done.returncode == 0, done.stderr
 
 

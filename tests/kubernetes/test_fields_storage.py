@@ -142,8 +142,8 @@ def test_an_export_that_cannot_be_mounted_says_so(harness: ClusterHarness) -> No
 
 
 def mount_failures(harness: ClusterHarness) -> str:
-    found = harness.objects("events")
-    return " ".join(event["message"] for event in found if event["reason"] == "FailedMount")
+    objects = harness.objects("events")
+    return " ".join(event["message"] for event in objects if event["reason"] == "FailedMount")
 
 
 # Repositories

@@ -80,10 +80,10 @@ def test_objects_of_our_group_run_and_those_of_run_ai_are_left_alone(harness: Cl
         harness.kubectl("delete", THEIRS, "by-run", "-n", harness.namespace, "--timeout=60s")
 
 
-def adopt(harness: ClusterHarness, *words: str) -> str:
+def adopt(harness: ClusterHarness, *arguments: str) -> str:
     cluster_id = str(harness.server.credentials["clusterId"])
     reach = ("--kubeconfig", str(harness.cluster.kubeconfig), "--namespace", harness.namespace)
-    command = [sys.executable, "-m", "fairlead", "kubernetes", "adopt", "--cluster-id", cluster_id, *reach, *words]
+    command = [sys.executable, "-m", "fairlead", "kubernetes", "adopt", "--cluster-id", cluster_id, *reach, *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done
     return done.stdout

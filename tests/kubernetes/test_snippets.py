@@ -26,8 +26,8 @@ def text_of(harness: ClusterHarness, path: Path) -> str:
     return path.read_text().replace("runai-team-a", harness.namespace)
 
 
-def kubectl(harness: ClusterHarness, *words: str, stdin: str = "") -> str:
-    done = harness.kubectl(*words, stdin=stdin)
+def kubectl(harness: ClusterHarness, *arguments: str, stdin: str = "") -> str:
+    done = harness.kubectl(*arguments, stdin=stdin)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

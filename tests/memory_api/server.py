@@ -84,6 +84,10 @@ class MemoryApi:
             return msgspec.json.encode(self._controllers.evict(key))
         if verb == "list":
             return self._list(table, namespace, query)
+        if verb == "deletecollection":
+            found = list(table.select(namespace, Selector(query)))
+            keys = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in found]
+            return msgspec.json.encode({"items": [table.delete(key, {}) for key in keys]})
         if verb == "create":
             if namespace and ("", namespace) not in self.tables["Namespace"].bodies:
                 raise Refusal(404, "NotFound", f'namespaces "{namespace}" not found')
@@ -117,7 +121,9 @@ class MemoryApi:
 
 
 def _verb(method: str, name: str) -> str:
-    return {"GET": "get" if name else "list", "POST": "create", "PATCH": "patch", "DELETE": "delete"}[method]
+    if not name and method in ("GET", "DELETE"):
+        return {"GET": "list", "DELETE": "deletecollection"}[method]
+    return {"GET": "get", "POST": "create", "PATCH": "patch", "DELETE": "delete"}[method]
 
 
 class Connection(asyncio.Protocol):

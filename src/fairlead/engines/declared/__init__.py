@@ -1,4 +1,4 @@
-"""What becomes of every field on each engine, as text: the field reference and `fairlead explain` are made of it.
+"""What every field does on each engine, as text for the field reference and `fairlead explain`.
 
 The tests that prove it are in `tests/field_proofs`, and `tests/unit/test_fields.py` checks that none is missing.
 """
@@ -8,6 +8,6 @@ from fairlead.engines.declared.kubernetes import find_on_cluster
 from fairlead.engines.declared.local import EFFECTS
 
 #: Members `exclude` are one rule for all lists.
-EXCLUDE = Effect(host="true leaves the item out", is_of_loop=True)
+EXCLUDE = Effect(host="true: the item is left out", is_of_loop=True)
 
 __all__ = ["EFFECTS", "EXCLUDE", "ClusterEffect", "Effect", "find_on_cluster"]

@@ -8,50 +8,64 @@ from fairlead.kinds import role_members
 #: From the path of a field, or from what the paths of several begin with, to its effect; the longest one counts.
 ON_CLUSTER: Mapping[str, ClusterEffect] = {
     "compute.gpuDevicesRequest": ClusterEffect(
-        words="devices of its own, assigned by KAI and the node's device plugin"
+        words="devices for this pod alone, assigned by KAI and the device plugin of the node"
     ),
     "compute.gpuPortionRequest": ClusterEffect(
-        words="KAI puts it on a device that has room; nothing enforces its share"
+        words="KAI chooses a device with enough room; nothing enforces the share"
     ),
     "compute.gpuMemoryRequest": ClusterEffect(
-        words="KAI puts it on a device that has room; nothing enforces its share"
+        words="KAI chooses a device with enough room; nothing enforces the share"
     ),
-    "compute.gpuPortionLimit": ClusterEffect(unless="KAI enforces no limit above the request"),
-    "compute.gpuMemoryLimit": ClusterEffect(unless="KAI enforces no limit above the request"),
+    "compute.gpuPortionLimit": ClusterEffect(unless="no effect: KAI enforces no limit above the request"),
+    "compute.gpuMemoryLimit": ClusterEffect(unless="no effect: KAI enforces no limit above the request"),
     "terminationGracePeriodSeconds": ClusterEffect(words="the time between TERM and KILL, at least a second"),
-    "tolerations[].seconds": ClusterEffect(words="a taint that comes later evicts the pod after so many seconds"),
-    "storage.pvc[].existingPvc": ClusterEffect(words="one that the server or the cluster has, or a new one"),
-    "storage.pvc[].dataSharing": ClusterEffect(unless="pods mount claims of their own namespace only"),
-    "storage.pvc[].claimInfo.storageClass": ClusterEffect(words="the cluster's class of that name"),
-    "storage.pvc[].claimInfo.volumeMode": ClusterEffect(words="a file system, or a device as the class provides it"),
-    "storage.pvc[].claimInfo.accessModes.": ClusterEffect(words="asked of the class"),
+    "tolerations[].seconds": ClusterEffect(words="the time after which a taint that is added later evicts the pod"),
+    "storage.pvc[].existingPvc": ClusterEffect(
+        words="true: mounts a claim that the server or the cluster has; false: creates it if it does not exist"
+    ),
+    "storage.pvc[].dataSharing": ClusterEffect(unless="no effect: pods can mount only claims of their own namespace"),
+    "storage.pvc[].claimInfo.storageClass": ClusterEffect(words="the storage class of the cluster"),
+    "storage.pvc[].claimInfo.volumeMode": ClusterEffect(
+        words="a file system or a block device, as the storage class provides it"
+    ),
+    "storage.pvc[].claimInfo.accessModes.": ClusterEffect(words="requested from the storage class"),
     "storage.pvc[].claimInfo.addedAttrValues[].": ClusterEffect(words="annotations of the claim"),
-    "storage.pvc[].claimInfo.size": ClusterEffect(words="asked of the class"),
-    "storage.dataVolume[].": ClusterEffect(words="the claim, in its own project; of another project: refused"),
-    "storage.git[].secretRef.authenticationMethod": ClusterEffect(words="by password or by key"),
-    "storage.hostPath[].path": ClusterEffect(words="a folder of the node (refused unless allowed)"),
+    "storage.pvc[].claimInfo.size": ClusterEffect(words="requested from the storage class"),
+    "storage.dataVolume[].": ClusterEffect(
+        words="the claim of the data volume; refused if it belongs to another project"
+    ),
+    "storage.git[].secretRef.authenticationMethod": ClusterEffect(
+        words="whether the secret holds a password or an SSH key"
+    ),
+    "storage.hostPath[].path": ClusterEffect(words="a folder of the node; refused unless the server allows it"),
     "storage.nfs[].name": ClusterEffect(),
     "storage.nfs[].": ClusterEffect(
-        unless="handed to the node, whose kernel must have a client; no test has seen a mount"
+        unless="mounted by the node, if its kernel has an NFS client (no test covers this)"
     ),
-    "storage.s3[].bucket": ClusterEffect(words="its objects, copied in; changes go back at the end"),
-    "security.uidGidSource": ClusterEffect(words="custom ids, or the image's own; fromIdpToken: refused"),
-    "security.hostIpc": ClusterEffect(words="true: the node's (refused unless allowed)"),
-    "security.hostNetwork": ClusterEffect(words="true: the node's (refused unless allowed)"),
+    "storage.s3[].bucket": ClusterEffect(
+        words="its objects are copied to the pod; changes are uploaded when the pod ends"
+    ),
+    "security.uidGidSource": ClusterEffect(
+        words="custom: the given ids; otherwise those of the image; fromIdpToken is refused"
+    ),
+    "security.hostIpc": ClusterEffect(words="true: shares that of the node; refused unless the server allows it"),
+    "security.hostNetwork": ClusterEffect(words="true: shares that of the node; refused unless the server allows it"),
     "security.capabilities[]": ClusterEffect(
-        words="held by the process (beyond the level baseline refused unless allowed by name)"
+        words="the process has these capabilities; those beyond the level baseline must be allowed by the server"
     ),
     "security.seccompProfileType": ClusterEffect(
-        words="the runtime's own filter, or none (Unconfined: refused unless allowed)"
+        words="the filter of the runtime; Unconfined must be allowed by the server"
     ),
-    "security.allowPrivilegeEscalation": ClusterEffect(words="false: no_new_privs"),
-    "ports[].serviceType": ClusterEffect(words="a service of that type"),
-    "sshAuthMountPath": ClusterEffect(words="where the MPI operator puts the keys"),
+    "security.allowPrivilegeEscalation": ClusterEffect(words="false: sets no_new_privs"),
+    "ports[].serviceType": ClusterEffect(words="the type of the Service"),
+    "sshAuthMountPath": ClusterEffect(words="the folder in which the MPI operator puts the SSH keys"),
     "mpiLauncherCreationPolicy": ClusterEffect(
-        words="when the launcher starts, where restartPolicy is OnFailure; with Never always after its workers"
+        words="whether the launcher starts with the workers or after them; with restartPolicy Never always after them"
     ),
-    "servingPort.protocol": ClusterEffect(words="HTTP/1.1 is passed on; grpc too, which no test has seen there"),
-    "servingPort.clusterLocalAccessOnly": ClusterEffect(words="no URL, a service of the cluster"),
+    "servingPort.protocol": ClusterEffect(
+        words="http: HTTP/1.1; grpc: HTTP/2 without TLS (no test covers grpc on a cluster)"
+    ),
+    "servingPort.clusterLocalAccessOnly": ClusterEffect(words="true: a Service in the cluster instead of a URL"),
 }
 _ALIKE = ClusterEffect()
 

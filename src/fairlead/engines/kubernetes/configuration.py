@@ -8,7 +8,7 @@ from typing import Protocol
 from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
 from fairlead.engines.kubernetes.client.resources import Resource
-from fairlead.engines.kubernetes.engine import KubernetesEngine
+from fairlead.engines.kubernetes.engine import EngineSettings, KubernetesEngine
 from fairlead.engines.kubernetes.kept_logs import KeptLogs
 from fairlead.engines.kubernetes.loki import Loki
 from fairlead.engines.kubernetes.prometheus import Prometheus
@@ -80,15 +80,17 @@ class KubernetesOptions(Protocol):
 
 def make_engine(written: KubernetesOptions, cluster_id: Callable[[], str], load_kept: LoadKept) -> KubernetesEngine:
     """The engine of a cluster; raises Refused if no cluster is configured, Invalid if an allowance is not valid."""
-    allowed, ingress = parse_allowed(written.allow), read_ingress(written)
-    api = Api(load_access(written.kubeconfig, os.environ))
-    engine = KubernetesEngine(api, cluster_id, custom_resource_kinds(written.group), load_kept, allowed, ingress)
-    engine.node_autoscaler = written.node_autoscaler
-    if written.keep_logs_size:
-        engine.kept_logs = KeptLogs(written.data_dir / "pod-logs", written.keep_logs_size)
-    engine.loki = Loki(written.loki_url, written.loki_tenant) if written.loki_url else None
-    engine.prometheus = Prometheus(written.prometheus_url) if written.prometheus_url else None
-    return engine
+    keeps_logs = written.keep_logs_size > 0
+    settings = EngineSettings(
+        resource_kinds=custom_resource_kinds(written.group),
+        allowed=parse_allowed(written.allow),
+        ingress=read_ingress(written),
+        node_autoscaler=written.node_autoscaler,
+        kept_logs=KeptLogs(written.data_dir / "pod-logs", written.keep_logs_size) if keeps_logs else None,
+        loki=Loki(written.loki_url, written.loki_tenant) if written.loki_url else None,
+        prometheus=Prometheus(written.prometheus_url) if written.prometheus_url else None,
+    )
+    return KubernetesEngine(Api(load_access(written.kubeconfig, os.environ)), cluster_id, load_kept, settings)
 
 
 def read_ingress(written: KubernetesOptions) -> IngressSettings | None:

@@ -40,7 +40,7 @@ def describe_networks(tools: NetworkTools, *, is_shared: bool) -> list[Finding]:
     elif tools.is_admin:
         ways = "a namespace each, which reaches this machine only; a shared server would refuse all pods"
     else:
-        ways = "none: pods share this machine's network, and a port that two of them use refuses the second"
+        ways = "none: pods share this machine's network, and a second pod that uses the same port is refused"
     short = "missing" if is_shared else "note"
     state = "ok" if can_isolate or tools.helper else short
     # Restarted, because the server asks once when it starts.

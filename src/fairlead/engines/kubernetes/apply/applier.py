@@ -5,14 +5,17 @@ The executor and the engine call it. Objects that are not ours are never touched
 
 import importlib.resources
 from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
 
 import msgspec
 
 from fairlead.engines.base import DesiredWorkload
 from fairlead.engines.kubernetes.apply.deleter import ObjectDeleter
+from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.apply.written_kinds import WrittenKinds
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import APPLY, MERGE, Api, ApiError
+from fairlead.engines.kubernetes.client.installed_kinds import InstalledKinds
 from fairlead.engines.kubernetes.client.resources import (
     CONFIG_MAP,
     DEPLOYMENT,
@@ -66,6 +69,7 @@ from fairlead.engines.kubernetes.render.workload import RenderedObjects, render_
 from fairlead.model.errors import Refused
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.pods.supplies import KeptObjects, LoadKept, nothing_kept
+from fairlead.model.pods.urls import IngressSettings
 
 #: A version that no object has: an object that is applied with it is created, and never changed.
 _NEVER = "1"
@@ -76,36 +80,32 @@ class _Pods(msgspec.Struct):
     items: tuple[objects.Pod, ...] = ()
 
 
-def _no_owner(workload_id: str) -> Owner | None:
-    """No workload came from an object of the cluster."""
-    return None
+class RenderSources(NamedTuple):
+    """Where the applier finds what a workload's objects depend on besides its desired state."""
 
-
-def _none_enforced(namespace: str) -> str:
-    return ""
-
-
-def _any_node(workload: DesiredWorkload) -> tuple[str, ...]:
-    return ()
+    #: The custom resource of a workload, by the workload's id; None if it has none.
+    find_owner: Callable[[str], Owner | None]
+    #: The Pod Security level that a namespace enforces now.
+    find_level: Callable[[str], str]
+    #: Which labels the nodes of a workload's pools have now, for autoscalers of nodes (`LaunchChoices`).
+    find_pool_selectors: Callable[[DesiredWorkload], tuple[str, ...]]
+    load_kept: LoadKept = nothing_kept
+    #: How URLs are reached from outside; None if no Ingress objects are wanted.
+    ingress: IngressSettings | None = None
 
 
 class ObjectApplier(ObjectDeleter):
     def __init__(
         self,
         api: Api,
-        cluster: str,
-        runners: tuple[Resource, ...],
-        owner: Callable[[str], Owner | None] = _no_owner,
-        load_kept: LoadKept = nothing_kept,
+        cluster_id: Callable[[], str],
+        kinds: InstalledKinds,
+        organization: OrganizationSync,
+        sources: RenderSources,
     ) -> None:
-        super().__init__(api, cluster, runners)
-        self._owner = owner
-        self._load_kept = load_kept
+        super().__init__(api, cluster_id, kinds, organization, has_ingresses=sources.ingress is not None)
+        self.sources = sources
         self.written = WrittenKinds()
-        #: The Pod Security level that a namespace enforces now.
-        self.level: Callable[[str], str] = _none_enforced
-        #: By a workload, which labels the nodes of its pools have now, for autoscalers of nodes (`LaunchChoices`).
-        self.pool_selectors: Callable[[DesiredWorkload], tuple[str, ...]] = _any_node
 
     # Rendering
 
@@ -121,20 +121,20 @@ class ObjectApplier(ObjectDeleter):
             pools=run.node_pools,
             node_types=run.node_types,
             pool=queue_pool(run.project, queue) if run.node_pools else "",
-            ownership_labels={CLUSTER_LABEL: self.cluster, ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
+            ownership_labels={CLUSTER_LABEL: self.cluster_id(), ID_LABEL: run.workload_id, RUN_LABEL: str(run.run)},
             identity=run.identity,
-            owner=self._owner(run.workload_id),
+            owner=self.sources.find_owner(run.workload_id),
             launch=launch,
-            level=self.level(run.namespace) if launch.level is None else launch.level,
+            level=self.sources.find_level(run.namespace) if launch.level is None else launch.level,
             urls=run.urls,
-            ingress=self.ingress,
+            ingress=self.sources.ingress,
         )
 
     async def _load_context(
         self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES
     ) -> tuple[RenderContext, KeptObjects]:
         """The context with the server's own objects that the workload gets, and these objects."""
-        kept = await self._load_kept(run.workload_id, run.podsets)
+        kept = await self.sources.load_kept(run.workload_id, run.podsets)
         copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
         context = msgspec.structs.replace(self.render_context(run, launch), copies=copies, data_volumes=volumes)
         return context, kept
@@ -166,29 +166,36 @@ class ObjectApplier(ObjectDeleter):
         for claim in claims:
             if await self._api.find(path_of(claim)) is None:
                 await self._apply(claim)
-            self.written.note_object(run.workload_id, claim)
+            self.written.note_accepted(run.workload_id, claim)
         stored = [await self._apply_ours(runner, run) for runner in runners]
         for service in rendered.services:
             owned = _owned_by(service, runners[0], stored[0].metadata.uid) if stored else service
             await self._apply_ours(owned, run)
         if any(podset.revision for podset in run.podsets) and KNATIVE.kind not in launch.kinds:
-            await self._prune(run, {runner["metadata"]["name"] for runner in runners})
+            await self._prune(run, {path_of(runner) for runner in runners})
         return True
 
     async def _prune(self, run: DesiredWorkload, wanted: Collection[str]) -> None:
         """Delete the Deployments of revisions that no longer exist."""
-        label = f"{ID_LABEL}={run.workload_id}"
-        listed = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=label)
-        for item in msgspec.json.decode(listed, type=ListedObjects).items:
-            if item.metadata.name not in wanted:
-                await self.delete(DEPLOYMENT.path(run.namespace, item.metadata.name), item.metadata.uid)
+        written = self.written.find_uids(run.workload_id, DEPLOYMENT)
+        existing = await self._list_deployments(run) if written is None else written
+        for path, uid in existing.items():
+            if path not in wanted:
+                await self.delete(path, uid)
+                self.written.note_deleted(run.workload_id, path)
+
+    async def _list_deployments(self, run: DesiredWorkload) -> dict[str, str]:
+        """The uids of its Deployments by path."""
+        listed = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=f"{ID_LABEL}={run.workload_id}")
+        found = (item.metadata for item in msgspec.json.decode(listed, type=ListedObjects).items)
+        return {DEPLOYMENT.path(run.namespace, one.name): one.uid for one in found}
 
     def _check_installed(self, rendered: RenderedObjects) -> None:
         kinds = {resource_of(claim) for claim in rendered.claims}
-        if RESOURCE_CLAIM_TEMPLATE in kinds and not self.device_claims:
+        if RESOURCE_CLAIM_TEMPLATE in kinds and not self.kinds.has_device_claims:
             what = f"{RESOURCE_CLAIM_TEMPLATE.kind} ({RESOURCE_CLAIM_TEMPLATE.api}, Kubernetes 1.34)"
             raise Refused(f"The cluster has no {what}; remove the annotation {CLASS_ANNOTATION} from the workload")
-        installed = {(runner.api, runner.kind) for runner in self.runners}
+        installed = {(runner.api, runner.kind) for runner in self.kinds.runners}
         for runner in () if rendered.members else rendered.runners:
             if (runner["apiVersion"], runner["kind"]) not in installed:
                 what = f"{runner['kind']} ({runner['apiVersion']})"
@@ -196,14 +203,14 @@ class ObjectApplier(ObjectDeleter):
 
     async def _apply_ours(self, manifest: Manifest, run: DesiredWorkload) -> StoredObject:
         """Apply an object of a workload, unless an object of that name belongs to somebody else."""
-        self.written.note(run.workload_id, (resource_of(manifest),))
+        self.written.note_sent(run.workload_id, manifest)
         stored = await self._apply_if(manifest, {"resourceVersion": _NEVER})
         if stored is None and (known := await self._find(path_of(manifest))):
             self._check_same_run(known, manifest, run)
             stored = await self._apply_if(manifest, {"uid": known.metadata.uid})
         if stored is None:
             raise BlockedForNow(f"{manifest['kind']} {manifest['metadata']['name']} changed while it was applied")
-        self.written.note_object(run.workload_id, manifest)
+        self.written.note_accepted(run.workload_id, manifest, stored.metadata.uid)
         return stored
 
     def _check_same_run(self, known: StoredObject, manifest: Manifest, run: DesiredWorkload) -> None:
@@ -212,7 +219,7 @@ class ObjectApplier(ObjectDeleter):
         if labels.get(ID_LABEL) == run.workload_id and known.metadata.deletion_timestamp is None:
             if labels.get(RUN_LABEL) == str(run.run):
                 return
-        elif labels.get(CLUSTER_LABEL) != self.cluster:
+        elif labels.get(CLUSTER_LABEL) != self.cluster_id():
             owner = "belongs to another Fairlead" if CLUSTER_LABEL in labels else "does not belong to Fairlead"
             raise Refused(
                 f"{name} exists in namespace {run.namespace} and {owner}; "
@@ -237,7 +244,8 @@ class ObjectApplier(ObjectDeleter):
         await self._patch(POD_GROUP.path(group.metadata.namespace, group.metadata.name), change)
 
     async def create_members(self, run: DesiredWorkload, members: Iterable[tuple[str, int]], attempt: int) -> None:
-        context, _ = await self._load_context(run, LaunchChoices(pool_selectors=self.pool_selectors(run)))
+        selectors = self.sources.find_pool_selectors(run)
+        context, _ = await self._load_context(run, LaunchChoices(pool_selectors=selectors))
         templates = {one.podset.role: one for one in render_objects(context, run.podsets, run.manifest).members}
         for role, index in members:
             await self._create_pod(render_member(context, templates[role], index, attempt))

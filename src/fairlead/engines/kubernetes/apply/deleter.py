@@ -5,18 +5,31 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import msgspec
 
 from fairlead.engines.base import DeleteWorkload
+from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api, ApiError
-from fairlead.engines.kubernetes.client.resources import CLAIM, CONFIG_MAP, INGRESS, MPI, POD, SECRET, SERVICE, Resource
+from fairlead.engines.kubernetes.client.installed_kinds import InstalledKinds
+from fairlead.engines.kubernetes.client.resources import (
+    CLAIM,
+    CONFIG_MAP,
+    INGRESS,
+    MPI,
+    POD,
+    POD_GROUP,
+    RESOURCE_CLAIM_TEMPLATE,
+    SECRET,
+    SERVICE,
+    Resource,
+)
 from fairlead.engines.kubernetes.client.writer import ListedObjects, ObjectWriter, StoredObject
+from fairlead.engines.kubernetes.observe.workload import run_of
 from fairlead.engines.kubernetes.plan.existing_objects import Survey, data_hash
-from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, ID_LABEL
-from fairlead.model.pods.urls import IngressSettings
+from fairlead.engines.kubernetes.render.labels import CLAIM_LABEL, CLUSTER_LABEL, EPHEMERAL_LABEL, ID_LABEL, RUN_LABEL
 
 log = logging.getLogger(__name__)
 
@@ -36,39 +49,33 @@ class OwnedObjects(msgspec.Struct, frozen=True):
     workload_ids: frozenset[str]
 
 
-async def _no_wait() -> None:
-    """The account may read all namespaces."""
-
-
 class ObjectDeleter(ObjectWriter):
-    def __init__(self, api: Api, cluster: str, runners: tuple[Resource, ...]) -> None:
+    def __init__(
+        self,
+        api: Api,
+        cluster_id: Callable[[], str],
+        kinds: InstalledKinds,
+        organization: OrganizationSync,
+        *,
+        has_ingresses: bool = False,
+    ) -> None:
         super().__init__(api)
-        #: The id by which the server knows this cluster.
-        self.cluster = cluster
-        #: Kinds of controllers that are installed, and pod groups if they are.
-        self.runners = runners
-        self.groups: tuple[Resource, ...] = ()
-        #: The namespaces that may have objects of ours, and a wait until the account may read them.
-        self.namespaces: Callable[[], Collection[str]] = tuple
-        self.wait_for_namespaces: Callable[[], Awaitable[object]] = _no_wait
-        #: The kind of templates of claims for devices, if the cluster has it.
-        self.device_claims: tuple[Resource, ...] = ()
-        #: How URLs are reached from outside; None if no Ingress objects are wanted.
-        self.ingress: IngressSettings | None = None
-
-    @property
-    def _ingresses(self) -> tuple[Resource, ...]:
-        """Listed only if we create them: our account may not read them otherwise."""
-        return (INGRESS,) if self.ingress else ()
+        self.cluster_id = cluster_id
+        self.kinds = kinds
+        self._organization = organization
+        # Listed only if we create them: our account may not read them otherwise.
+        self._ingresses = (INGRESS,) if has_ingresses else ()
 
     @property
     def _unwatched(self) -> tuple[Resource, ...]:
         """Kinds that are not watched, without claims."""
-        return (*self._ingresses, SERVICE, SECRET, CONFIG_MAP, *self.device_claims)
+        device_claims = (RESOURCE_CLAIM_TEMPLATE,) if self.kinds.has_device_claims else ()
+        return (*self._ingresses, SERVICE, SECRET, CONFIG_MAP, *device_claims)
 
     def kinds_of_workloads(self) -> tuple[Resource, ...]:
         """All that a workload may consist of, in the order in which it is deleted."""
-        return (*self.runners, *self.groups, *self._unwatched, POD, CLAIM)
+        groups = (POD_GROUP,) if self.kinds.has_pod_groups else ()
+        return (*self.kinds.runners, *groups, *self._unwatched, POD, CLAIM)
 
     async def delete_workload(self, order: DeleteWorkload, kinds: Collection[Resource]) -> int:
         """Ask for the deletion of a workload's objects of these kinds; how many the API server still has."""
@@ -102,6 +109,22 @@ class ObjectDeleter(ObjectWriter):
             propagation = "Foreground" if resource is MPI else "Background"
             await self.delete(resource.path(metadata.namespace, metadata.name), metadata.uid, propagation)
 
+    async def delete_pods(self, pods: Sequence[objects.Metadata]) -> bool:
+        """Ask for the deletion of the pods of a run, in one request; whether the API server has no others of it."""
+        runs = {run_of(pod) for pod in pods}
+        if len(pods) > 1 and len(runs) == 1 and 0 not in runs:
+            label = f"{ID_LABEL}={pods[0].labels[ID_LABEL]},{RUN_LABEL}={runs.pop()}"
+            try:
+                deleted = await self.delete_collection(POD.path(pods[0].namespace), label)
+                return {item.metadata.uid for item in deleted} <= {pod.uid for pod in pods}
+            except ApiError as error:
+                # Roles of earlier versions do not have this verb.
+                if error.status != 403:
+                    raise
+        for pod in pods:
+            await self.delete_object(POD, pod)
+        return False
+
     async def delete_claims(self, claim_ids: Collection[str]) -> None:
         """Delete claims of the server by the ids of their records; a pod that mounts one keeps it to its end."""
         for claim in await self._list_claims():
@@ -123,15 +146,15 @@ class ObjectDeleter(ObjectWriter):
 
     async def _list_ours(self, resource: Resource, more: str = "") -> list[StoredObject]:
         """All our objects of a kind: in the whole cluster, or in our namespaces if the account may read only those."""
-        label = f"{CLUSTER_LABEL}={self.cluster}{more}"
+        label = f"{CLUSTER_LABEL}={self.cluster_id()}{more}"
         try:
             return _items(await self._api.get(resource.path(), labelSelector=label))
         except ApiError as error:
             if error.status != 403:
                 raise
         listed: list[StoredObject] = []
-        await self.wait_for_namespaces()
-        for batch in _batches(sorted(self.namespaces())):
+        await self._organization.wait_until_synced()
+        for batch in _batches(sorted(self._organization.namespaces)):
             answers = await asyncio.gather(*(self._list_in(resource, namespace, label) for namespace in batch))
             listed += [item for items in answers for item in items]
         return listed

@@ -21,6 +21,7 @@ from fairlead.engines.kubernetes.client.resources import (
     INGRESS,
     KNATIVE,
     POD,
+    POD_GROUP,
     RESOURCE_CLAIM_TEMPLATE,
     SECRET,
     SERVICE,
@@ -126,7 +127,7 @@ class Executor:
         if kinds and operator_of(workload.podsets) is not None:
             noted = await self._applier.load_launch_choices(workload)
             previous = max(previous, noted, key=lambda choices: choices.attempt)
-        selectors = self._applier.pool_selectors(workload)
+        selectors = self._applier.sources.find_pool_selectors(workload)
         return msgspec.structs.replace(
             previous, kinds=frozenset(kinds), level=level, queue="", pool_selectors=selectors
         )
@@ -141,14 +142,14 @@ class Executor:
         return True
 
     async def _watch(self, resource: Resource) -> None:
-        if resource not in self._applier.runners:
+        if resource not in self._applier.kinds.runners:
             await self._cache.add(resource)
-            self._applier.runners = tuple(dict.fromkeys((*self._applier.runners, resource)))
+            self._applier.kinds.add_runner(resource)
 
     async def _watch_kind_of(self, manifest: bytes) -> None:
         """Watch the kind of a user's object. Raises Refused if the cluster does not have it."""
         body = msgspec.json.decode(manifest)
-        if find_resource(body) in self._applier.runners:
+        if find_resource(body) in self._applier.kinds.runners:
             return
         resource = await discover_kind(self._api, body["apiVersion"], body["kind"])
         if resource is None:
@@ -217,27 +218,35 @@ class Executor:
         """Delete what the watches show, and what is not watched of these kinds; returns the kinds to ask for then."""
         id = order.workload_id
         asked = {POD, *kinds}
-        unwatched = asked & _UNWATCHED
         deleted = await self._delete_watched(id)
+        deleted |= {kind for kind in asked & _UNWATCHED if await self._is_deleted_by_name(id, kind)}
+        unwatched = (asked & _UNWATCHED) - deleted
         if unwatched:
             await self._applier.delete_workload(order, unwatched)
         if unwatched or self._cache.has_objects(id):
             await self._wait_until_gone(id, changed, _FIRST_WAIT)
         # A request may have had no effect, and a watch may be behind: only what it shows to be gone is.
         there = {controller_by_key(kind) for kind, _ in self._cache.controllers_of(id)}
-        return (asked - deleted) | there
+        return (asked - deleted) | there | ({POD} if self._cache.objects_of(id).pods else set())
+
+    async def _is_deleted_by_name(self, workload_id: str, kind: Resource) -> bool:
+        """Delete the objects of a kind that this server wrote; whether all are known by name, and gone."""
+        uids = self._applier.written.find_uids(workload_id, kind)
+        return uids is not None and all([await self._applier.delete(path, uid) for path, uid in uids.items()])
 
     async def _delete_watched(self, workload_id: str) -> set[Resource]:
-        """Delete the controllers that the watches show, and pods that have none; returns the controllers' kinds."""
-        kinds = set()
-        for kind, metadata in list(self._cache.controllers_of(workload_id)):
-            resource = controller_by_key(kind)
-            kinds.add(resource)
-            await self._applier.delete_object(resource, metadata)
-        for pod in self._cache.objects_of(workload_id).pods:
-            if not any(owner.controller for owner in pod.metadata.owner_references):
-                await self._applier.delete_object(POD, pod.metadata)
-        return kinds
+        """Delete the controllers that the watches show, and pods that have none; returns the kinds that need no list.
+
+        Those are the kinds of the controllers, and pods if the watch knows all of them and nothing creates more.
+        """
+        controllers = list(self._cache.controllers_of(workload_id))
+        for kind, metadata in controllers:
+            await self._applier.delete_object(controller_by_key(kind), metadata)
+        kinds = {controller_by_key(kind) for kind, _ in controllers}
+        pods = [pod.metadata for pod in self._cache.objects_of(workload_id).pods]
+        alone = [pod for pod in pods if not any(owner.controller for owner in pod.owner_references)]
+        is_complete = await self._applier.delete_pods(alone)
+        return kinds | {POD} if is_complete and len(alone) == len(pods) and kinds == {POD_GROUP} else kinds
 
     def _find_listed(self, workload: DesiredWorkload | DeleteWorkload) -> Collection[Resource]:
         """The kinds that are not watched of which it had objects when the server started, as far as that is known."""

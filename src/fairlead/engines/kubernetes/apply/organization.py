@@ -14,6 +14,7 @@ import msgspec
 from fairlead.engines.base import DesiredOrganization, DesiredWorkload
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import MERGE, Api, ApiError, error_message, retry_forever
+from fairlead.engines.kubernetes.client.installed_kinds import InstalledKinds
 from fairlead.engines.kubernetes.client.resources import (
     CLUSTER_ROLE,
     NAMESPACE,
@@ -76,13 +77,11 @@ class _Review(msgspec.Struct):
 
 
 class OrganizationSync(ObjectWriter):
-    def __init__(self, api: Api, cluster: str, nodes: ListNodes = list) -> None:
+    def __init__(self, api: Api, cluster_id: Callable[[], str], kinds: InstalledKinds, nodes: ListNodes = list) -> None:
         super().__init__(api)
-        #: The id by which the server knows this cluster.
-        self.cluster = cluster
+        self._cluster_id = cluster_id
+        self._kinds = kinds
         self._nodes = nodes
-        #: How KAI's operator learns of node pools, if it is installed.
-        self.shards: tuple[Resource, ...] = ()
         self._desired: DesiredOrganization | None = None
         #: Namespaces and queues that there should be, by path; those that a project asked for by name, those that can
         #: be used, and those that cannot because they belong to somebody else, with a message.
@@ -142,7 +141,7 @@ class OrganizationSync(ObjectWriter):
         self._desired = desired
         names = {project.requested_namespace for project in desired.projects}
         self._asked_for = {NAMESPACE.path(name=name) for name in names}
-        wanted = (*render_namespaces(desired.projects, self.cluster), *render_queues(desired, self.cluster))
+        wanted = (*render_namespaces(desired.projects, self._cluster_id()), *render_queues(desired, self._cluster_id()))
         self._wanted = {path_of(manifest): with_digest(manifest, digest_manifest(manifest)) for manifest in wanted}
         self._tasks.spawn(self._sync_until_applied(desired))
 
@@ -180,8 +179,8 @@ class OrganizationSync(ObjectWriter):
             await self._delete_others(QUEUE, stored, wanted)
             self._is_synced.set()
             self._retrying_because = ""
-            if SHARD in self.shards:
-                shards = {path_of(shard): shard for shard in render_shards(desired.node_pools, self.cluster)}
+            if self._kinds.has_shards:
+                shards = {path_of(shard): shard for shard in render_shards(desired.node_pools, self._cluster_id())}
                 for shard in shards.values():
                     await self._apply_if_owned(shard)
                 await self._delete_others(SHARD, await self._load_ours(SHARD), shards)
@@ -189,7 +188,7 @@ class OrganizationSync(ObjectWriter):
     async def _load_ours(self, resource: Resource) -> dict[str, Manifest]:
         """All objects of a kind that have our label, by path."""
         listed: Any = msgspec.json.decode(
-            await self._api.get(resource.path(), labelSelector=f"{CLUSTER_LABEL}={self.cluster}")
+            await self._api.get(resource.path(), labelSelector=f"{CLUSTER_LABEL}={self._cluster_id()}")
         )
         return {resource.path(name=item["metadata"]["name"]): item for item in listed["items"]}
 
@@ -216,9 +215,9 @@ class OrganizationSync(ObjectWriter):
         """Why the object cannot be used; empty if it can."""
         path = path_of(manifest)
         known = await self._find(path)
-        labels = known.metadata.labels if known else {CLUSTER_LABEL: self.cluster}
+        labels = known.metadata.labels if known else {CLUSTER_LABEL: self._cluster_id()}
         message = ""
-        if labels.get(CLUSTER_LABEL) == self.cluster:
+        if labels.get(CLUSTER_LABEL) == self._cluster_id():
             try:
                 await self._apply(manifest)
             except Refused as error:
@@ -226,7 +225,7 @@ class OrganizationSync(ObjectWriter):
             if not message and manifest["kind"] == NAMESPACE.kind:
                 await self._bind_account(manifest["metadata"]["name"])
         elif CLUSTER_LABEL in labels or path not in self._asked_for or labels.get(_SYSTEM) == MANAGER:
-            message = _ownership_message(manifest, labels, self.cluster)
+            message = _ownership_message(manifest, labels, self._cluster_id())
         if not message:
             self._foreign.pop(path, None)
             self._usable.add(path)

@@ -119,7 +119,7 @@ class WorkloadReconciler:
     ) -> None:
         """They may be from after a backup that was restored: only their owners know whether they must end."""
         await asyncio.wait((listing,))
-        existing = listing.result().kinds.keys() | self._cache.workloads(self._applier.cluster)
+        existing = listing.result().kinds.keys() | self._cache.workloads(self._applier.cluster_id())
         for id, namespace in sorted(existing):
             # A workload that was submitted meanwhile has a state already.
             if id not in workload_ids and id not in self._states and not has_resource(id):

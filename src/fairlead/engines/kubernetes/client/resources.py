@@ -60,6 +60,8 @@ PYTORCH, TENSORFLOW, XGBOOST, JAX = (
 MPI = _read("kubeflow.org/v2beta1 MPIJob mpijobs")
 DEFINITION = _read("apiextensions.k8s.io/v1 CustomResourceDefinition customresourcedefinitions cluster")
 SHARD = _read("kai.scheduler/v1 SchedulingShard schedulingshards cluster")
+#: If the cluster has this kind, Karpenter adds nodes.
+KARPENTER_POOL = _read("karpenter.sh/v1 NodePool nodepools cluster")
 RESOURCE_CLAIM_TEMPLATE = _read("resource.k8s.io/v1 ResourceClaimTemplate resourceclaimtemplates")
 RESOURCE_SLICE = _read("resource.k8s.io/v1 ResourceSlice resourceslices cluster")
 DEVICE_CLASS = _read("resource.k8s.io/v1 DeviceClass deviceclasses cluster")

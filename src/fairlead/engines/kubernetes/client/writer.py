@@ -99,11 +99,23 @@ class ObjectWriter:
         content = await self._api.find(path)
         return None if content is None else msgspec.json.decode(content, type=StoredObject)
 
-    async def delete(self, path: str, uid: str, propagation: str = "Background") -> None:
-        """Delete this object, and no later one of its name if the request is carried out late."""
+    async def delete(self, path: str, uid: str, propagation: str = "Background") -> bool:
+        """Delete this object, and no later one of its name if the request is carried out late.
+
+        Returns whether it is gone now. Pods take their time, and the answer does not say it.
+        """
         body = {**_DELETION, "propagationPolicy": propagation, "preconditions": {"uid": uid}}
         try:
-            await self._api.request("DELETE", path, body)
+            answer = await self._api.request("DELETE", path, body)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
+            return error.status == 404
+        # Either a Status, or the object, which finalizers may keep.
+        return not msgspec.json.decode(answer, type=StoredObject).metadata.finalizers
+
+    async def delete_collection(self, path: str, label: str) -> list[StoredObject]:
+        """Delete all objects with the label; returns them."""
+        body = {**_DELETION, "propagationPolicy": "Background"}
+        answer = await self._api.request("DELETE", path, body, query={"labelSelector": label})
+        return msgspec.json.decode(answer, type=ListedObjects).items

@@ -18,6 +18,7 @@ from fairlead.engines.kubernetes.client.resources import (
     DEPLOYMENT,
     DEVICE_CLASS,
     EVENT,
+    KARPENTER_POOL,
     KNATIVE,
     LEADER_WORKER_SET,
     MPI,
@@ -54,7 +55,7 @@ from fairlead.engines.kubernetes.install.permissions import (
     Permission,
 )
 from fairlead.engines.kubernetes.install.releases import PREREQUISITES, judge_release
-from fairlead.engines.kubernetes.observe.node_scaling import CLUSTER_AUTOSCALER_EVENTS, KARPENTER_POOL
+from fairlead.engines.kubernetes.observe.node_scaling import CLUSTER_AUTOSCALER_EVENTS
 from fairlead.engines.kubernetes.render.knative import FEATURES
 from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, DEFAULT_POOL, labelled_pool
 from fairlead.model.errors import FairleadError

@@ -83,6 +83,8 @@ CLUSTER_PERMISSIONS = (
 #: Granted in the namespaces of projects.
 PROJECT_PERMISSIONS = (
     Permission("", "pods", _WRITE),
+    # To delete the pods of a group in one request.
+    Permission("", "pods", ("deletecollection",), is_optional=True),
     Permission("", "pods/log", ("get",)),
     # A session is opened with GET or POST, depending on the protocol.
     Permission("", "pods/exec", ("get", "create")),

@@ -10,15 +10,12 @@ import msgspec
 
 from fairlead.engines.base import SCALE_UP, SchedulingBlocker
 from fairlead.engines.kubernetes.client import objects
-from fairlead.engines.kubernetes.client.resources import Resource
 from fairlead.engines.kubernetes.observe.events import last_seen_at
 from fairlead.model.records.workload import PENDING_REASONS
 
 #: What selects their events about pods.
 CLUSTER_AUTOSCALER_EVENTS = "involvedObject.kind=Pod,source=cluster-autoscaler"
 EVENT_FIELDS = (CLUSTER_AUTOSCALER_EVENTS, "involvedObject.kind=Pod,source=karpenter")
-#: If the cluster has this kind, Karpenter adds nodes.
-KARPENTER_POOL = Resource("karpenter.sh/v1", "NodePool", "nodepools", is_namespaced=False)
 #: Where KAI's node scale adjuster creates pods, named after the namespace and the name of the pod that waits.
 _ADJUSTED = "kai-scale-adjust"
 _TRIGGERED, _NOT_TRIGGERED, _NOMINATED, _FAILED = (

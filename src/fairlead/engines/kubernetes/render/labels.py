@@ -85,7 +85,12 @@ _DECIDING = frozenset(
 
 def drop_deciding(given: dict[str, str]) -> dict[str, str]:
     """The labels or annotations of a user that may stand on an object."""
-    return {name: value for name, value in given.items() if name not in _DECIDING}
+    return {name: value for name, value in given.items() if not is_deciding(name)}
+
+
+def is_deciding(name: str) -> bool:
+    """Whether a label or annotation of that name is ours alone to set."""
+    return name in _DECIDING
 
 
 def pool_labels(pool: str) -> dict[str, str]:

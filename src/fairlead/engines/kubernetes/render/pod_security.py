@@ -86,6 +86,6 @@ def _weakened(container: PodContainer) -> Iterator[Note]:
     if security.drop_all_capabilities is False:
         yield "security.dropAllCapabilities", "it would keep the runtime's capabilities"
     if security.uid_gid_source == "custom" and security.run_as_uid == 0:
-        yield "security.runAsUid", "0 is root's id"
+        yield "security.runAsUid", "0 is the id of root"
     for number, mount in enumerate(container.fields.storage.nfs):
         yield f"storage.nfs[{mount.name or number}]", "pods cannot mount NFS exports themselves there; use a claim"

@@ -326,14 +326,16 @@ class PodNetworks:
         if not field or fields.security.host_network:
             return []
         if not self._can_make(container, is_addressed=is_addressed):
-            what = "pods share this machine's network here: a port that two of them use refuses the second"
+            what = "pods share this machine's network: a second pod that uses the same port is refused"
             # What the tools lack is no reason for pods that would have no such network with them either.
             lacks = self._tools.lacks if self._joins(container) and not is_addressed else ()
             return [(field, "; ".join([what, *map(str, lacks)]))]
         if self.is_able and not self._tools.nft:
             return [(field, "its own network reaches this machine only: install nftables for connections beyond it")]
         if egress.find_resolver() is None:
-            return [(field, "names beyond its workload are not found: this machine looks them up at its own loopback")]
+            return [
+                (field, "names outside its workload are not found: the name server of this machine is on its loopback")
+            ]
         return []
 
     def _free_number(self) -> int:

@@ -78,7 +78,7 @@ def choose(container: PodContainer, settings: LocalSettings) -> str:
     annotations = container.fields.annotations
     asked = next((annotation.value or "" for annotation in annotations if annotation.name == ANNOTATION), "")
     if asked and asked not in settings.runtimes:
-        raise Refused(f"runtime '{asked}' is not offered here; there are {', '.join(settings.runtimes)}")
+        raise Refused(f"this server has no runtime '{asked}'; it has {', '.join(settings.runtimes)}")
     return asked or settings.runtimes[0]
 
 

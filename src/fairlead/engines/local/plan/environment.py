@@ -25,7 +25,9 @@ async def refuse_references(pod: PodSpec) -> Resolve:
     def refuse(variable: EnvironmentVariable) -> str:
         source = "secret" if variable.secret else "config map" if variable.config_map else "user credential"
         named = variable.secret or variable.config_map or variable.user_credential or ("", "")
-        raise Refused(f"environment variable {variable.name} takes its value from {source} '{named[0]}', unknown here")
+        raise Refused(
+            f"environment variable {variable.name} takes its value from {source} '{named[0]}', which does not exist"
+        )
 
     return refuse
 
@@ -91,7 +93,7 @@ def pod_field(pod: PodSpec, path: str, address: str) -> str:
     }
     if path not in fields:
         known = ", ".join([*fields, "metadata.labels['name']", "metadata.annotations['name']"])
-        raise Refused(f"pod field '{path}' is not known here; known are {known}")
+        raise Refused(f"'{path}' is not a field of a pod; known are {known}")
     return fields[path]
 
 

@@ -209,7 +209,7 @@ def _refusals(security: ContainerSecurity, rights: ServerRights) -> Iterator[Not
     elif security.uid_gid_source == "fromIdpToken" and rights.is_shared:
         yield (
             "uidGidSource",
-            "user and group ids come from an identity provider's token, and none is connected here; "
+            "the ids come from the token of an identity provider, and this server has none; "
             "use custom with runAsUid and runAsGid",
         )
     if security.run_as_non_root and user.uid == 0:
@@ -232,7 +232,7 @@ def _custom(security: ContainerSecurity, user: Identity, rights: ServerRights) -
         elif not rights.has_root:
             yield name, f"this server is not root, so its pods can only run as {base.uid}:{base.gid}, not with {number}"
         elif rights.is_shared and number == 0 and not rights.settings.allowed.root_user:
-            yield name, f"0 is root's; {_ALLOW.format('root-user')}"
+            yield name, f"0 is the id of root; {_ALLOW.format('root-user')}"
         elif rights.is_shared and number != 0 and is_taken(number) and not rights.settings.allowed.machine_users:
             yield name, f"{number} belongs to a user or group of this machine; {_ALLOW.format('machine-users')}"
 
@@ -241,11 +241,11 @@ def _check_capabilities(security: ContainerSecurity, rights: ServerRights) -> It
     added = security.capabilities
     if not rights.has_root:
         if added:
-            yield "capabilities", f"this server is not root and has no {', '.join(added)} to give"
+            yield "capabilities", f"this server is not root, so it cannot give {', '.join(added)}"
         elif security.drop_all_capabilities and not rights.isolates and not _cannot_gain(security):
             yield (
                 "dropAllCapabilities",
-                "this server may not lower the bound; set allowPrivilegeEscalation false",
+                "this server may not drop capabilities; set allowPrivilegeEscalation to false",
             )
         return
     if rights.is_shared:
@@ -267,7 +267,7 @@ def _escalation(security: ContainerSecurity, rights: ServerRights) -> Iterator[N
     if profile == "RuntimeDefault" and not rights.has_seccomp:
         yield "seccompProfileType", "there is no default filter for this machine's architecture or kernel"
     elif profile == "Localhost":
-        yield "seccompProfileType", "profiles of the machine's own are not supported; use RuntimeDefault or Unconfined"
+        yield "seccompProfileType", "profiles of the machine are not supported; use RuntimeDefault or Unconfined"
     if not security.allow_privilege_escalation:
         return
     if rights.isolates and not rights.has_root:
@@ -276,9 +276,12 @@ def _escalation(security: ContainerSecurity, rights: ServerRights) -> Iterator[N
             "this server is not root, and no process can gain rights in its user namespace",
         )
     elif rights.is_shared and not rights.settings.allowed.root_user:
-        yield "allowPrivilegeEscalation", f"a setuid program would make it root; {_ALLOW.format('root-user')}"
+        yield "allowPrivilegeEscalation", f"a setuid program would make the process root; {_ALLOW.format('root-user')}"
     elif profile == "RuntimeDefault" and not rights.has_root:
-        yield "allowPrivilegeEscalation", "a server that is not root can filter only what gains no rights"
+        yield (
+            "allowPrivilegeEscalation",
+            "a server that is not root can set the filter only if allowPrivilegeEscalation is false",
+        )
 
 
 def _surroundings(security: ContainerSecurity, rights: ServerRights) -> Iterator[Note]:
@@ -288,6 +291,6 @@ def _surroundings(security: ContainerSecurity, rights: ServerRights) -> Iterator
         ("hostNetwork", security.host_network, "network"),
     ):
         if is_asked and rights.is_shared and not allowed.host_namespaces:
-            yield name, f"it would share this machine's {what}; {_ALLOW.format('host-namespaces')}"
+            yield name, f"the pod would share this machine's {what}; {_ALLOW.format('host-namespaces')}"
     if security.read_only_root_filesystem and rights.is_shared and not rights.isolates:
         yield "readOnlyRootFilesystem", "pods are not isolated here (--allow no-isolation)"

@@ -15,7 +15,7 @@ from fairlead.model.pods.podset import PodContainer
 
 Note = tuple[str, str]
 
-_NO_GROUPS = "control groups cannot be written here"
+_NO_GROUPS = "this server cannot write control groups"
 #: The priority of a pod that may use less than one core, so that others go first.
 _LOW_PRIORITY = 10
 #: In shared mode no pod may use so many processes and threads that none are left for others.

@@ -63,7 +63,9 @@ def check_places(wanted: Iterable[Volume], mounted: Iterable[Volume]) -> None:
     fields = {volume.at: volume.field for volume in mounted}
     for volume in wanted:
         if volume.at in fields:
-            raise Refused(f"{fields[volume.at]}: '{volume.at}' is the place of files of the workload itself")
+            raise Refused(
+                f"{fields[volume.at]}: '{volume.at}' is used for files of Fairlead in this pod; choose another path"
+            )
 
 
 def refusals(podset: PodSet, settings: LocalSettings) -> tuple[tuple[str, str], ...]:

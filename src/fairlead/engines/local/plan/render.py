@@ -65,7 +65,7 @@ def render_order(
     runtime = plan_container.choose(pod.container, settings)
     if not arguments and runtime == plan_container.HOST:
         raise Refused(
-            "the pod has no command; on the host runtime an image's entry point is not known: "
+            "the pod has no command, and only a container runtime knows the entry point of an image; "
             "give a command, or use a container runtime"
         )
     files = render_files(pod, folders)

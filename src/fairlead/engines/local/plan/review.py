@@ -78,14 +78,14 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
 def name_isolation(runtime: str, rights: ServerRights) -> tuple[str, str]:
     """How a pod of that runtime is isolated from this machine: the name, and what it means."""
     if runtime != plan_container.HOST:
-        root = "; root in it is nobody on this machine" if plan_container.is_mapped(runtime, rights) else ""
+        root = "; root in it has no rights on this machine" if plan_container.is_mapped(runtime, rights) else ""
         return "Container", f"it runs in a container of {runtime}{root}"
     if rights.isolates:
         name, more = ("Namespaces", "mount") if rights.has_root else ("UserNamespaces", "user, mount")
-        account = "; as an account of this machine, also where that may write" if rights.has_root else ""
-        return name, f"{more} and process namespaces: it can only write to its own volumes, home and /tmp{account}"
+        account = "; as an account of this machine, also where that account may write" if rights.has_root else ""
+        return name, f"{more} and process namespaces: it can write only to its volumes, home and /tmp{account}"
     if rights.is_shared:
-        return NO_ISOLATION, "the operator allows that (--allow no-isolation): it sees this machine as its user does"
+        return NO_ISOLATION, "the operator allows this (--allow no-isolation): it sees this machine as its user does"
     return NO_ISOLATION, "on a personal server a job sees the whole machine, as its owner does"
 
 
@@ -112,7 +112,7 @@ def find_weaker_on_host(container: PodContainer) -> tuple[Note, ...]:
     """Fields that are recorded and counted but not enforced on this engine, each with what happens instead."""
     notes: list[Note] = []
     if container.image:
-        notes.append(("image", "recorded, not used: the process runs on this machine's own file system"))
+        notes.append(("image", "not used: the process uses this machine's own files"))
     fields = container.fields
     pulling = (("imagePullPolicy", fields.image_pull_policy), ("imagePullSecrets", fields.image_pull_secrets))
     notes += [(name, "no image is pulled on the host runtime") for name, is_given in pulling if is_given]
@@ -122,7 +122,10 @@ def find_weaker_on_host(container: PodContainer) -> tuple[Note, ...]:
 def _timed_tolerations(container: PodContainer) -> list[Note]:
     given = enumerate(container.fields.tolerations)
     timed = [toleration.name or number for number, toleration in given if toleration.seconds is not None]
-    return [(f"tolerations[{name}].seconds", "nodes here get no taints while pods run") for name in timed]
+    return [
+        (f"tolerations[{name}].seconds", "it has no effect: nodes of this engine get no taints while pods run")
+        for name in timed
+    ]
 
 
 def _gpu_shares(container: PodContainer) -> list[Note]:
@@ -133,7 +136,7 @@ def _gpu_shares(container: PodContainer) -> list[Note]:
         ("gpuMemoryRequest", compute.gpu_memory_request),
         ("gpuMemoryLimit", compute.gpu_memory_limit),
     )
-    why = "the process is told its share and must keep to it itself"
+    why = "nothing enforces the share: the process must keep to it"
     return [(f"compute.{name}", why) for name, is_given in shares if is_given]
 
 
@@ -145,11 +148,11 @@ def find_refused_in_container(name: str, container: PodContainer, rights: Server
     security = container.fields.security
     is_custom = security.uid_gid_source == "custom"
     if security.run_as_non_root and not is_custom:
-        yield "security.runAsNonRoot", "the image's user is not known before the start; give runAsUid"
+        yield "security.runAsNonRoot", "the user of the image is not known before the start; give runAsUid"
     if plan_container.is_mapped(name, rights):
         for member, number in (("runAsUid", security.run_as_uid), ("runAsGid", security.run_as_gid)):
             if is_custom and (number or 0) >= IDS:
-                yield f"security.{member}", f"ids in containers go from 0 to {IDS - 1} here"
+                yield f"security.{member}", f"ids in containers are from 0 to {IDS - 1} on this server"
     elif rights.is_shared and rights.has_root and not rights.settings.allowed.root_user and not is_custom:
         why = f"{name} would run the image as this machine's root; give runAsUid, use podman, or --allow root-user"
         yield "security.uidGidSource", why
@@ -159,23 +162,23 @@ def find_refused_in_container(name: str, container: PodContainer, rights: Server
 def _refuse_image(name: str, container: PodContainer, rights: ServerRights) -> Iterator[Note]:
     archive = ARCHIVE.match(container.image)
     if not container.image:
-        yield "image", "a container needs one"
+        yield "image", "is missing; a container needs an image"
     elif archive and not RUNTIMES[name].is_direct and not archive[1].endswith("-archive"):
         yield "image", f"{name} loads archives only: docker-archive:/path or oci-archive:/path"
     elif archive and rights.is_shared and not rights.settings.allowed.has_path(archive["path"]):
-        yield "image", "the archive lies outside the folders that --allow host-path names"
+        yield "image", "the archive is not in a folder that --allow host-path names"
 
 
 def find_weaker_in_container(container: PodContainer, rights: ServerRights) -> Iterator[Note]:
     """Fields that have less effect in a container here."""
     compute = container.fields.compute
     if compute.gpu_devices_request:
-        why = "the devices are named to the runtime, which must be set up to hand them in"
+        why = "the runtime must be configured to pass these devices to containers"
         yield "compute.gpuDevicesRequest", why
     if not rights.has_root:
         for member, limit in (("cpuCoreLimit", compute.cpu_core_limit), ("cpuMemoryLimit", compute.cpu_memory_limit)):
             if limit is not None:
-                why = "a runtime without root enforces it only if version 2 control groups are delegated to it"
+                why = "without root, the runtime enforces it only if version 2 control groups are delegated to it"
                 yield f"compute.{member}", why
 
 
@@ -207,7 +210,7 @@ def find_refused_storage(container: PodContainer, ground: VolumeContext, classes
         notes += _refused_by(check_target, mount.target, _target_field(field, mount))
         owner = owners.setdefault(mount.target.rstrip("/"), field)
         if owner != field:
-            notes.append((field, f"'{mount.target}' is also the place of {owner}; give each its own"))
+            notes.append((field, f"'{mount.target}' is also the mount path of {owner}; give each its own"))
         notes += _refuse_mount(mount, field, ground, classes)
         if ground.runtime:
             notes += _refused_by(check_runtime_can_mount, _kind_of(mount), mount.target, field, ground)
@@ -246,7 +249,7 @@ def _refuse_mount(mount: Mount, field: str, ground: VolumeContext, classes: Coll
     settings = ground.settings
     match mount:
         case EmptyDirMount() if mount.medium not in (None, "", "Memory"):
-            why = f"'{mount.medium}' is not known here; leave it out for disk, or give Memory"
+            why = f"'{mount.medium}' is not a medium; leave it out for disk, or give Memory"
             return [(f"{field}.medium", why)]
         case HostPathMount() if not settings.is_personal and not settings.allowed.has_path(mount.path):
             return [(f"{field}.path", settings.allowed.path_refusal(mount.path))]
@@ -267,10 +270,10 @@ def _refuse_claim(mount: ClaimMount, field: str, classes: Collection[str]) -> li
         return []
     notes = []
     if wanted.volume_mode == "Block":
-        why = "the local engine does not provide raw devices; leave it out for a file system"
+        why = "the local engine has no raw devices; leave it out for a file system"
         notes.append((f"{field}.claimInfo.volumeMode", why))
     if wanted.storage_class and wanted.storage_class not in classes:
-        why = f"there is no storage class '{wanted.storage_class}' here; there is {', '.join(classes)}"
+        why = f"there is no storage class '{wanted.storage_class}'; there is {', '.join(classes)}"
         notes.append((f"{field}.claimInfo.storageClass", why))
     return notes
 
@@ -292,7 +295,7 @@ def find_weaker_storage(container: PodContainer, ground: VolumeContext) -> list[
         match mount:
             case ClaimMount():
                 if mount.data_sharing:
-                    why = "a claim belongs to its project here; share it as a data volume"
+                    why = "claims belong to one project here; share the data as a data volume"
                     notes.append((f"{field}.dataSharing", why))
                 if mount.claim_info is not None and mount.claim_info.size and not ground.has_images:
                     notes.append((f"{field}.claimInfo.size", _watched(ground)))
@@ -300,7 +303,7 @@ def find_weaker_storage(container: PodContainer, ground: VolumeContext) -> list[
                 notes.append((f"{field}.sizeLimit", _watched(ground)))
     is_large = container.fields.compute.large_shm_request
     if is_large and ground.settings.is_personal and not ground.runtime:
-        notes.append(("compute.largeShmRequest", "shared memory is this machine's own and has its size"))
+        notes.append(("compute.largeShmRequest", "pods use the shared memory of this machine, with its size"))
     return notes
 
 

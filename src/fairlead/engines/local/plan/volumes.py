@@ -145,7 +145,7 @@ class _Planner:
         if mount.medium == "Memory":
             self._add(Volume("memory", mount.path, field, size=size, mode=0o777))
         elif mount.medium:
-            raise Refused(f"{field}.medium: '{mount.medium}' is not known here; leave it out for disk, or give Memory")
+            raise Refused(f"{field}.medium: '{mount.medium}' is not a medium; leave it out for disk, or give Memory")
         elif size is None:
             self._add(Volume("folder", mount.path, field, source=self._scratch(), mode=0o777))
         else:
@@ -300,7 +300,7 @@ def check_runtime_can_mount(made_of: str, at: str, field: str, ground: VolumeCon
     """
     runtime = ground.runtime
     if runtime and any(sign in at for sign in ":,"):
-        raise Refused(f"{field}: '{at}' has a ':' or ',', which {runtime} takes for the end of a path")
+        raise Refused(f"{field}: '{at}' has a ':' or ',', which {runtime} reads as the end of a path")
     if ground.mounts or made_of in ("memory", "folder") or (made_of == "host" and ground.settings.is_personal):
         return
     raise Refused(f"{field}: {runtime} cannot mount it here; use the host runtime, or podman with a server of root")
@@ -331,4 +331,4 @@ def _refuse_twice(mounts: Iterable[Volume]) -> None:
     for volume in mounts:
         owner = owners.setdefault(volume.at, volume.field)
         if owner != volume.field:
-            raise Refused(f"{volume.field}: '{volume.at}' is also the place of {owner}; give each its own")
+            raise Refused(f"{volume.field}: '{volume.at}' is also the mount path of {owner}; give each its own")

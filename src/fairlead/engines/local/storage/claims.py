@@ -33,7 +33,7 @@ class ClaimFolders:
         root = self._roots.get(storage_class or DEFAULT_CLASS)
         if root is None:
             known = ", ".join(self._roots)
-            raise Refused(f"there is no storage class '{storage_class}' here; there is {known}")
+            raise Refused(f"there is no storage class '{storage_class}'; there is {known}")
         if "/" in claim_id or claim_id.startswith("."):
             raise Refused(f"'{claim_id}' cannot be the id of a claim here: it names a folder")
         return f"{root}/{claim_id}"

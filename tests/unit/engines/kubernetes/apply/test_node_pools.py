@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import DesiredWorkload
-from fairlead.engines.kubernetes.apply.applier import ObjectApplier
+from fairlead.engines.kubernetes.apply.applier import ObjectApplier, RenderSources
+from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import Api
+from fairlead.engines.kubernetes.client.installed_kinds import InstalledKinds
 from fairlead.engines.kubernetes.observe.operator_jobs import launch_choices_of
 from fairlead.engines.kubernetes.render.context import NO_LAUNCH_CHOICES, LaunchChoices
 from fairlead.engines.kubernetes.render.workload import render_objects
@@ -30,7 +32,9 @@ def job(*missing: str, launch: LaunchChoices = NO_LAUNCH_CHOICES) -> dict[str, A
         node_pools=("h100", "default"),
         missing_pools=missing,
     )
-    place = ObjectApplier(cast(Api, None), "c", ()).render_context(run, launch)
+    sources = RenderSources(lambda id: None, lambda namespace: "", lambda workload: ())
+    api, organization = cast(Api, None), cast(OrganizationSync, None)
+    place = ObjectApplier(api, lambda: "c", InstalledKinds(), organization, sources).render_context(run, launch)
     [found] = render_objects(place, run.podsets).runners
     return found
 

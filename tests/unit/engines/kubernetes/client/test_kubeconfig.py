@@ -35,8 +35,8 @@ def test_which_kubeconfig_is_read(tmp_path: Path, named: str, listed: str, want:
         write_kubeconfig(tmp_path / name)
     odd = write_kubeconfig(tmp_path / "a:b")
     odd.write_text(odd.read_text().replace("http://a:b", "http://odd"))
-    found = load_access(named.format(tmp_path), {"KUBECONFIG": listed.format(tmp_path)})
-    assert found.host == want
+    access = load_access(named.format(tmp_path), {"KUBECONFIG": listed.format(tmp_path)})
+    assert access.host == want
 
 
 def test_without_any_the_places_that_were_looked_at_are_named(tmp_path: Path) -> None:

@@ -93,8 +93,8 @@ def test_without_a_command_the_tasks_that_are_left_run_one_by_one() -> None:
 
 def test_the_launch_choices_of_a_job_are_found_on_it() -> None:
     launch = LaunchChoices(succeeded=3, tasks_done="0,2-3")
-    found = launch_choices_of(job(array_podset("1-6", 6), launch, "", 0, COMPLETE).metadata)
-    assert (found.succeeded, found.tasks_done) == (3, "0,2-3")
+    choices = launch_choices_of(job(array_podset("1-6", 6), launch, "", 0, COMPLETE).metadata)
+    assert (choices.succeeded, choices.tasks_done) == (3, "0,2-3")
 
 
 def test_a_stopped_pod_names_its_index() -> None:

@@ -85,8 +85,8 @@ def job(**status: Any) -> objects.Runner:
     ],
 )
 def test_jobs(pods: tuple[objects.Pod, ...], want: tuple[Phase | None, dict[str, int], dict[str, int]]) -> None:
-    found = render_report("w", ObservedWorkload(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
-    assert (found.ended, found.succeeded, found.failed) == want
+    report = render_report("w", ObservedWorkload(runners=(job(succeeded=2),), pods=pods, kinds=frozenset({"Job"})))
+    assert (report.ended, report.succeeded, report.failed) == want
 
 
 BUCKET = builders.podset(

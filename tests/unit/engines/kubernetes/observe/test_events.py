@@ -93,8 +93,8 @@ def test_an_operator_that_complains_has_taken_notice() -> None:
     metadata = msgspec.structs.replace(runner().metadata, labels=LABELS | {"fairlead/attempt": "0"})
     job = objects.Runner(metadata=metadata)
     held = ObservedWorkload(runners=(job,), kinds=frozenset({"PyTorchJob"}), events=(event(kind="PyTorchJob"),))
-    found = render_report("w", held)
-    assert ([wait.message for wait in found.waits], found.retrying_because) == ([QUOTA], "")
+    report = render_report("w", held)
+    assert ([wait.message for wait in report.waits], report.retrying_because) == ([QUOTA], "")
     assert render_report("w", msgspec.structs.replace(held, events=())).retrying_because
 
 

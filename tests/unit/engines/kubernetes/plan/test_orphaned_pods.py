@@ -54,13 +54,13 @@ def pod(owner: str, *, phase: str = "Running", ends: bool = False, labels: dict[
     ],
 )
 def test_what_is_left(left: objects.Pod, is_fresh: bool, want: str) -> None:
-    found = find_orphaned_pods(ObservedWorkload(pods=(left,)), 1, is_fresh=is_fresh)
-    assert (len(found.ending), len(found.orphans)) == (want == "ending", want == "orphan")
+    orphans = find_orphaned_pods(ObservedWorkload(pods=(left,)), 1, is_fresh=is_fresh)
+    assert (len(orphans.ending), len(orphans.orphans)) == (want == "ending", want == "orphan")
 
 
 def test_while_what_makes_pods_is_there_nothing_is_left_over() -> None:
-    found = find_orphaned_pods(ObservedWorkload(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
-    assert not found.ending
+    orphans = find_orphaned_pods(ObservedWorkload(pods=(pod("Job", ends=True),), runners=(JOB,)), 1, is_fresh=True)
+    assert not orphans.ending
 
 
 def test_what_was_removed_is_reported_until_its_pods_are_gone() -> None:

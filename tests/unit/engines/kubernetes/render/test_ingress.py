@@ -70,9 +70,9 @@ def ways(body: dict[str, Any]) -> list[tuple[str, str, str, int]]:
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: f"{path.parent.name}/{path.name.split('.')[0]}")
 def test_request_becomes_these_ways_in(path: Path) -> None:
     kind = KINDS[path.parent.name]
-    found = render(kind.podsets(read_submission(kind, path.read_bytes()).spec))
+    rendered = render(kind.podsets(read_submission(kind, path.read_bytes()).spec))
     want = path.with_name(path.name.replace(".request.", ".ingress."))
-    assert json.loads(msgspec.json.encode(list(found.values()))) == json.loads(want.read_bytes())
+    assert json.loads(msgspec.json.encode(list(rendered.values()))) == json.loads(want.read_bytes())
 
 
 def test_there_are_golden_ones_of_every_sort() -> None:
@@ -85,42 +85,44 @@ def test_there_are_golden_ones_of_every_sort() -> None:
 
 
 def test_a_url_leads_to_its_service_and_its_sign_in_to_us() -> None:
-    found = render(podsets("training", exposedUrls=[{"container": 8080}]))
-    assert list(found) == ["Service/golden-proxy", "Ingress/golden-url", "Ingress/golden-sign-in"]
+    rendered = render(podsets("training", exposedUrls=[{"container": 8080}]))
+    assert list(rendered) == ["Service/golden-proxy", "Ingress/golden-url", "Ingress/golden-sign-in"]
     host = "golden-team-a.apps.example.com"
-    assert ways(found["Ingress/golden-url"]) == [(f"{host}/", "Prefix", "golden-clusterip", 8080)]
-    assert ways(found["Ingress/golden-sign-in"]) == [
+    assert ways(rendered["Ingress/golden-url"]) == [(f"{host}/", "Prefix", "golden-clusterip", 8080)]
+    assert ways(rendered["Ingress/golden-sign-in"]) == [
         (f"{host}/.fairlead/sign-in", "Exact", "golden-proxy", 7421),
     ]
-    asked = found["Ingress/golden-url"]["metadata"]["annotations"]
+    asked = rendered["Ingress/golden-url"]["metadata"]["annotations"]
     assert asked[f"{NGINX}/auth-url"] == f"http://{ENTRANCE.server}:7420/url-access?url={host}"
     assert asked[f"{NGINX}/auth-response-headers"] == "Authorization,Cookie,X-Forwarded-User,X-Forwarded-Prefix"
-    assert f"{NGINX}/auth-url" not in found["Ingress/golden-sign-in"]["metadata"]["annotations"]
-    assert found["Service/golden-proxy"]["spec"]["externalName"] == ENTRANCE.server
-    for body in found.values():
+    assert f"{NGINX}/auth-url" not in rendered["Ingress/golden-sign-in"]["metadata"]["annotations"]
+    assert rendered["Service/golden-proxy"]["spec"]["externalName"] == ENTRANCE.server
+    for body in rendered.values():
         assert body["metadata"]["labels"]["fairlead/workload-id"] == "w"
         assert body["spec"].get("ingressClassName", "nginx") == "nginx"
 
 
 def test_urls_by_path_keep_their_prefix() -> None:
-    found = render(podsets("training", exposedUrls=[{"container": 8080}]), BY_PATH)
+    rendered = render(podsets("training", exposedUrls=[{"container": 8080}]), BY_PATH)
     prefix = "apps.example.com/team-a/golden"
-    assert ways(found["Ingress/golden-url"])[0][0] == prefix
-    assert ways(found["Ingress/golden-sign-in"])[0][0] == f"{prefix}/.fairlead/sign-in"
-    assert found["Ingress/golden-url"]["metadata"]["annotations"][f"{NGINX}/auth-url"].endswith(f"?url={prefix}")
+    assert ways(rendered["Ingress/golden-url"])[0][0] == prefix
+    assert ways(rendered["Ingress/golden-sign-in"])[0][0] == f"{prefix}/.fairlead/sign-in"
+    assert rendered["Ingress/golden-url"]["metadata"]["annotations"][f"{NGINX}/auth-url"].endswith(f"?url={prefix}")
 
 
 def test_nobody_is_asked_about_a_public_url() -> None:
-    found = render(podsets("training", exposedUrls=[{"container": 8080, "authorizationType": "public"}]))
-    assert list(found) == ["Ingress/golden-url"]
-    assert not any("auth" in name for name in found["Ingress/golden-url"]["metadata"]["annotations"])
+    rendered = render(podsets("training", exposedUrls=[{"container": 8080, "authorizationType": "public"}]))
+    assert list(rendered) == ["Ingress/golden-url"]
+    assert not any("auth" in name for name in rendered["Ingress/golden-url"]["metadata"]["annotations"])
 
 
 def test_several_urls_are_told_apart() -> None:
     urls = [{"container": 8080}, {"container": 9090, "url": "https://tools.apps.example.com/board"}]
-    found = render(podsets("training", exposedUrls=urls))
-    assert ways(found["Ingress/golden-url-2"]) == [("tools.apps.example.com/board", "Prefix", "golden-clusterip", 9090)]
-    assert len(ways(found["Ingress/golden-sign-in"])) == 2
+    rendered = render(podsets("training", exposedUrls=urls))
+    assert ways(rendered["Ingress/golden-url-2"]) == [
+        ("tools.apps.example.com/board", "Prefix", "golden-clusterip", 9090)
+    ]
+    assert len(ways(rendered["Ingress/golden-sign-in"])) == 2
 
 
 @pytest.mark.parametrize(
@@ -162,13 +164,13 @@ def test_without_the_setting_there_are_none() -> None:
 )
 def test_what_is_counted_or_held_leads_to_us(spec: dict[str, Any], want: tuple[str, int]) -> None:
     port = {"container": 8000, "authorizationType": "authenticatedUsers"}
-    found = render(podsets("inference-service", servingPort=port, **spec))
-    [way] = ways(found["Ingress/golden-url"])
+    rendered = render(podsets("inference-service", servingPort=port, **spec))
+    [way] = ways(rendered["Ingress/golden-url"])
     assert way[2:] == want
-    annotations = found["Ingress/golden-url"]["metadata"]["annotations"]
+    annotations = rendered["Ingress/golden-url"]["metadata"]["annotations"]
     is_asked = f"{NGINX}/auth-url" in annotations
     assert is_asked == (want[0] == "golden-clusterip"), "our proxy asks by itself"
-    assert ("Ingress/golden-sign-in" in found) == is_asked
+    assert ("Ingress/golden-sign-in" in rendered) == is_asked
     assert annotations[f"{NGINX}/proxy-read-timeout"] == ("300" if is_asked else "3600")
 
 
@@ -178,15 +180,15 @@ def test_revisions_share_their_url() -> None:
         msgspec.structs.replace(podset, role=f"main@{number}", revision=number, stage=stage)
         for number, stage in ((1, Stage.SERVING), (2, Stage.STARTING))
     )
-    found = render((old, new))
-    assert list(found) == ["Ingress/golden-url"]
-    assert ways(found["Ingress/golden-url"])[0][2:] == ("golden-clusterip", 8000)
+    rendered = render((old, new))
+    assert list(rendered) == ["Ingress/golden-url"]
+    assert ways(rendered["Ingress/golden-url"])[0][2:] == ("golden-clusterip", 8000)
 
 
 def test_what_knative_runs_leads_to_us() -> None:
     sets = podsets("inference-service", servingPort={"container": 8000})
-    found = render(sets, launch=LaunchChoices(frozenset({"Service"})))
-    assert ways(found["Ingress/golden-url"])[0][2:] == ("golden-proxy", 7421)
+    rendered = render(sets, launch=LaunchChoices(frozenset({"Service"})))
+    assert ways(rendered["Ingress/golden-url"])[0][2:] == ("golden-proxy", 7421)
 
 
 @pytest.mark.parametrize(
@@ -197,17 +199,17 @@ def test_what_knative_runs_leads_to_us() -> None:
 def test_grpc(is_tls: bool, may_sleep: bool, want: str) -> None:
     scaling = {"minReplicas": 0 if may_sleep else 1, "maxReplicas": 1}
     sets = podsets("inference-service", servingPort={"container": 8000, "protocol": "grpc"}, autoscaling=scaling)
-    found = render(sets, entrance=msgspec.structs.replace(ENTRANCE, is_tls=is_tls))
-    assert found["Ingress/golden-url"]["metadata"]["annotations"][f"{NGINX}/backend-protocol"] == want
+    rendered = render(sets, entrance=msgspec.structs.replace(ENTRANCE, is_tls=is_tls))
+    assert rendered["Ingress/golden-url"]["metadata"]["annotations"][f"{NGINX}/backend-protocol"] == want
 
 
 def test_a_server_with_a_certificate_is_asked_by_tls() -> None:
     entrance = msgspec.structs.replace(ENTRANCE, is_tls=True, has_certificate=True)
-    found = render(podsets("training", exposedUrls=[{"container": 8080}]), entrance=entrance)
-    annotations = found["Ingress/golden-url"]["metadata"]["annotations"]
+    rendered = render(podsets("training", exposedUrls=[{"container": 8080}]), entrance=entrance)
+    annotations = rendered["Ingress/golden-url"]["metadata"]["annotations"]
     assert annotations[f"{NGINX}/auth-url"].startswith("https://")
-    assert found["Ingress/golden-sign-in"]["metadata"]["annotations"] == {f"{NGINX}/backend-protocol": "HTTPS"}
-    assert found["Ingress/golden-url"]["spec"]["tls"] == [{"hosts": ["golden-team-a.apps.example.com"]}]
+    assert rendered["Ingress/golden-sign-in"]["metadata"]["annotations"] == {f"{NGINX}/backend-protocol": "HTTPS"}
+    assert rendered["Ingress/golden-url"]["spec"]["tls"] == [{"hosts": ["golden-team-a.apps.example.com"]}]
 
 
 class Written(msgspec.Struct, kw_only=True):

@@ -42,9 +42,9 @@ def service_of(*sets: PodSet) -> dict[str, Any]:
 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.name.split(".")[0])
 def test_request_becomes_this_service(path: Path) -> None:
-    found = render_objects(PLACE, KIND.podsets(read_submission(KIND, path.read_bytes()).spec))
+    rendered = render_objects(PLACE, KIND.podsets(read_submission(KIND, path.read_bytes()).spec))
     want = path.with_name(path.name.replace(".request.", ".knative."))
-    assert json.loads(msgspec.json.encode(found.objects)) == json.loads(want.read_bytes())
+    assert json.loads(msgspec.json.encode(rendered.objects)) == json.loads(want.read_bytes())
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_knative_cannot_do_stays_with_us(spec: dict[str, Any], want: bool) 
 
 
 def test_without_knative_it_is_a_deployment() -> None:
-    found = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), podsets())
-    assert [body["kind"] for body in found.runners] == ["Deployment"]
+    rendered = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), podsets())
+    assert [body["kind"] for body in rendered.runners] == ["Deployment"]
 
 
 def test_its_number_of_pods_is_not_ours_to_write() -> None:

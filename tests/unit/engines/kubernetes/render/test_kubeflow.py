@@ -51,10 +51,10 @@ def job_of(sets: tuple[PodSet, ...], place: RenderContext = PLACE) -> dict[str, 
 @pytest.mark.parametrize("path", REQUESTS, ids=lambda path: path.name.split(".")[0])
 def test_request_becomes_this_job(path: Path) -> None:
     sets = KIND.podsets(read_submission(KIND, path.read_bytes()).spec)
-    found = render_objects(PLACE, sets)
+    rendered = render_objects(PLACE, sets)
     want = path.with_name(path.name.replace(".request.", ".kubeflow."))
-    assert json.loads(msgspec.json.encode(found.objects)) == json.loads(want.read_bytes())
-    assert found.members == []
+    assert json.loads(msgspec.json.encode(rendered.objects)) == json.loads(want.read_bytes())
+    assert rendered.members == []
 
 
 def test_every_framework_has_a_golden_job() -> None:
@@ -125,8 +125,8 @@ def test_idle_workers_leave_their_command_to_the_operator() -> None:
 
 def test_without_its_operator_it_is_a_group_of_our_own() -> None:
     sets = podsets(distributedFramework="PyTorch")
-    found = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), sets)
-    assert [body["kind"] for body in found.runners] == ["PodGroup", "Service"]
+    rendered = render_objects(msgspec.structs.replace(PLACE, launch=LaunchChoices()), sets)
+    assert [body["kind"] for body in rendered.runners] == ["PodGroup", "Service"]
     assert [one.kind for one in kinds_for(sets)] == ["PyTorchJob"]
 
 

@@ -144,8 +144,8 @@ def test_every_pod_passes_its_level(path: Path, operated: bool, level: str) -> N
     for podsets in (given, without(given, level)):
         kinds = frozenset(resource.kind for resource in kinds_for(podsets, level)) if operated else frozenset()
         place = msgspec.structs.replace(GOLDEN_PLACE, level=level, launch=LaunchChoices(kinds=kinds))
-        found = render_objects(place, podsets)
-        pods = list(pods_in(found.runners + found.pods(place)))
+        rendered = render_objects(place, podsets)
+        pods = list(pods_in(rendered.runners + rendered.pods(place)))
         assert pods
         broken = {words for metadata, pod in pods for words in violations(metadata, pod, level or "baseline")}
         assert bool(broken) == bool(forbidden_in(podsets, Allowed(), level)), broken

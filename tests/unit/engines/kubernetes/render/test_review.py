@@ -36,3 +36,13 @@ def test_launchers_need_an_operator(spec: dict[str, Any], kinds: tuple[str, ...]
 def test_a_launcher_alone_is_not_refused() -> None:
     launcher, _ = podsets(distributedFramework="MPI")
     assert review(launcher, Allowed()).refused == ()
+
+
+def test_labels_that_only_the_server_sets_are_named() -> None:
+    given = [{"name": name, "value": "x"} for name in ("kai.scheduler/queue", "team")]
+    _, master = podsets(
+        distributedFramework="PyTorch", labels=given, annotations=[{"name": "gpu-fraction", "value": "0.1"}]
+    )
+    notes = dict(review(master, Allowed()).advisory)
+    assert {"labels[kai.scheduler/queue]", "annotations[gpu-fraction]"} == set(notes)
+    assert all(why.startswith("dropped: ") for why in notes.values())

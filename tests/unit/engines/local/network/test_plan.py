@@ -67,7 +67,7 @@ def test_where_no_network_can_be_made_the_clash_and_the_remedy_are_said(tmp_path
     lack = Lack("network device", "pasta cannot open /dev/net/tun (Permission denied)", "run as root: chmod 0666 it")
     network = PodNetworks(str(tmp_path), tools=NetworkTools(False, "", "", (lack,)))
     served = PodContainer(image="x", fields=container_fields({"exposedUrls": [{"container": 80}]}))
-    shared = "pods share this machine's network here: a port that two of them use refuses the second"
+    shared = "pods share this machine's network: a second pod that uses the same port is refused"
     assert network.remarks(served) == [("exposedUrls", f"{shared}; {lack}")]
     assert network.remarks(served, is_addressed=True) == [("exposedUrls", shared)]
 
@@ -166,6 +166,6 @@ def find_tools_as_nobody(device: str, path: str = "") -> NetworkTools:
 
 def test_pasta_gives_no_way_to_the_loopback_but_to_services() -> None:
     plan = NetworkPlan("10.101.0.2", "10.101.0.1", "a-0", "a", pasta="/usr/bin/pasta", services="8479")
-    words = render_pasta(plan, (7, 8, 9))
-    assert words[words.index("-T") + 1] == "8479"
-    assert "--no-map-gw" in words
+    command = render_pasta(plan, (7, 8, 9))
+    assert command[command.index("-T") + 1] == "8479"
+    assert "--no-map-gw" in command

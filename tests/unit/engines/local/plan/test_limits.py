@@ -67,8 +67,8 @@ def newer_tree(root: Path, members: str) -> Path:
 
 def test_the_newer_layout_makes_room_for_groups(tmp_path: Path) -> None:
     own = newer_tree(tmp_path, f"{os.getpid()}\n")
-    found = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
-    assert found == Groups(2, dict.fromkeys(("cpu", "memory", "pids"), str(own)))
+    observed = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
+    assert observed == Groups(2, dict.fromkeys(("cpu", "memory", "pids"), str(own)))
     assert (own / "fairlead.server" / "cgroup.procs").read_text() == str(os.getpid())
     assert (own / "cgroup.subtree_control").read_text() == "+cpu +memory +pids"
 
@@ -79,8 +79,8 @@ def test_processes_of_others_are_not_moved(tmp_path: Path) -> None:
     aside.mkdir()
     (aside / "cgroup.controllers").write_text("memory pids\n")
     (aside / "cgroup.subtree_control").write_text("memory pids\n")
-    found = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
-    assert found == Groups(2, dict.fromkeys(("memory", "pids"), str(aside)))
+    observed = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
+    assert observed == Groups(2, dict.fromkeys(("memory", "pids"), str(aside)))
     assert not (own / "fairlead.server").exists()
 
 
@@ -95,8 +95,8 @@ def test_groups_of_a_services_pods_lie_beside_the_service(tmp_path: Path) -> Non
         aside.mkdir(exist_ok=True)
         (aside / "cgroup.controllers").write_text(" ".join(want))
         (aside / "cgroup.subtree_control").write_text("")
-        found = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
-        assert found == Groups(2, dict.fromkeys(want, str(aside)))
+        observed = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
+        assert observed == Groups(2, dict.fromkeys(want, str(aside)))
     assert not (service / "fairlead.server").exists()
 
 
@@ -104,8 +104,8 @@ def test_the_hybrid_layout_counts_as_the_older(tmp_path: Path) -> None:
     (tmp_path / "memory" / "mine").mkdir(parents=True)
     (tmp_path / "memory" / "mine" / "cgroup.procs").touch()
     (tmp_path / "membership").write_text("4:memory:/mine\n3:freezer:/\n0::/\n")
-    found = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
-    assert found == Groups(1, {"memory": str(tmp_path / "memory" / "mine")})
+    observed = cgroups.observe(str(tmp_path), str(tmp_path / "membership"))
+    assert observed == Groups(1, {"memory": str(tmp_path / "memory" / "mine")})
 
 
 def test_what_others_left_is_removed_when_it_is_old_and_empty(tmp_path: Path) -> None:

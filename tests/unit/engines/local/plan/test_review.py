@@ -66,7 +66,7 @@ def test_a_memory_limit_is_enforced_and_so_no_advice() -> None:
             "--allow no-isolation",
             id="by the operator's flag",
         ),
-        pytest.param("podman", SHARED_ROOT, "Container", "podman; root in it is nobody", id="mapped"),
+        pytest.param("podman", SHARED_ROOT, "Container", "podman; root in it has no rights", id="mapped"),
         pytest.param("docker", rights(ROOT, personal=True), "Container", "a container of docker", id="an engine's"),
     ],
 )

@@ -202,9 +202,9 @@ def test_what_lies_in_a_namespace_of_another_fairlead_is_left_alone(harness: Clu
         # What comes later is looked at later.
         apply(harness, document(harness, "ours"))
         until_status(harness, "ours", "Running")
-        found = json.loads(harness.kubectl("get", "twl", "theirs", "-n", theirs, "-o", "json").stdout)
-        assert found["metadata"]["finalizers"] == ["run.ai/fairlead"]
-        assert set(found["status"]) == {"phase", "message"}
+        decoded = json.loads(harness.kubectl("get", "twl", "theirs", "-n", theirs, "-o", "json").stdout)
+        assert decoded["metadata"]["finalizers"] == ["run.ai/fairlead"]
+        assert set(decoded["status"]) == {"phase", "message"}
         # Handed over, it is ours to let go.
         ours = f"{CLUSTER}={harness.server.credentials['clusterId']}"
         assert harness.kubectl("label", "namespace", theirs, "--overwrite", ours).returncode == 0
