@@ -66,6 +66,25 @@ def test_a_browser_is_a_session_too(api: ApiServer) -> None:
     assert api.call("GET", SESSIONS, headers=browser, token="").status == 401
 
 
+def test_a_browser_that_signs_out_at_once_is_signed_out(api: ApiServer) -> None:
+    ada = Person(api, "ada@example.com")
+    body = {"username": ada.name, "password": ada.password}
+    session = api.call("POST", "/api/v1/session", body, token="")
+    browser = cookie_of(session)
+    assert api.call("GET", SESSIONS, headers=browser, token="").status == 200
+    headers = browser | {"X-Fairlead-CSRF": session.json["csrfToken"]}
+    assert api.call("DELETE", "/api/v1/session", headers=headers, token="").status == 204
+    assert api.call("GET", SESSIONS, headers=browser, token="").status == 401
+
+
+def test_signing_out_of_a_session_that_has_just_ended_elsewhere_succeeds(api: ApiServer) -> None:
+    ada = Person(api, "ada@example.com")
+    other = sign_in(api, ada)
+    newest = ada.get(SESSIONS)["sessions"][0]
+    assert ada.call("DELETE", f"{SESSIONS}/{newest['id']}").status == 204
+    assert api.call("DELETE", "/api/v1/session", token=other["accessToken"]).status == 204
+
+
 def test_a_refreshed_token_belongs_to_the_same_session(api: ApiServer) -> None:
     ada = Person(api, "ada@example.com")
     api.clock.now += 20 * SECOND

@@ -3,6 +3,8 @@
 A session is a signed token in a cookie (`session_cookie`). It ends with its account, its password, or after half a day.
 """
 
+import contextlib
+
 from starlette.responses import RedirectResponse, Response
 
 from fairlead.api.http.body import query_text, receive_json
@@ -13,10 +15,11 @@ from fairlead.api.http.operation import NO_CACHE, Call, Operation, RequestBody, 
 from fairlead.api.http.session_cookie import SESSION_SECONDS, SESSION_USE, csrf_token, read_cookie, set_cookie
 from fairlead.api.http.shapes import Shape
 from fairlead.api.people.auth import client_of, log_failed_sign_in
-from fairlead.control.people.accounts import end_session
+from fairlead.control.context import Context
+from fairlead.control.people.accounts import end_session, refuse_access_key
 from fairlead.control.people.authentication import Authenticator
 from fairlead.model.clock import iso
-from fairlead.model.errors import Unauthenticated
+from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
 from fairlead.model.records.people import Caller
 from fairlead.model.spec.fields import Spec
 
@@ -63,7 +66,7 @@ def _view(caller: Caller | None, session: str) -> SessionView:
 class BrowserSessions:
     """The handlers of the operations."""
 
-    def __init__(self, authenticator: Authenticator, codes: OneTimeCodes[str]) -> None:
+    def __init__(self, authenticator: Authenticator, codes: OneTimeCodes[Caller]) -> None:
         self._authenticator = authenticator
         self._codes = codes
 
@@ -85,29 +88,46 @@ class BrowserSessions:
 
     async def sign_out(self, call: Call) -> Response:
         if call.caller.session_id:
-            await end_session(call.context, call.caller, call.caller.session_id, call.request_id)
+            # A session that has just been ended elsewhere is as good as signed out.
+            with contextlib.suppress(NotFound):
+                await end_session(call.context, call.caller, call.caller.session_id, call.request_id)
         return Response(None, 204, NO_CACHE | set_cookie(call.request, ""))
 
     async def make_link(self, call: Call) -> Response:
-        path = f"{SIGN_IN_PATH}?code={self._codes.issue(call.caller.id)}"
+        refuse_access_key(call.caller)
+        if self._is_of_provider(call.context, call.caller) and not call.caller.session_id:
+            raise Forbidden("A token that was exchanged signs no browser in; sign on with your organization's account")
+        path = f"{SIGN_IN_PATH}?code={self._codes.issue(call.caller)}"
         return as_json(PageLink(path=path, expires_at=iso(call.context.clock() + LINK_LIFETIME)), headers=NO_CACHE)
 
     async def follow_link(self, call: Call) -> Response:
         headers = NO_CACHE | {"referrer-policy": "no-referrer"}
-        account_id = self._codes.redeem(query_text(call, "code"))
+        caller = self._codes.redeem(query_text(call, "code"))
         try:
-            session = await self._open(call, account_id) if account_id else ""
+            session = await self._open_linked(call, caller) if caller is not None else ""
         except Unauthenticated:
             session = ""
         if not session:
             return RedirectResponse(f"{PAGE_PATH}?link=expired", 303, headers)
         return RedirectResponse(PAGE_PATH, 303, headers | set_cookie(call.request, session))
 
+    async def _open_linked(self, call: Call, caller: Caller) -> str:
+        """A session like that of the link's maker. The provider is asked about sessions that it started only, so the
+        browser of somebody who signs on there shares theirs.
+        """
+        if self._is_of_provider(call.context, caller):
+            return self._authenticator.sign_like(caller, SESSION_USE, SESSION_SECONDS)
+        return await self._open(call, caller.id)
+
+    def _is_of_provider(self, context: Context, caller: Caller) -> bool:
+        user = context.directory.users.get(caller.id)
+        return user is not None and user.type == "user" and not user.is_local
+
     async def _open(self, call: Call, account_id: str) -> str:
         return await self._authenticator.open_session(account_id, SESSION_USE, SESSION_SECONDS, client_of(call))
 
 
-def session_operations(authenticator: Authenticator, codes: OneTimeCodes[str]) -> tuple[Operation, ...]:
+def session_operations(authenticator: Authenticator, codes: OneTimeCodes[Caller]) -> tuple[Operation, ...]:
     sessions = BrowserSessions(authenticator, codes)
     return (
         Operation(

@@ -79,6 +79,8 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
         raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and not _is_within(context, caller, operation, user):
         raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
+    if verb != "read" and id != caller.key_id and caller.id in (user.id, user.owner_id):
+        refuse_access_key(caller)
     if not is_own and verb != "read":
         check_account_rights(context, caller, user)
         check_account_is_entrusted(context, caller, operation, user)
@@ -175,6 +177,7 @@ async def create_access_key(
 ) -> CreatedAccount:
     """A key with which programs act as the caller. Its client id is generated; its name is unique per user."""
     access.check(caller, "access-keys:create")
+    refuse_access_key(caller)
     if caller.type != "user":
         raise Forbidden("Only users have access keys; a service account has its own client id and secret")
     _check_machine(context, input)
@@ -195,6 +198,14 @@ async def create_access_key(
         "expires_at": input.expires_at,
     }
     return await _create(context, caller, members, secrets.token_urlsafe(32), request_id)
+
+
+def refuse_access_key(caller: Caller) -> None:
+    """Raise Forbidden for a program with an access key: it gets nothing that outlives the key, and ends no session."""
+    if caller.key_id:
+        raise Forbidden(
+            f"An access key cannot change the account, access keys or sessions of {caller.name}; log in without it"
+        )
 
 
 def load_own_keys(context: Context, caller: Caller) -> list[User]:
@@ -309,6 +320,8 @@ async def log_out(context: Context, caller: Caller, id: str, request_id: str = "
     """Log a user out: all tokens issued before become invalid."""
     if id != caller.id:
         load_account(context, caller, "user", id, "update")
+    else:
+        refuse_access_key(caller)
     request = AuditedRequest(caller, "log-out", request_id)
     await _change(context, request, id, f"was logged out by {caller.name}", {}, locks_out=True)
 
@@ -386,6 +399,7 @@ async def _change(
 
 async def end_session(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
     """End one session of the caller: its tokens become invalid."""
+    refuse_access_key(caller)
     user: User | None = await context.store.get(USERS, caller.id)
     if user is None or all(one.id != id for one in user.login_sessions):
         raise NotFound(f"You have no session with the id {id[:60]!r}")

@@ -90,7 +90,7 @@ class Authenticator:
         if known is None or known[2] != revision:
             content = self._signer.read(token, use) if known is None else known[0]
             self._callers.pop((use, token), None)
-            caller, is_settled = self._load_caller(content)
+            caller, is_settled = self._load_caller(content, was_settled=known is not None)
             known = (content, caller, revision)
             if len(self._callers) >= MAX_REMEMBERED:
                 self._callers.clear()
@@ -114,13 +114,26 @@ class Authenticator:
             raise Unauthenticated("The account was deleted or disabled")
         return self._signer.sign(user, use, seconds, session_id=session_id)
 
+    def sign_like(self, caller: Caller, use: str, seconds: int) -> str:
+        """A token for another use that ends no later than what the caller signed in with: its session or access key."""
+        users = self._directory.users
+        user, key = users.get(caller.id), users.get(caller.key_id)
+        session = next((one for one in user.login_sessions if one.id == caller.session_id), None) if user else None
+        if user is None or not user.enabled or (caller.key_id and key is None):
+            raise Unauthenticated("The account was deleted or disabled")
+        ends = [one.expires_at for one in (session, key) if one is not None and one.expires_at is not None]
+        seconds = min((seconds, *((end - self._clock()) // SECOND for end in ends)))
+        if seconds <= 0:
+            raise Unauthenticated("The session or access key has expired; log in again")
+        return self._signer.sign(user, use, seconds, key, caller.session_id)
+
     @property
     def issuer(self) -> str:
         """The issuer in our own tokens."""
         return self._signer.issuer
 
-    def _load_caller(self, token: AccessToken) -> tuple[Caller, bool]:
-        """The caller, and whether that holds until the directory changes."""
+    def _load_caller(self, token: AccessToken, *, was_settled: bool) -> tuple[Caller, bool]:
+        """The caller, and whether that holds until the directory changes; `was_settled`: it held before a change."""
         users = self._directory.users
         user, key = users.get(token.account_id), users.get(token.key_id)
         is_good = user is not None and user.enabled and user.generation == token.generation
@@ -129,10 +142,10 @@ class Authenticator:
         if user is None or not is_good:
             raise Unauthenticated("The account of this token was deleted, disabled or changed; log in again")
         is_settled = not token.session_id or any(one.id == token.session_id for one in user.login_sessions)
-        if not is_settled and self._clock() - token.issued > NEW_SESSION:
+        if not is_settled and (was_settled or self._clock() - token.issued > NEW_SESSION):
             raise Unauthenticated("This session was ended; log in again")
         caller = find_caller(self._directory, user)
-        return msgspec.structs.replace(caller, session_id=token.session_id), is_settled
+        return msgspec.structs.replace(caller, session_id=token.session_id, key_id=token.key_id), is_settled
 
     async def issue(self, grant: Grant, address: str = "") -> Tokens:
         """Tokens for a grant from a client's address.

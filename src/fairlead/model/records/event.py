@@ -53,6 +53,8 @@ class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: `create`, `update`, `delete` or `sign-in`, whichever the operation is.
     action: str = ""
     subject_name: str = ""
+    #: Empty for what is of no single cluster.
+    cluster_id: str = ""
     #: What a change replaced: member → (before, after). Secrets are never in it.
     changes: dict[str, tuple[object, object]] = {}
     #: `Succeeded` or `Failed`, and the status of the answer if there is one.

@@ -94,3 +94,5 @@ class Caller(msgspec.Struct, frozen=True, omit_defaults=True):
     anywhere: frozenset[str] = frozenset()
     #: The session of the token; empty if it belongs to none.
     session_id: str = ""
+    #: The access key with which they signed in, whose use may end before their own; empty for none.
+    key_id: str = ""

@@ -6,6 +6,7 @@ Only `control` writes new versions of these records.
 import msgspec
 
 from fairlead.model.clock import Millis
+from fairlead.model.dialect import Dialect
 from fairlead.model.records.named_message import NamedMessage, VisibleProjects, choose_message
 from fairlead.model.records.phase import ENDED, TERMINAL, DesiredPhase, Phase, PodPhase
 from fairlead.model.records.revision import Revision
@@ -110,11 +111,12 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Millis
     #: The spec as the user sent it, without unset members, with nulls.
     spec: msgspec.Raw
-    #: The dialect it arrived in (`rest`, `rest-older`, `workload-yaml`, `cli`, `manifest`); shown as its origin. It is
-    #: `object` if its manifest itself is applied to its cluster.
-    dialect: str = "rest"
+    #: The dialect in which it was submitted; shown as its origin.
+    dialect: Dialect = Dialect.REST
     #: The Kubernetes manifest that it was read from, as JSON; empty if it was submitted in another way.
     manifest: str = ""
+    #: The specs of the pod templates besides the first, with what policies add, if its manifest itself is applied.
+    other_specs: tuple[msgspec.Raw, ...] = ()
     #: The account of the machine as which its pods run; empty for the server's choice.
     machine_user: str = ""
     #: The id of its caller's environment, which its pods take over; empty for none.
