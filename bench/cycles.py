@@ -158,7 +158,7 @@ async def make_flow(folder: Path) -> Flow:
     await store.commit(Change(writes=tuple(Put(PROJECTS, project) for project in projects)))
     await context.directory.load()
     flow = Flow(context, PretendedPods(), times)
-    await flow.loop._record_nodes()  # what a start does first
+    await flow.loop._nodes.record()  # what a start does first
     return flow
 
 

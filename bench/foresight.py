@@ -85,9 +85,10 @@ def made_up(count: int) -> tuple[Arrival, ...]:
 
 def bench_replay(name: str, history: tuple[Arrival, ...]) -> None:
     began = time.process_time()
-    played = replay(make_cluster(history, 80, 8), history)
+    cluster = make_cluster(history, 80, 8)
+    played = replay(cluster, history)
     took = time.process_time() - began
-    report = summarize(played)
+    report = summarize(cluster, played)
     sys.stdout.write(
         f"\n{name}, {len(history)} jobs on 80 x 8 GPUs: {took:.1f} s (goal for Philly's 82,247: 60 s), "
         f"{played.decisions} cycles, {played.repeats} moments of swapping, "

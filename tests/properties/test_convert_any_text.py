@@ -73,9 +73,9 @@ def test_any_text(text: str) -> None:
 def test_conversion_refuses_in_words(dialect: str, text: str) -> None:
     for chosen in (None, dialect):
         try:
-            found = read_any(text, chosen or detect(text))
+            workloads = read_any(text, chosen or detect(text))
         except Unconvertible:
             continue
-        for workload in found:
+        for workload in workloads:
             for target in ("rest", "yaml", "flags"):
                 assert render(workload, target).text

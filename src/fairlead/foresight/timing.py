@@ -1,12 +1,13 @@
-"""When a planned workload starts, and how much later others start because of it.
+"""When a planned workload starts, how much later others start because of it, and when all start after some changes.
 
-The cluster is played forward without and with the workload, with the same running times. A difference is therefore
-caused by the workload. The budget is small, because someone waits for the plan: what lies too far ahead is not told.
+The cluster is played forward without and with the workload or the changes, with the same running times. A difference is
+therefore caused by them. The budget is small, because someone waits for the answer: what is too far ahead is not told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -23,6 +24,42 @@ _WORK, _LEAST_JOBS, _LEAST_CALLS = 100_000, 50, 8
 #: A smaller delay is one of scheduling cycles, not of workloads.
 _NOTICED = 5.0
 INFINITE = float("inf")
+
+
+#: Waiting workloads of which a question about changes is answered.
+_ESTIMATED = 20
+
+
+class StartTime(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    """When a workload starts, in the snapshot's time; None if that cannot be told, and the message says why."""
+
+    #: `absent`: it is not there without the changes.
+    status: Literal["estimated", "unknown", "running", "absent"]
+    p50: float | None = None
+    p90: float | None = None
+    message: str
+
+
+_RUNS = StartTime(status="running", message="Runs now.")
+_ABSENT = StartTime(status="absent", message="Not submitted.")
+
+
+class StartChange(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    """When a workload starts without and with the changes."""
+
+    workload: str
+    project: str
+    before: StartTime
+    after: StartTime
+
+
+class ChangedStarts(Plain, frozen=True, kw_only=True, omit_defaults=False):
+    #: Who is evicted first, then who waits, in the order of priority and submission.
+    starts: tuple[StartChange, ...] = ()
+    #: Workloads that wait and were not estimated: more than fit, and those that the caller may not see.
+    left_out: int = 0
+    hidden: int = 0
+    samples: int = _SAMPLES
 
 
 class Delay(Plain, frozen=True, kw_only=True, omit_defaults=False):
@@ -55,8 +92,7 @@ def estimate_timing(
     without: Snapshot = replace(snapshot, jobs=tuple(each for each in snapshot.jobs if key_of(each) != key))
     others = _waiting(without)
     evicted = _evicted(snapshot, without, key)
-    calls = _WORK // max(len(snapshot.jobs), _LEAST_JOBS) // (2 * _SAMPLES)
-    samples = [SampleTurn(number, _SAMPLES, max(calls, _LEAST_CALLS)) for number in range(_SAMPLES)]
+    samples = _sample_turns(snapshot)
     targets = {key: workloads.waiting_jobs(key), **others, **evicted}
     after = _play(snapshot, targets, runtimes, samples)
     before = _play(without, others, runtimes, samples) if others else []
@@ -71,10 +107,61 @@ def estimate_timing(
         for each, seconds in all_delays
         if workloads.is_visible(each)
     )
-    timing: PlanTiming = replace(
-        _own(workloads, runtimes, key, after), delays=delays, hidden_delays=len(all_delays) - len(delays)
+    own = _start_time(workloads, runtimes, key, after)
+    return PlanTiming(
+        p50=own.p50, p90=own.p90, message=own.message, delays=delays, hidden_delays=len(all_delays) - len(delays)
     )
-    return timing
+
+
+def estimate_changed(
+    snapshot: Snapshot,
+    changed: Snapshot,
+    evicted: Collection[str],
+    runtimes: Mapping[str, RunningTime],
+    asker: Asker = ANYBODY,
+) -> ChangedStarts:
+    """When waiting workloads start in both snapshots. `evicted`: jobs that the changes take off their nodes."""
+    was, then = SnapshotWorkloads(snapshot, asker.visible), SnapshotWorkloads(changed, asker.visible)
+    lost: dict[str, set[str]] = {}
+    for job in evicted:
+        lost.setdefault(then.key_by_job[job], set()).add(job)
+    waiting = _waiting(changed)
+    keys = sorted({*waiting, *lost}, key=lambda key: (key not in lost, *_turn(then, key)))
+    seen = [key for key in keys if then.is_visible(key)]
+    chosen = seen[:_ESTIMATED]
+    present = _waiting(snapshot)
+    before_targets = {key: present[key] for key in chosen if key in present}
+    after_targets = {key: frozenset(lost.get(key) or waiting[key]) for key in chosen}
+    # What the changes themselves take off a node starts over.
+    anew = {key: replace(runtimes[key], elapsed=0) for key in lost if key in runtimes}
+    samples = _sample_turns(snapshot)
+    before = _play(snapshot, before_targets, runtimes, samples) if before_targets else []
+    after = _play(changed, after_targets, {**runtimes, **anew}, samples) if after_targets else []
+    return ChangedStarts(
+        starts=tuple(
+            StartChange(
+                workload=then.name(key),
+                project=then.project_of(key),
+                before=_start_time(was, runtimes, key, before)
+                if key in before_targets
+                else (_RUNS if key in was.jobs else _ABSENT),
+                after=_start_time(then, runtimes, key, after),
+            )
+            for key in chosen
+        ),
+        left_out=len(seen) - len(chosen),
+        hidden=len(keys) - len(seen),
+    )
+
+
+def _turn(workloads: SnapshotWorkloads, key: str) -> tuple[int, float, str]:
+    job = workloads.jobs[key][0]
+    return (-job.priority, job.created, key)
+
+
+def _sample_turns(snapshot: Snapshot) -> list[SampleTurn]:
+    calls = _WORK // max(len(snapshot.jobs), _LEAST_JOBS) // (2 * _SAMPLES)
+    return [SampleTurn(number, _SAMPLES, max(calls, _LEAST_CALLS)) for number in range(_SAMPLES)]
 
 
 def _play(
@@ -106,17 +193,17 @@ def _evicted(snapshot: Snapshot, without: Snapshot, key: str) -> dict[str, froze
     return {each: frozenset(jobs) for each, jobs in lost.items()}
 
 
-def _own(
+def _start_time(
     workloads: SnapshotWorkloads, runtimes: Mapping[str, RunningTime], key: str, after: list[PlayedSample]
-) -> PlanTiming:
+) -> StartTime:
     untold = [each for each in after if key not in each.starts]
     if untold:
-        return PlanTiming(p50=None, p90=None, message=explain_missing_start(workloads, runtimes, untold))
+        return StartTime(status="unknown", message=explain_missing_start(workloads, runtimes, untold))
     starts = [each.starts[key] for each in after]
     median, late = quantile(starts, 0.5), quantile(starts, 0.9)
     now = workloads.snapshot.now
     message = f"{format_start(median, late)}." if median > now else "Starts in the next scheduling cycle."
-    return PlanTiming(p50=median, p90=late, message=message)
+    return StartTime(status="estimated", p50=median, p90=late, message=message)
 
 
 def _find_delays(

@@ -5,7 +5,7 @@ Nothing is changed. Who starts, who is evicted, who waits longer, and how the sh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from fairlead.foresight.changes import (
     AddJobs,
@@ -23,10 +23,14 @@ from fairlead.foresight.changes import (
 from fairlead.foresight.effects import Effects, compare
 from fairlead.foresight.messages import format_change
 from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
+from fairlead.foresight.runtimes import RunningTime
+from fairlead.foresight.timing import ChangedStarts, estimate_changed
 from fairlead.foresight.why import ANYBODY, Asker
 from fairlead.foresight.workloads import Concerned, SnapshotWorkloads, UnknownName
 from fairlead.scheduling.model.decisions import FairShare
 from fairlead.scheduling.model.snapshot import Plain, Snapshot
+
+_ENDS_COUNT = "For the estimated starts alone, workloads end as declared or as similar runs did."
 
 
 class ShareChange(Plain, frozen=True, kw_only=True, omit_defaults=False):
@@ -50,13 +54,23 @@ class WhatIfAnswer(Plain, frozen=True, kw_only=True, omit_defaults=False):
     #: Workloads that wait before and after.
     waiting_before: int
     waiting_after: int
+    #: When waiting workloads start before and after; None if that was not asked.
+    estimates: ChangedStarts | None = None
     assumptions: tuple[str, ...] = ASSUMPTIONS
     now: float
     revision: int | None = None
 
 
-def ask_what_if(snapshot: Snapshot, changes: Sequence[Change], asker: Asker = ANYBODY) -> WhatIfAnswer:
-    """Raises UnknownName if a change names what there is not, or contradicts another one."""
+def ask_what_if(
+    snapshot: Snapshot,
+    changes: Sequence[Change],
+    asker: Asker = ANYBODY,
+    runtimes: Mapping[str, RunningTime] | None = None,
+) -> WhatIfAnswer:
+    """Raises UnknownName if a change names what there is not, or contradicts another one.
+
+    `runtimes`: what is known of the workloads, by key; with them the answer tells times too, which takes longer.
+    """
     _refuse_contradictions(snapshot, changes)
     workloads = SnapshotWorkloads(snapshot, asker.visible)
     changed = apply(snapshot, changes)
@@ -69,6 +83,12 @@ def ask_what_if(snapshot: Snapshot, changes: Sequence[Change], asker: Asker = AN
         if task in known and task not in before.binds and task not in after.evictions
     ]
     drained = _drained(snapshot, changed)
+    estimates = None
+    if runtimes is not None:
+        present = {job.id for job in changed.jobs}
+        evicted = {each.job for task, each in after.evictions.items() if task not in before.evictions}
+        lost = {job for job in (*evicted, *drained.values()) if job in present}
+        estimates = estimate_changed(snapshot, changed, lost, runtimes, asker)
     return WhatIfAnswer(
         changes=tuple(_format_named(snapshot, workloads, change) for change in changes),
         starts=workloads.refer(sorted(pair for pair in started if pair[1] not in drained)),
@@ -76,6 +96,8 @@ def ask_what_if(snapshot: Snapshot, changes: Sequence[Change], asker: Asker = AN
         shares=_shares(workloads, before, after),
         waiting_before=_count_waiting(SnapshotWorkloads(before.last)),
         waiting_after=_count_waiting(SnapshotWorkloads(after.last)),
+        estimates=estimates,
+        assumptions=ASSUMPTIONS if estimates is None else (*ASSUMPTIONS, _ENDS_COUNT),
         now=snapshot.now,
     )
 

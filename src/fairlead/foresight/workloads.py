@@ -24,6 +24,10 @@ class UnknownName(ValueError):
     """A question names something that the snapshot does not have."""
 
 
+class UnknownWorkload(UnknownName):
+    """It names a workload that does not exist, or that the caller may not see."""
+
+
 class WorkloadRef(Plain, frozen=True, kw_only=True):
     """A workload in an answer."""
 
@@ -104,7 +108,7 @@ class SnapshotWorkloads:
         if matching:
             choices = ", ".join(self.shown_key(key) for key in sorted(matching)[:5])
             raise UnknownName(f"{len(matching)} workloads are called '{name}'; name one of {choices}.")
-        raise UnknownName(f"The snapshot has no workload '{name}'.")
+        raise UnknownWorkload(f"The snapshot has no workload '{name}'.")
 
     def _is_called(self, job: Job, name: str) -> bool:
         return name in (job.name, f"{self.projects.get(job.queue)}/{job.name}")

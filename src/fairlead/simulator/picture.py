@@ -13,19 +13,22 @@ _COLORS = ("#9aa5b1", "#2f6fde")
 def render_svg(answer: HistoryAnswer) -> str:
     """Bars of the 90 % wait of each project, without and with the changes."""
     reports = [answer.before, *([answer.after] if answer.after is not None else [])]
+    # A project that submitted nothing has no wait.
+    rows = [number for number, each in enumerate(answer.before.projects) if each.workloads]
     finite = [each.wait_p90 for report in reports for each in report.projects if each.wait_p90 != float("inf")]
     longest = max(finite, default=0) or 1
-    height = _ROW * (len(answer.before.projects) + 2)
+    height = _ROW * (len(rows) + 2)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + _WIDTH + 120}" height="{height}" '
         'font-family="sans-serif" font-size="12">',
         '<text x="8" y="18">Wait until 90 % of the workloads have started, by project</text>',
     ]
-    for row, project in enumerate(answer.before.projects, start=1):
+    for row, place_in_report in enumerate(rows, start=1):
         top = row * _ROW
-        lines.append(f'<text x="8" y="{top + 16}">{escape(project.project[:24])}</text>')
+        name = answer.before.projects[place_in_report].project
+        lines.append(f'<text x="8" y="{top + 16}">{escape(name[:24])}</text>')
         for number, report in enumerate(reports):
-            wait = report.projects[row - 1].wait_p90
+            wait = report.projects[place_in_report].wait_p90
             part = 1.0 if wait == float("inf") else wait / longest
             place = top + 4 + number * 11
             lines.append(

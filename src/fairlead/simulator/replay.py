@@ -43,6 +43,8 @@ class ReplayResult(NamedTuple):
     decisions: int
     #: Moments at which evicted workloads evicted each other in turn.
     repeats: int
+    #: When a project got or lost GPUs, and how many (negative if it lost them), in the order of the times.
+    gpu_changes: tuple[tuple[float, str, float], ...]
 
 
 #: Gets the time, the ids of workloads that did not start in their first cycle, and all jobs that have not ended.
@@ -82,6 +84,7 @@ class _Replay:
         self.decisions = self.repeats = 0
         self.next_change: float | None = None
         self.used = 0.0
+        self.gpu_changes: list[tuple[float, str, float]] = []
 
     def run(self) -> ReplayResult:
         position, count = 0, len(self.history)
@@ -122,6 +125,7 @@ class _Replay:
                 else:
                     self.incremental.remove(id)
                 self.ended[id] = at
+                self._count_gpus(id, at, -1)
                 self.used += self.by_id[id].duration * self.by_id[id].gpus * self.by_id[id].pods
                 has_ended = True
         return has_ended
@@ -173,13 +177,22 @@ class _Replay:
         for id in {eviction.job for eviction in decisions.evictions if not eviction.never_started}:
             self.evictions[id] = self.evictions.get(id, 0) + 1
             self.starts[id] = self.starts.get(id, 0) + 1
+            if id not in self.waiting:
+                self._count_gpus(id, now, -1)
             self.waiting.add(id)
         for id in {bind.job for bind in decisions.starts}:
             if all(task.node is not None for task in self.jobs[id].tasks):
+                if id in self.waiting:
+                    self._count_gpus(id, now, 1)
                 self.waiting.discard(id)
                 self.starts[id] = number = self.starts.get(id, 0) + 1
                 self.first_start.setdefault(id, now)
                 heapq.heappush(self.ends, (now + self.by_id[id].duration, id, number))
+
+    def _count_gpus(self, id: str, now: float, sign: int) -> None:
+        arrival = self.by_id[id]
+        if arrival.gpus:
+            self.gpu_changes.append((now, arrival.project, sign * arrival.gpus * arrival.pods))
 
     def _result(self) -> ReplayResult:
         began = self.history[0].at
@@ -196,6 +209,7 @@ class _Replay:
             gpu_seconds=gpus * (finished - began),
             decisions=self.decisions,
             repeats=self.repeats,
+            gpu_changes=tuple(self.gpu_changes),
         )
 
 

@@ -3,9 +3,10 @@
 import pytest
 
 from fairlead.foresight.changes import AddNodes, Change, RemoveWorkload, SetNode, SetPriority, SetShare
+from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.what_if import WhatIfAnswer, ask_what_if
 from fairlead.foresight.why import Asker
-from fairlead.foresight.workloads import Concerned, UnknownName
+from fairlead.foresight.workloads import Concerned, SnapshotWorkloads, UnknownName
 from tests.unit.foresight.test_why import cluster, job, node, queue
 
 SNAPSHOT = cluster(
@@ -61,6 +62,59 @@ def test_a_higher_priority_delays_who_was_first() -> None:
 def test_hidden_workloads_are_counted() -> None:
     answer = ask_what_if(SNAPSHOT, [SetNode(node="n1", action="drain")], Asker(visible=frozenset({"project-a"})))
     assert (answer.effects.evicted.workloads, answer.effects.evicted.hidden) == ((), 4)
+
+
+TEN_MINUTES_APART = {
+    key: RunningTime(declared=600 * (number + 1)) for number, key in enumerate(SnapshotWorkloads(SNAPSHOT).jobs)
+}
+
+
+def test_starts_before_and_after() -> None:
+    """Two of `b` make room: they start again when the first two have ended."""
+    changes = [SetShare(queue=queue, field="quota", value=2) for queue in ("a", "b")]
+    estimates = ask_what_if(SNAPSHOT, changes, runtimes=TEN_MINUTES_APART).estimates
+    assert estimates is not None
+    shown = [(each.workload, each.before.status, each.before.p50, each.after.p50) for each in estimates.starts]
+    assert shown == [
+        ("holds-2", "running", None, 1600),
+        ("holds-3", "running", None, 2200),
+        ("waits", "estimated", 2200, 1001),
+    ]
+    assert (estimates.left_out, estimates.hidden) == (0, 0)
+    assert ask(*changes).estimates is None
+
+
+def test_starts_that_cannot_be_told_say_why() -> None:
+    blind = ask_what_if(SNAPSHOT, [SetShare(queue="a", field="weight", value=2)], runtimes={}).estimates
+    assert blind is not None
+    (waits,) = blind.starts
+    assert (waits.after.status, waits.after.p50) == ("unknown", None)
+    assert "has ended yet" in waits.after.message
+    drained = ask_what_if(SNAPSHOT, [SetNode(node="n1", action="drain")], runtimes=TEN_MINUTES_APART).estimates
+    assert drained is not None
+    assert [each.after.status for each in drained.starts] == ["unknown"] * 5
+
+
+def test_starts_of_others_are_counted_and_long_queues_cut() -> None:
+    asker = Asker(visible=frozenset({"project-a"}))
+    drained = ask_what_if(SNAPSHOT, [SetNode(node="n1", action="drain")], asker, TEN_MINUTES_APART).estimates
+    assert drained is not None
+    assert ([each.workload for each in drained.starts], drained.hidden) == (["waits"], 4)
+    crowd = cluster(*(job(f"w{number:02d}", gpu=4, created=float(number)) for number in range(30)))
+    cut = ask_what_if(crowd, [SetShare(queue="a", field="weight", value=2)], runtimes={}).estimates
+    assert cut is not None
+    assert ([each.workload for each in cut.starts][:2], len(cut.starts), cut.left_out) == (["w00", "w01"], 20, 10)
+
+
+def test_what_a_drain_stops_starts_over() -> None:
+    snapshot = cluster(job("runs", on="n1", gpu=4), job("blocks", on="n2", gpu=4), nodes=(node(), node("n2")))
+    runs, blocks = SnapshotWorkloads(snapshot).jobs
+    known = {runs: RunningTime(declared=100, elapsed=90), blocks: RunningTime(declared=500)}
+    waiting = cluster(*snapshot.jobs, job("last", gpu=4, created=1.0), nodes=snapshot.nodes)
+    estimates = ask_what_if(waiting, [SetNode(node="n1", action="drain")], runtimes=known).estimates
+    assert estimates is not None
+    starts = {each.workload: (each.before.p50, each.after.p50) for each in estimates.starts}
+    assert starts == {"runs": (None, 1500), "last": (1010, 1601)}
 
 
 @pytest.mark.parametrize(

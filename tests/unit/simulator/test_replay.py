@@ -6,13 +6,21 @@ import pytest
 from msgspec.structs import replace
 
 from bench.kueue_loads import BASELINE, ideal_seconds, make_load
-from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare
+from fairlead.foresight.changes import AddNodes, RemoveWorkload, SetShare, apply
 from fairlead.foresight.workloads import UnknownName
 from fairlead.scheduling.model.snapshot import Placement, Share, Snapshot
 from fairlead.simulator.history import Arrival, HistoryError, read_history
 from fairlead.simulator.picture import format_wait, render_svg
 from fairlead.simulator.replay import ReplayResult, replay
-from fairlead.simulator.report import ask_history, find_capacity, make_cluster
+from fairlead.simulator.report import (
+    WaitTarget,
+    ask_history,
+    find_capacity,
+    make_cluster,
+    more_nodes,
+    more_quota,
+    name_projects,
+)
 
 
 def arrival(id: str, at: float, duration: float = 100, gpus: float = 1, project: str = "a", pods: int = 1) -> Arrival:
@@ -111,11 +119,51 @@ def test_workloads_do_not_take_each_others_places_in_turn(seed: int) -> None:
 
 def test_the_fewest_nodes_that_reach_a_target() -> None:
     history = [arrival(f"j{number}", 0, 100, 4) for number in range(5)]
-    count, tried = find_capacity(make_cluster(history, 1, 4), history, "a", 0.9, 150, 16)
+    cluster = make_cluster(history, 1, 4)
+    count, tried = find_capacity(cluster, history, WaitTarget("a", 0.9, 150), more_nodes(cluster, "node-0001"), 16)
     assert count == 2
     assert (tried[1] > 150, tried[2] <= 150) == (True, True)
     never = [arrival("huge", 0, 10, 8)]
-    assert find_capacity(make_cluster(never, 1, 4), never, None, 0.5, 60, 3)[0] is None
+    small = make_cluster(never, 1, 4)
+    assert find_capacity(small, never, WaitTarget(None, 0.5, 60), more_nodes(small, "node-0001"), 3)[0] is None
+
+
+def test_nodes_of_a_chosen_type_are_added() -> None:
+    history = [arrival("huge", 0, 10, 8)]
+    small = make_cluster(history, 1, 4)
+    large = replace(small.nodes[0], name="large", gpu=8, unschedulable=True)
+    both: Snapshot = replace(small, nodes=(*small.nodes, large))
+    target = WaitTarget(None, 0.5, 60)
+    assert find_capacity(both, history, target, more_nodes(both, "node-0001"), 3)[0] is None
+    assert find_capacity(both, history, target, more_nodes(both, "large"), 3)[0] == 1
+    with pytest.raises(UnknownName, match="There is no node 'huge'"):
+        more_nodes(both, "huge")
+
+
+def test_the_smallest_quota_that_reaches_a_target() -> None:
+    """`b` holds all 8 GPUs; what `a` may take back at once is its quota."""
+    held = [arrival(f"b{number}", 0, 1000, 1, "b") for number in range(8)]
+    history = [*held, *(arrival(f"a{number}", 10, 1000, 1, "a") for number in range(4))]
+    cluster = make_cluster(history, 1, 8)
+    assert [queue.resources.gpu.quota for queue in cluster.queues] == [4, 4]
+    squeezed = apply(
+        cluster, [SetShare(queue="a", field="quota", value=0), SetShare(queue="a", field="weight", value=0)]
+    )
+    count, tried = find_capacity(squeezed, history, WaitTarget("a", 0.75, 60), more_quota(squeezed, "a"), 8)
+    assert count == 3
+    assert (tried[2] > 60, tried[3] <= 60) == (True, True)
+    unlimited = apply(cluster, [SetShare(queue="a", field="quota", value=-1)])
+    with pytest.raises(UnknownName, match="The GPU quota of 'a' is unlimited already"):
+        more_quota(unlimited, "a")
+
+
+def test_projects_are_called_as_the_history_calls_them() -> None:
+    cluster = make_cluster([arrival("one", 0, project=each) for each in ("project-1", "project-2", "project-3")], 1, 4)
+    shown = ("vision", "speech", "speech")
+    queues = tuple(replace(each, display_name=name) for each, name in zip(cluster.queues, shown, strict=True))
+    known: Snapshot = replace(cluster, queues=queues)
+    assert [each.name for each in name_projects(known, {"vision"}).queues] == ["vision", "project-2", "project-3"]
+    assert name_projects(known, {"project-1"}).queues == queues
 
 
 def test_a_history_has_no_workloads_to_remove() -> None:

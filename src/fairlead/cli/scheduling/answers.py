@@ -178,9 +178,41 @@ def show_what_if(console: Console, answer: Json) -> None:
         )
         for line in render_table(columns, answer["shares"], width=console.width(), headers=True, paint=console.paint):
             console.data(line)
+    if answer.get("estimates"):
+        _show_starts(console, answer["estimates"])
     console.data("")
     console.data(f"Workloads that wait: {answer['waitingBefore']}, then {answer['waitingAfter']}.")
     show_basis(console, answer)
+
+
+def _show_starts(console: Console, estimates: Json) -> None:
+    """When waiting workloads start without and with the changes."""
+    starts: list[Json] = estimates["starts"]
+    columns = (
+        TableColumn("WORKLOAD", lambda row: row["workload"], shrinks=True),
+        TableColumn("PROJECT", lambda row: row["project"], shrinks=True),
+        TableColumn("MEDIAN", lambda row: _shown_start(row["before"], "p50")),
+        TableColumn("9 OF 10", lambda row: _shown_start(row["before"], "p90"), spare=True),
+        TableColumn("THEN", lambda row: _shown_start(row["after"], "p50")),
+        TableColumn("9 OF 10", lambda row: _shown_start(row["after"], "p90"), spare=True),
+    )
+    if starts:
+        console.title("When they start")
+    for line in render_table(columns, starts, width=console.width(), headers=bool(starts), paint=console.paint):
+        console.data(line)
+    for row in starts:
+        if row["after"]["p50"] is None:
+            console.data(f"{row['workload']}: {row['after']['message']}")
+    if estimates["leftOut"]:
+        console.data(f"Not estimated: {estimates['leftOut']} more waiting workloads.")
+    if estimates["hidden"]:
+        console.data(f"Not estimated: {estimates['hidden']} workloads of other projects.")
+
+
+def _shown_start(start: Json, member: str) -> str:
+    if start[member] is not None:
+        return shown_moment(start[member])
+    return "runs" if start["status"] == "running" else "-"
 
 
 def show_estimate(console: Console, answer: Json) -> None:

@@ -66,6 +66,8 @@ def _amount(field: str, resource: str, text: str) -> float:
         return -1.0
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kMGT]i?|Ki)?", text)
     if match is None or (match[2] and resource != "memory"):
+        if field == "weight":
+            raise UsageError(f"--weight: '{text}' is not a weight; write a number that is not negative.")
         raise UsageError(f"--{field}: '{text}' is not an amount of {resource}; write a number or `unlimited`.")
     factor = {"gpu": 1, "cpu": 1000, "memory": _BYTES[match[2] or ""]}[resource]
     return float(match[1]) * factor

@@ -83,7 +83,8 @@ def what_if(invocation: Invocation, changes: list[Json]) -> int:
     """Answer `what-if --snapshot FILE`."""
     try:
         snapshot = load_snapshot(invocation)
-        answer = ask_what_if(snapshot, msgspec.convert(changes, tuple[Change, ...]))
+        runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
+        answer = ask_what_if(snapshot, msgspec.convert(changes, tuple[Change, ...]), runtimes=runtimes)
     except SnapshotError as error:
         return refuse(invocation, error.problems)
     except msgspec.ValidationError as error:
@@ -92,6 +93,8 @@ def what_if(invocation: Invocation, changes: list[Json]) -> int:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
         show_what_if(Console(invocation), json.loads(msgspec.json.encode(answer)))
+        if answer.estimates is None:
+            Console(invocation).say("When workloads start is not estimated without --runtimes FILE.")
     return OK
 
 

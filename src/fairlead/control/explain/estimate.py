@@ -25,7 +25,7 @@ async def estimate_workload_start(context: Context, caller: Caller, workload: Wo
     access.check(caller, "workloads:read", workload.project_id)
     revision = await load_revision(context)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("estimate", workload.id))
-    known: EstimateAnswer | None = context.questions.known(key)
+    known = context.questions.known(key, EstimateAnswer)
     if known is not None:
         return _at(context, known, revision)
     board = await load_board(context)

@@ -15,6 +15,7 @@ from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.placement.snapshot import key_in_snapshot, queue_of
 from fairlead.control.explain.cluster_snapshot import load_board
 from fairlead.control.explain.new_nodes import correct_for_cluster
+from fairlead.control.explain.runtimes import load_similar_runs, make_runtimes
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.schedule import render_snapshot
 from fairlead.control.questions import QuestionKey
@@ -25,9 +26,9 @@ from fairlead.foresight.kai.agreement import describe_agreement
 from fairlead.foresight.plan import PlanAnswer
 from fairlead.foresight.what_if import WhatIfAnswer, ask_what_if
 from fairlead.foresight.why import Asker, WhyAnswer, explain_why
-from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName
+from fairlead.foresight.workloads import NOTHING_WAITS, UnknownName, UnknownWorkload
 from fairlead.model.clock import Millis, iso
-from fairlead.model.errors import Invalid
+from fairlead.model.errors import Invalid, NotFound
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
@@ -51,7 +52,7 @@ async def explain_pending(context: Context, caller: Caller, workload: Workload) 
     access.check(caller, "workloads:read", workload.project_id)
     revision = await load_revision(context)
     key = QuestionKey(revision, (caller.name, access.visible_projects(caller)), ("why", workload.id))
-    known: WhyAnswer | None = context.questions.known(key)
+    known = context.questions.known(key, WhyAnswer)
     if known is not None:
         return name_scheduler(context, known)
     board = await load_board(context)
@@ -98,18 +99,28 @@ def _complete(answer: WhyAnswer, revision: int, retry_at: Millis | None) -> WhyA
     return completed
 
 
-async def compare_changed(context: Context, caller: Caller, changes: Sequence[Change]) -> WhatIfAnswer:
-    """What these changes would do to everybody; raises Invalid if they make no sense here."""
+async def compare_changed(
+    context: Context, caller: Caller, changes: Sequence[Change], *, with_times: bool = False
+) -> WhatIfAnswer:
+    """What these changes would do to everybody; raises Invalid if they make no sense here, NotFound for a workload.
+
+    `with_times` also estimates when waiting workloads start before and after, which takes longer.
+    """
     access.check_at(caller, "scheduling:read", INSTALLATION_SCOPE_KEY)
     revision = await load_revision(context)
     context = context.for_cluster(context.directory.cluster_id)
     board = await load_board(context)
     snapshot = render_snapshot(context, board, context.clock())
     rights = (caller.name, access.visible_projects(caller))
-    key = QuestionKey(revision, rights, ("what-if", encode_changes(tuple(changes))))
-    ask = partial(ask_what_if, snapshot, changes, make_asker(caller, board))
+    key = QuestionKey(revision, rights, ("what-if", with_times, encode_changes(tuple(changes))))
+    runtimes = None
+    if with_times:
+        runtimes = make_runtimes(board, await load_similar_runs(context, board), context.clock())
+    ask = partial(ask_what_if, snapshot, changes, make_asker(caller, board), runtimes)
     try:
         answer = await context.questions.ask(caller.name, key, ask)
+    except UnknownWorkload as error:
+        raise NotFound(str(error)) from error
     except UnknownName as error:
         raise Invalid(str(error)) from error
     completed: WhatIfAnswer = msgspec.structs.replace(answer, revision=revision)

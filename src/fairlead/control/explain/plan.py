@@ -90,7 +90,7 @@ async def submit_as_planned(
     """Submit it if the plan still holds; raises PlanChanged with the differences if it does not."""
     present = await plan_submission(context, caller, submission, request_id)
     if present.id != plan_id:
-        planned: PlanAnswer | None = context.questions.known_plan(caller.name, plan_id)
+        planned = context.questions.known_plan(caller.name, plan_id, PlanAnswer)
         if planned is None:
             raise PlanChanged(f"There is no plan {plan_id[:40]!r} of yours; plans are kept until the server restarts")
         raise PlanChanged(f"The plan {plan_id} no longer holds. {' '.join(describe_difference(planned, present))}")

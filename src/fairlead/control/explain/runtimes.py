@@ -63,13 +63,13 @@ def index_runs(ended: Iterable[Workload], unfinished: Iterable[Workload], now: M
     for workload in ended:
         if workload.running_time > 0:
             start = (workload.completed_at or workload.phase_updated_at) - workload.running_time
-            for likeness in _likenesses(workload):
-                runs_of[likeness].append((start, workload.running_time / 1000, True))
+            for key in _similarity_keys(workload):
+                runs_of[key].append((start, workload.running_time / 1000, True))
     for workload in unfinished:
         if workload.phase in RUNNING_PHASES and (seconds := _elapsed(workload, now)) > 0:
-            for likeness in _likenesses(workload):
-                runs_of[likeness].append((now - int(seconds * 1000), seconds, False))
-    return {likeness: _newest(runs) for likeness, runs in runs_of.items()}
+            for key in _similarity_keys(workload):
+                runs_of[key].append((now - int(seconds * 1000), seconds, False))
+    return {key: _newest(runs) for key, runs in runs_of.items()}
 
 
 def _newest(runs: list[tuple[Millis, float, bool]]) -> _Runs:
@@ -80,7 +80,7 @@ def _newest(runs: list[tuple[Millis, float, bool]]) -> _Runs:
     )
 
 
-def _likenesses(workload: Workload) -> tuple[tuple[object, ...], ...]:
+def _similarity_keys(workload: Workload) -> tuple[tuple[object, ...], ...]:
     """What similar runs have in common, the closest first."""
     spec = _plain(workload)
     parts = _parts(spec)
@@ -104,9 +104,7 @@ def _parts(spec: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def make_runtime(workload: Workload, similar: SimilarRuns, now: Millis) -> RunningTime:
-    candidates = [
-        runs for likeness in _likenesses(workload) if (runs := similar.get(likeness)) is not None and runs.ended
-    ]
+    candidates = [runs for key in _similarity_keys(workload) if (runs := similar.get(key)) is not None and runs.ended]
     few = candidates[0] if candidates else _Runs((), ())
     chosen = next((runs for runs in candidates if len(runs.ended) >= _ENOUGH), few)
     return RunningTime(

@@ -26,7 +26,7 @@ async def suggest_to_caller(context: Context, caller: Caller, ids: Sequence[str]
     rights = (caller.name, access.visible_projects(caller))
     revision = await load_revision(context)
     key = QuestionKey(revision, rights, ("suggestions", tuple(ids)))
-    suggested: dict[str, str] | None = context.questions.known(key)
+    suggested: dict[str, str] | None = context.questions.known(key, dict)
     if suggested is None:
         suggested = {} if context.questions.count_open(caller.name) else await _ask_all(context, caller, ids, key)
     return {**suggested, **_known(context, ids, QuestionKey(revision, rights, ()))}
@@ -63,7 +63,7 @@ def _known(context: Context, ids: Sequence[str], like: QuestionKey) -> dict[str,
     """From whole answers to `why` on the same state."""
     known: dict[str, str] = {}
     for id in ids:
-        answer: WhyAnswer | None = context.questions.known(like._replace(question=("why", id)))
+        answer = context.questions.known(like._replace(question=("why", id)), WhyAnswer)
         if answer is not None and (text := format_suggestion(answer)):
             known[id] = text
     return known

@@ -40,23 +40,28 @@ class UsageQuestion(msgspec.Struct, frozen=True, kw_only=True):
 async def report_usage(context: Context, caller: Caller, question: UsageQuestion) -> UsageReport:
     """Add up a period. What is still running or waiting counts until now."""
     access.check(caller, "workloads:read")
-    now = context.clock()
-    until = now if question.until is None else min(question.until, now)
-    before = await context.store.get(SUPPLY, LEDGER)
-    start = now if before is None else before.until
-    period = Period(max(question.since, start), until)
-    if question.since >= until:
-        raise Invalid(f"The period is empty: it begins at {iso(question.since)} and ends at {iso(until)}")
-    if period.since >= until:
-        raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
+    period, start = await find_recorded_period(context, question.since, question.until)
     if question.cluster_id and question.cluster_id not in context.directory.clusters:
         raise NotFound(f"There is no cluster with the id {question.cluster_id[:60]!r}")
-    records = await _load_records(context.for_cluster(question.cluster_id) if question.cluster_id else context, period)
+    records = await load_period(context.for_cluster(question.cluster_id) if question.cluster_id else context, period)
     rights = UsageRights(access.visible_projects(caller), access.visible_departments(caller, "departments:read"))
     return await context.questions.ask_uncached(caller.name, lambda: render_usage(records, question.by, rights, start))
 
 
-async def _load_records(context: Context, period: Period) -> PeriodRecords:
+async def find_recorded_period(context: Context, since: Millis, until: Millis | None) -> tuple[Period, Millis]:
+    """The part of a period that is in the ledger, until now at most; and when the ledger begins."""
+    now = context.clock()
+    until = now if until is None else min(until, now)
+    before = await context.store.get(SUPPLY, LEDGER)
+    start = now if before is None else before.until
+    if since >= until:
+        raise Invalid(f"The period is empty: it begins at {iso(since)} and ends at {iso(until)}")
+    if start >= until:
+        raise Invalid(f"Nothing is recorded before {iso(start)}; ask for a period that ends later")
+    return Period(max(since, start), until), start
+
+
+async def load_period(context: Context, period: Period) -> PeriodRecords:
     """Of all clusters, or of the cluster that the context is a view of."""
     now = context.clock()
     # What is open is read first: an interval that is closed meanwhile is then read twice, and counted once.

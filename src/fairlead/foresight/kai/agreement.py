@@ -6,15 +6,18 @@ which of two equal nodes a pod starts does not matter to anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from fairlead.foresight.workloads import HOLDING, SnapshotWorkloads, is_waiting, key_of
 from fairlead.scheduling import advance, decide
-from fairlead.scheduling.model.snapshot import Plain, Snapshot
+from fairlead.scheduling.model.decisions import Decisions
+from fairlead.scheduling.model.snapshot import Job, Plain, Snapshot
 
 #: Scheduling cycles after which the outcome is taken as it is.
-_CYCLES = 8
+_CYCLES = 12
 _INTRODUCTION = "KAI decides here; this is what Fairlead's scheduler would do on its state."
 
 
@@ -49,16 +52,50 @@ def find_waiting(snapshot: Snapshot) -> frozenset[str]:
 
 
 def predict_outcome(before: Snapshot) -> SchedulingOutcome:
-    """What Fairlead's scheduler makes of it. Who is evicted leaves at once."""
-    snapshot, evicted = before, set[str]()
+    """What Fairlead's scheduler makes of it.
+
+    Evicted pods leave at once and wait again only when the other pods are decided about: a cluster deletes them, and
+    until their controller has made new ones, KAI decides several times without them.
+    """
+    snapshot, evicted, gone = before, set[str](), dict[str, Job]()
     for _ in range(_CYCLES):
         decisions = decide(snapshot)
-        if not decisions.starts and not decisions.evictions:
+        if decisions.starts or decisions.evictions:
+            evicted |= {eviction.job for eviction in decisions.evictions if not eviction.never_started}
+            snapshot = advance(snapshot, decisions, snapshot.now + 1)
+            snapshot = _without_evicted(snapshot, decisions, gone)
+        elif gone:
+            snapshot = _with_new_pods(snapshot, gone)
+            gone = {}
+        else:
             break
-        evicted |= {eviction.job for eviction in decisions.evictions if not eviction.never_started}
-        snapshot = advance(snapshot, decisions, snapshot.now + 1)
     keys = SnapshotWorkloads(before).key_by_job
-    return observe_outcome(before, snapshot, {keys[job] for job in evicted})
+    return observe_outcome(before, _with_new_pods(snapshot, gone), {keys[job] for job in evicted})
+
+
+def _without_evicted(snapshot: Snapshot, decisions: Decisions, gone: dict[str, Job]) -> Snapshot:
+    """Pods that have just been evicted go from the snapshot into `gone`, which has jobs with only such pods by id."""
+    tasks = {each.task for each in decisions.evictions if not each.never_started}
+    jobs = []
+    for job in snapshot.jobs:
+        left = tuple(task for task in job.tasks if task.id not in tasks or task.status != "Pending")
+        if len(left) < len(job.tasks):
+            known = gone[job.id].tasks if job.id in gone else ()
+            kept = {task.id for task in left}
+            lost = tuple(task for task in job.tasks if task.id not in kept)
+            gone[job.id] = replace(job, tasks=(*known, *lost))
+        if left:
+            jobs.append(job if len(left) == len(job.tasks) else replace(job, tasks=left))
+    without: Snapshot = replace(snapshot, jobs=tuple(jobs))
+    return without
+
+
+def _with_new_pods(snapshot: Snapshot, gone: Mapping[str, Job]) -> Snapshot:
+    present = {job.id: job for job in snapshot.jobs}
+    for id, job in gone.items():
+        present[id] = replace(present[id], tasks=(*present[id].tasks, *job.tasks)) if id in present else job
+    whole: Snapshot = replace(snapshot, jobs=tuple(present.values()))
+    return whole
 
 
 def observe_outcome(before: Snapshot, after: Snapshot, evicted: Collection[str]) -> SchedulingOutcome:

@@ -62,7 +62,9 @@ def _prepare(session: SchedulingSession, job: LiveJob, usage: Usage) -> Solver |
 def _victims(session: SchedulingSession, job: LiveJob) -> VictimOrder:
     request, victims = next_request(job), session.possible_victims()
     queues = (session.queues[leaf] for leaf, entries in victims.leaves.items() if entries)
-    allowed = [queue for queue in queues if queue is not job.queue and is_candidate(job.queue, queue, request)]
+    others = [queue for queue in queues if queue is not job.queue]
+    is_filtered = session.settings.filter_reclaim_victims
+    allowed = [queue for queue in others if not is_filtered or is_candidate(job.queue, queue, request)]
 
     def accept(victim: LiveJob) -> bool:
         return is_elastic(victim) or not is_protected(session, reclaim_until(session, job.queue, victim))

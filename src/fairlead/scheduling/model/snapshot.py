@@ -292,6 +292,8 @@ class Settings(Plain, frozen=True, kw_only=True):
     #: -1 is unlimited, 0 turns consolidation off. As in KAI one job more than this number gets in.
     max_consolidation_victims: int = 16
     allow_consolidating_reclaim: bool = True
+    #: Whether queues within their share keep their pods where they are. KAI 0.12 does not ask: it may move them.
+    filter_reclaim_victims: bool = True
     k_value: float = 1
     saturation_multiplier: float = 1
     #: Seconds a broken gang may stay; negative is for ever.

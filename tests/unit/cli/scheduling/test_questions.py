@@ -69,9 +69,14 @@ def test_what_if_on_a_file(tmp_path: Path) -> None:
     words = ("what-if", "--snapshot", path, "--add-node", "2x=n1", "--weight", "team=3")
     answer = json.loads(call(*words, "-o", "json", home=tmp_path).out)
     assert [ref["workload"] for ref in answer["starts"]["workloads"]] == ["j2"]
-    shown = call(*words, home=tmp_path).out
-    assert "If: Add 2 nodes like n1 (2 GPUs each)\n" in shown
-    assert "Would start\n- j2 (team, 1 GPU)\n" in shown
+    assert answer["estimates"] is None
+    called = call(*words, home=tmp_path)
+    assert "If: Add 2 nodes like n1 (2 GPUs each)\n" in called.out
+    assert "Would start\n- j2 (team, 1 GPU)\n" in called.out
+    assert "When workloads start is not estimated without --runtimes FILE.\n" in called.err
+    runtimes = save(tmp_path, {"j0": {"declared": 60}}, "runtimes.json")
+    timed = call(*words, "--runtimes", runtimes, home=tmp_path).out
+    assert "When they start\nWORKLOAD" in timed
     weight = "{change: share, queue: team, field: weight, value: 3}"
     changes = f"changes:\n- change: addNodes\n  like: n1\n  count: 2\n- {weight}\n"
     file = save(tmp_path, changes, "changes.yaml")
@@ -86,6 +91,7 @@ def test_what_if_on_a_file(tmp_path: Path) -> None:
         (("--quota", "team"), "--quota 'team' is not OWNER[.RESOURCE][@POOL]=AMOUNT."),
         (("--quota", "team.cpu=4Gi"), "--quota: '4Gi' is not an amount of cpu"),
         (("--quota", "team=much"), "'much' is not an amount of gpu"),
+        (("--weight", "team=unlimited"), "'unlimited' is not a weight"),
         (("--priority", "j1=highest"), "There is no priority 'highest'. Did you mean high?"),
         (("--priority", "j1"), "is not NAME=PRIORITY"),
         (("--add-node", "0x=n1"), "is not [COUNTx=]NODE"),
@@ -125,9 +131,18 @@ def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
     assert (answer["before"]["waitP90"], answer["after"]["waitP90"]) == (118, 0)
     assert answer["winners"] == ["p"]
     assert (tmp_path / "waits.svg").read_text().startswith("<svg")
-    assert "Wait less: p.\n" in call(*words, home=tmp_path).out
-    found = call("what-if", "capacity", path, "--nodes", "1x4", "--target", "p90 wait of p <= 1m", home=tmp_path)
-    assert found.out.endswith("1 more node like node-0001 is enough.\n")
+    shown = call(*words, home=tmp_path).out
+    assert "Wait less: p.\n" in shown
+    assert "GPU hours borrowed: 0, of that lent by projects: 0." in shown
+    asked = ("what-if", "capacity", path, "--nodes", "1x4", "--target", "p90 wait of p <= 1m")
+    found = call(*asked, home=tmp_path)
+    assert found.out.endswith("Enough, and the least that is: 1 more node like node-0001.\n")
+    never = call(*asked, "--by", "quota", "--most", "1", home=tmp_path)
+    assert never.code == FAILED
+    assert "Not even this is enough: a quota of 5 GPUs for p (1 more)." in never.err
+
+
+NEEDED = ("capacity", "jobs.json", "--nodes", "1x4", "--target")
 
 
 @pytest.mark.parametrize(
@@ -138,6 +153,9 @@ def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
         (("history", "nowhere.json", "--nodes", "1x4"), "nowhere.json cannot be read"),
         (("capacity", "jobs.json", "--nodes", "1x4", "--target", "soon"), "--target must be like"),
         (("capacity", "jobs.json", "--nodes", "1x4", "--target", "p90 wait of x <= 1m"), "has no project 'x'"),
+        ((*NEEDED, "p90 wait <= 1m", "--by", "quota"), "With --by quota, --target names the project"),
+        ((*NEEDED, "p90 wait of p <= 1m", "--by", "quota", "--like", "n1"), "--like names a node"),
+        ((*NEEDED, "p90 wait of p <= 1m", "--like", "n1"), "There is no node 'n1'."),
     ],
 )
 def test_histories_that_cannot_be_replayed(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
@@ -145,6 +163,13 @@ def test_histories_that_cannot_be_replayed(tmp_path: Path, words: tuple[str, ...
     called = call("what-if", *words, home=tmp_path)
     assert (called.code, called.out) == (USAGE, "")
     assert want in called.err
+
+
+def test_a_cluster_without_nodes_has_no_type_to_add(tmp_path: Path) -> None:
+    jobs = save(tmp_path, '{"id": "j", "at": 0, "project": "team", "duration": 60, "gpus": 4}', "jobs.json")
+    state = save(tmp_path, snapshot(nodes=[], jobs=[]), "state.json")
+    called = call("what-if", "capacity", jobs, "--snapshot", state, "--target", "p90 wait <= 1m", home=tmp_path)
+    assert (called.code, "The cluster has no node" in called.err) == (USAGE, True)
 
 
 def test_a_replay_that_ends_before_it_begins_is_refused_with_both_times(tmp_path: Path) -> None:

@@ -101,10 +101,10 @@ def test_cases_are_judged(tmp_path: Path) -> None:
     save(tmp_path, f"- {CASE.replace('NODE', 'n2')}\n- {{name: nonsense, nodes: {{n1: {{gpus: 1}}}}}}\n", "worse.yaml")
     both = call("test", str(tmp_path), "--json", home=tmp_path)
     assert both.code == FAILED
-    found = json.loads(both.out)
-    assert [bool(case["differences"]) for case in found] == [False, True, True]
-    assert "expected j ['n2'], got ['n1']" in found[1]["differences"][0]
-    assert "gpus" in found[2]["differences"][0]
+    decoded = json.loads(both.out)
+    assert [bool(case["differences"]) for case in decoded] == [False, True, True]
+    assert "expected j ['n2'], got ['n1']" in decoded[1]["differences"][0]
+    assert "gpus" in decoded[2]["differences"][0]
 
 
 def test_a_file_without_cases_is_refused(tmp_path: Path) -> None:

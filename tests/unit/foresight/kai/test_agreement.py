@@ -11,8 +11,8 @@ from fairlead.foresight.kai.agreement import (
     observe_outcome,
     predict_outcome,
 )
-from fairlead.scheduling import Snapshot
-from tests.unit.foresight.test_why import cluster, job, queue
+from fairlead.scheduling import Job, Snapshot, Task
+from tests.unit.foresight.test_why import cluster, job, node, queue
 
 A, B, C = "project-a/a", "project-a/b", "project-b/c"
 QUEUES = (queue("a", quota=4), queue("b", quota=0))
@@ -51,6 +51,29 @@ def test_comparisons(ours: SchedulingOutcome, theirs: SchedulingOutcome, want: t
 )
 def test_what_ours_makes_of_a_cluster(before: Snapshot, want: SchedulingOutcome) -> None:
     assert predict_outcome(before) == want
+
+
+def test_evicted_pods_wait_again_after_the_others() -> None:
+    """The gang takes one node. The other one goes to who waited before, not to who was evicted from it."""
+    gang = Job(
+        id="gang",
+        name="gang",
+        queue="project-a",
+        tasks=(Task(id="gang-0", gpu=2), Task(id="gang-1", gpu=2)),
+        min_available=2,
+        priority=60,
+        created=6,
+    )
+    before = cluster(
+        job("whole", "a", on="n1", gpu=4, created=0),
+        job("most", "b", on="n2", gpu=3, created=1),
+        job("waits", "b", gpu=4, priority=90, created=5),
+        gang,
+        nodes=(node("n1"), node("n2")),
+        queues=QUEUES,
+    )
+    victims = ("project-a/whole", "project-b/most")
+    assert predict_outcome(before) == outcome(("project-a/gang", "project-b/waits"), victims)
 
 
 def test_what_became_of_a_cluster() -> None:
