@@ -141,6 +141,41 @@ def test_every_view_is_narrowed_to_one_of_several_clusters(browser: Browser, sha
         shared.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_people_policies_library_and_audit_are_of_one_cluster_too(browser: Browser, shared: Server) -> None:
+    projects = {one["name"]: one for one in shared.call("GET", "/api/v1/org-unit/projects").json["projects"]}
+    for project in ("speech", "vision"):
+        invite(shared, f"{project}@lab.example", project)
+        policy = {"rules": {"compute": {"gpuDevicesRequest": {"max": 2}}}}
+        where = {"scope": "project", "projectId": int(projects[project]["id"])}
+        body = {"meta": {"name": f"policy of {project}", **where}, "policy": policy}
+        assert shared.call("PUT", "/api/v2/policy/workspaces", body).status == 200
+        asset = {"meta": {"name": f"size-of-{project}", **where}, "spec": {"cpuCoreRequest": 1}}
+        assert shared.call("POST", "/api/v1/asset/compute", asset).status == 202
+    visit = Visit(browser, shared.url)
+    sign_in(visit, shared)
+    page = visit.page
+    for path, of_vision, of_speech in (
+        ("people", "vision@lab.example", "speech@lab.example"),
+        ("policies", "policy of vision", "policy of speech"),
+        ("library", "size-of-vision", "size-of-speech"),
+        ("audit", "asset size-of-vision", "asset size-of-speech"),
+    ):
+        visit.open(f"/ui/{path}")
+        expect(page.get_by_role("cell", name=of_vision, exact=True)).to_be_visible()
+        expect(page.get_by_role("cell", name=of_speech, exact=True)).to_be_visible()
+        page.get_by_label("Cluster", exact=True).select_option("lab")
+        expect(page.get_by_role("cell", name=of_speech, exact=True)).to_have_count(0)
+        expect(page.get_by_role("cell", name=of_vision, exact=True)).to_be_visible()
+    # What is of the whole installation is of every cluster.
+    visit.open("/ui/people?cluster=lab")
+    expect(page.get_by_role("cell", name=shared.credentials["username"], exact=True)).to_be_visible()
+    page.get_by_role("button", name="Grant a role").click()
+    where_choice = page.get_by_role("dialog").get_by_label("Where")
+    expect(where_choice.get_by_role("option", name="Project vision")).to_have_count(1)
+    expect(where_choice.get_by_role("option", name="Project speech")).to_have_count(0)
+    visit.close()
+
+
 def test_two_people_do_not_see_each_others_things(browser: Browser, shared: Server) -> None:
     names = {"ada@lab.example": "speech", "bob@lab.example": "default"}
     passwords = {email: invite(shared, email, project) for email, project in names.items()}

@@ -13,6 +13,7 @@ import type { ApiError } from "./api/client";
 import { followLink, href, path, setQuery } from "./router";
 import { chosenCluster, clusters, loadClusters } from "./store/clusters";
 import { feedState, follow, hasLoaded } from "./store/workloads";
+import { ICONS } from "./views/icons";
 import { sections } from "./views/sections";
 import { viewOf } from "./views/table";
 import { SignIn } from "./views/sign-in/sign-in";
@@ -51,6 +52,10 @@ function Shell() {
           Skip to the content
         </a>
         <a class={css.brand} href={href("/")}>
+          <svg viewBox="0 0 20 20" aria-hidden="true">
+            <rect width="20" height="20" rx="5" />
+            <path d="M5 6.5h10M5 10h6.5M5 13.5h3.5" />
+          </svg>
           Fairlead
         </a>
         <button type="button" class={css.goto} onClick={() => (isPaletteOpen.value = true)}>
@@ -65,6 +70,9 @@ function Shell() {
               data-first={section.isFirst}
               aria-current={isCurrent(section.path) ? "page" : undefined}
             >
+              <svg class={css.icon} viewBox="0 0 16 16" aria-hidden="true">
+                <path d={ICONS[section.path]} />
+              </svg>
               {section.title}
             </a>
           ))}

@@ -109,11 +109,21 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
 export interface Part {
   name: string;
   value: number;
-  kind?: "borrowed" | "asked" | "free" | "away";
+  kind?: "borrowed" | "shared" | "asked" | "free" | "away";
 }
 
-/** A bar of parts of a whole, with an optional mark; the label says the same in words. */
-export function Bar(props: { parts: Part[]; total: number; mark?: number; label: string }) {
+interface BarProps {
+  parts: Part[];
+  total: number;
+  /** Where lines are drawn: a quota, and a fair share. */
+  mark?: number;
+  fair?: number | undefined;
+  /** Says the same in words. */
+  label: string;
+}
+
+/** A bar of parts of a whole. */
+export function Bar(props: BarProps) {
   const share = (value: number): string => `${props.total > 0 ? Math.min(100, (100 * value) / props.total) : 0}%`;
   return (
     <div class={css.bar} role="img" aria-label={props.label} title={props.label}>
@@ -121,6 +131,7 @@ export function Bar(props: { parts: Part[]; total: number; mark?: number; label:
         <span key={part.name} data-part={part.kind} style={{ width: share(part.value) }} />
       ))}
       {props.mark !== undefined && <i style={{ left: share(props.mark) }} />}
+      {props.fair !== undefined && <i data-fair style={{ left: share(props.fair) }} />}
     </div>
   );
 }

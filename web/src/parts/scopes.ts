@@ -5,20 +5,39 @@ export interface ScopeChoice {
   id: string;
   type: "cluster" | "department" | "project";
   title: string;
+  /** The id of the cluster that it is in. */
+  cluster: string;
 }
 
 interface Organization {
   clusters: readonly { uuid: string; name: string }[];
-  departments: readonly { id: string; name: string }[];
-  projects: readonly { id: string; name: string }[];
+  departments: readonly Owner[];
+  projects: readonly Owner[];
+}
+
+interface Owner {
+  id: string;
+  name: string;
+  clusterId: string;
 }
 
 /** Every scope, widest first. */
 export function listScopes({ clusters, departments, projects }: Organization): ScopeChoice[] {
+  const owner = (type: "department" | "project", title: string) => (one: Owner): ScopeChoice => ({
+    id: one.id,
+    type,
+    title: `${title} ${one.name}`,
+    cluster: one.clusterId,
+  });
   return [
-    ...clusters.map(({ uuid, name }): ScopeChoice => ({ id: uuid, type: "cluster", title: `Everything in ${name}` })),
-    ...departments.map(({ id, name }): ScopeChoice => ({ id, type: "department", title: `Department ${name}` })),
-    ...projects.map(({ id, name }): ScopeChoice => ({ id, type: "project", title: `Project ${name}` })),
+    ...clusters.map(({ uuid, name }): ScopeChoice => ({
+      id: uuid,
+      type: "cluster",
+      title: `Everything in ${name}`,
+      cluster: uuid,
+    })),
+    ...departments.map(owner("department", "Department")),
+    ...projects.map(owner("project", "Project")),
   ];
 }
 

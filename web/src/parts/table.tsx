@@ -7,6 +7,8 @@ export interface Column<T> {
   cell: (row: T) => ComponentChildren;
   /** Numbers are aligned at their end. */
   isNumber?: boolean;
+  /** A share of the table, where several tables stand above one another. */
+  width?: string;
 }
 
 interface Props<T> {
@@ -25,7 +27,7 @@ export function Table<T>({ label, columns, rows, keyOf }: Props<T>) {
         <thead role="rowgroup">
           <tr role="row">
             {columns.map((column) => (
-              <th key={column.title} role="columnheader" scope="col" data-number={column.isNumber}>
+              <th key={column.title} role="columnheader" scope="col" data-number={column.isNumber} style={{ width: column.width }}>
                 {column.title}
               </th>
             ))}

@@ -12,6 +12,8 @@ export interface Row {
   owner: string;
   gpusAsked: number;
   gpusHeld: number;
+  /** The node pool that its pods run in; empty without pods. */
+  pool: string;
   /** Milliseconds since 1970. */
   created: number;
   phaseSince: number;
@@ -35,6 +37,7 @@ export function toRow(view: Schemas["WorkloadView"]): Row {
     owner: view.submittedBy,
     gpusAsked: view.workloadRequestedResources?.gpu.request ?? 0,
     gpusHeld: view.allocatedResources?.gpu ?? 0,
+    pool: view.currentNodePools?.[0] ?? "",
     created: Date.parse(view.createdAt),
     phaseSince: Date.parse(view.phaseUpdatedAt),
     waitedSeconds: view.totalPendingTimeSeconds ?? 0,

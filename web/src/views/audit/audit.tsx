@@ -5,6 +5,7 @@ import { useLoad } from "../../parts/load";
 import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
+import { chosenCluster } from "../../store/clusters";
 import { filterOf, RESULTS, SPANS, selectEntries, spanOf, subjectOf } from "./entries";
 
 const MOST = 500;
@@ -18,7 +19,7 @@ export function Audit() {
   const times = { start: new Date(end - span.hours * 3_600_000).toISOString(), end: new Date(end).toISOString() };
   const who = query.value.get("who") ?? "";
   const result = query.value.get("result") ?? "";
-  const asked = { ...times, filterBy: useSettled(filterOf(who, result), PAUSE_MS) };
+  const asked = { ...times, filterBy: useSettled(filterOf(who, result, chosenCluster.value?.uuid), PAUSE_MS) };
   const { value, error } = useLoad(
     (signal) => get("/api/v1/audit/log", { query: { ...asked, numberOfSamples: MOST, sortOrder: "desc" }, signal }),
     JSON.stringify(asked),

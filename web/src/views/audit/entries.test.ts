@@ -18,6 +18,7 @@ it("shows a day unless told otherwise", () => {
 it("lets the server filter by who and result", () => {
   expect(filterOf("ada", "Failed")).toBe("subject=@ada,result==Failed");
   expect(filterOf("", "nonsense")).toBeUndefined();
+  expect(filterOf("", "", "c1")).toBe("cluster_id==c1");
 });
 
 it("says what an entry is about as people call it", () => {

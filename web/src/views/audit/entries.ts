@@ -21,9 +21,10 @@ export function spanOf(name: string | null): TimeSpan {
 
 export const RESULTS = ["Succeeded", "Failed"] as const;
 
-/** The filter for the server: a part of the name of who did it, and what came of it. */
-export function filterOf(who: string, result: string): string | undefined {
+/** The filter for the server: a part of the name of who did it, what came of it, and the id of a cluster. */
+export function filterOf(who: string, result: string, cluster = ""): string | undefined {
   const conditions = [
+    cluster && `cluster_id==${cluster}`,
     // A comma would begin the next condition.
     who && !who.includes(",") ? `subject=@${who}` : "",
     RESULTS.some((one) => one === result) ? `result==${result}` : "",

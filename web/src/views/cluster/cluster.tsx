@@ -11,7 +11,7 @@ import { isRunning, type Row } from "../../store/rows";
 import { rows } from "../../store/workloads";
 import css from "./cluster.module.css";
 import { NodeDialog } from "./node-dialog";
-import { drawNodes, type Holder, type NodePicture, type Snapshot } from "./devices";
+import { drawNodes, freeOf, type Holder, huesOf, type NodePicture, type Snapshot } from "./devices";
 
 export function Cluster() {
   const running = rows.value.filter(isRunning);
@@ -30,6 +30,7 @@ export function Cluster() {
     async (signal) => (await get("/api/v1/network-topologies", { signal })).networkTopologies,
     chosenCluster.value?.uuid ?? "",
   );
+  const hues = huesOf(snapshot.value ?? []);
   const levels = [...new Set((topologies.value ?? []).flatMap((one) => one.levels))];
   return (
     <div class={parts.page}>
@@ -40,7 +41,9 @@ export function Cluster() {
         <p class={parts.quiet}>Who holds which GPU, and what-if, are known only for {clusters.value[0]?.name}.</p>
       )}
       <Topologies topologies={(topologies.value ?? []).filter((one) => isShown(one.clusterId))} />
+      {!nodes.value && !nodes.error && <p class={parts.quiet}>Loading…</p>}
       {nodes.value && shown.length === 0 && <Empty command="fairlead serve">There are no nodes. Start a server with:</Empty>}
+      {hues.size > 0 && <Legend hues={hues} />}
       {poolsOf(shown).map(([pool, inside]) => (
         <section key={pool} aria-label={`Node pool ${pool}`}>
           <h2>Node pool {pool}</h2>
@@ -52,6 +55,7 @@ export function Cluster() {
                 picture={node.clusterUuid === first ? snapshot.value?.find((one) => one.name === node.name) : undefined}
                 levels={levels}
                 ids={ids}
+                hues={hues}
                 onChanged={() => setChanges((last) => last + 1)}
               />
             ))}
@@ -95,7 +99,26 @@ interface NodeProps {
   /** Labels that topologies are made of. */
   levels: string[];
   ids: Map<string, Row>;
+  /** The colours of projects. */
+  hues: ReadonlyMap<string, number>;
   onChanged: () => void;
+}
+
+function Legend({ hues }: { hues: ReadonlyMap<string, number> }) {
+  return (
+    <ul class={css.legend} aria-label="Projects in the drawing">
+      {[...hues].map(([project, hue]) => (
+        <li key={project}>
+          <i data-hue={hue} aria-hidden="true" />
+          {project}
+        </li>
+      ))}
+      <li>
+        <i data-free aria-hidden="true" />
+        free
+      </li>
+    </ul>
+  );
 }
 
 /** What is said of a node that takes no new pods. */
@@ -105,9 +128,9 @@ function maintenanceOf(node: NodeRow, picture: NodePicture | undefined): string 
   return picture.pods ? `, draining: ${count(picture.pods, "pod")} left` : ", drained";
 }
 
-function Node({ node, picture, levels, ids, onChanged }: NodeProps) {
+function Node({ node, picture, levels, ids, hues, onChanged }: NodeProps) {
   const devices = picture?.devices ?? Array.from({ length: node.gpuInfo?.gpuCount ?? 0 }, (): Holder[] => []);
-  const free = devices.filter((holders) => holders.length === 0).length;
+  const free = freeOf(devices);
   const [isAsking, setAsking] = useState(false);
   const offer = may("nodes:update") ? "Drain, what if…" : "What if…";
   return (
@@ -127,31 +150,57 @@ function Node({ node, picture, levels, ids, onChanged }: NodeProps) {
         <Phase phase={node.status === "Ready" ? "Running" : "Unknown"} label={node.status} />
         {maintenanceOf(node, picture)} · {count(devices.length, "GPU")}
         {node.gpuInfo && node.gpuInfo.gpuType !== "GPU" && ` ${node.gpuInfo.gpuType}`}
-        {picture && devices.length > 0 && `, ${free} free`}
+        {picture && devices.length > 0 && `, ${free.whole} free`}
+        {picture && free.left > 0 && `, ${amount(free.left)} left in shared ones`}
         {levels.filter((level) => picture?.labels[level]).map((level) => ` · ${level} ${picture?.labels[level] ?? ""}`)}
       </p>
       <ol class={css.devices}>
         {devices.map((holders, device) => (
-          <li key={device} class={css.device} data-free={picture && holders.length === 0 ? true : undefined}>
-            <span class={css.number}>GPU {device}</span>
-            {holders.map((holder) => (
-              <Portion key={`${holder.project}/${holder.workload}`} holder={holder} ids={ids} />
-            ))}
-            {picture && holders.length === 0 && <span>free</span>}
-          </li>
+          <Device key={device} number={device} holders={picture && holders} ids={ids} hues={hues} />
         ))}
       </ol>
     </article>
   );
 }
 
-function Portion({ holder, ids }: { holder: Holder; ids: Map<string, Row> }) {
-  const name = `${holder.project}/${holder.workload}`;
-  const row = ids.get(name);
-  const text = holder.portion < 1 ? `${name} (${amount(holder.portion)})` : name;
+interface DeviceProps {
+  number: number;
+  /** Undefined if nobody knows. */
+  holders: Holder[] | undefined;
+  ids: Map<string, Row>;
+  hues: ReadonlyMap<string, number>;
+}
+
+/** One GPU, filled as far as it is used, each part in the colour of its project. */
+function Device({ number, holders, ids, hues }: DeviceProps) {
+  const left = 1 - (holders ?? []).reduce((sum, holder) => sum + holder.portion, 0);
   return (
-    <span class={css.portion} style={{ flexGrow: holder.portion }}>
-      {row ? <a href={href(`/workloads/${row.id}`)}>{text}</a> : text}
+    <li class={css.device} data-free={holders?.length === 0 || undefined}>
+      <span class={css.number}>GPU {number}</span>
+      {(holders ?? []).map((holder) => (
+        <Portion
+          key={`${holder.project}/${holder.workload}`}
+          holder={holder}
+          id={ids.get(`${holder.project}/${holder.workload}`)?.id}
+          hue={hues.get(holder.project)}
+        />
+      ))}
+      {holders && left > 0.001 && (
+        <span class={css.free} style={{ flexGrow: left }}>
+          {holders.length > 0 && `${amount(left)} `}free
+        </span>
+      )}
+    </li>
+  );
+}
+
+function Portion({ holder, id, hue }: { holder: Holder; id: string | undefined; hue: number | undefined }) {
+  const name = `${holder.project}/${holder.workload}`;
+  const isPart = holder.portion < 1;
+  return (
+    <span class={css.portion} data-hue={hue} data-part={isPart || undefined} style={{ flexGrow: holder.portion }} title={name}>
+      {id ? <a href={href(`/workloads/${id}`)}>{holder.workload}</a> : <span>{holder.workload}</span>}
+      <span class={css.share}>{isPart ? amount(holder.portion) : holder.project}</span>
     </span>
   );
 }

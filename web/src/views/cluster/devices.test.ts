@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { drawNodes } from "./devices";
+import { drawNodes, freeOf, huesOf } from "./devices";
 
 it("shows who holds which device, and how much of it", () => {
   const [node] = drawNodes({
@@ -16,4 +16,12 @@ it("shows who holds which device, and how much of it", () => {
     ["team/part 0.5"],
     [],
   ]);
+});
+
+it("counts what is free, whole and in parts, and gives each project a colour", () => {
+  const holder = (project: string, portion: number) => ({ workload: "w", project, portion });
+  const devices = [[holder("b", 1)], [holder("a", 0.25), holder("b", 0.25)], []];
+  expect(freeOf(devices)).toEqual({ whole: 1, left: 0.5 });
+  const node = { name: "n", pool: "p", isReady: true, pods: 0, labels: {}, devices };
+  expect([...huesOf([node])]).toEqual([["a", 1], ["b", 2]]);
 });

@@ -59,3 +59,20 @@ export function drawNodes(snapshot: Snapshot): NodePicture[] {
   }
   return [...nodes.values()].sort((a, b) => a.pool.localeCompare(b.pool) || a.name.localeCompare(b.name));
 }
+
+const HUES = 8;
+
+/** A number from 1 for the colour of each project that holds something: neighbours in the alphabet differ. */
+export function huesOf(nodes: readonly NodePicture[]): Map<string, number> {
+  const projects = new Set(nodes.flatMap((node) => node.devices.flat().map((holder) => holder.project)));
+  return new Map([...projects].sort().map((project, at) => [project, (at % HUES) + 1]));
+}
+
+/** How many devices nobody uses, and how much is left of those that are shared. */
+export function freeOf(devices: readonly Holder[][]): { whole: number; left: number } {
+  const used = devices.map((holders) => holders.reduce((sum, holder) => sum + holder.portion, 0));
+  return {
+    whole: used.filter((one) => one === 0).length,
+    left: used.filter((one) => one > 0).reduce((sum, one) => sum + Math.max(0, 1 - one), 0),
+  };
+}

@@ -9,6 +9,7 @@ import { useLoad } from "../../parts/load";
 import { tell } from "../../parts/notices";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
 import { keyOfScope, loadScopes } from "../../parts/scopes";
+import { isShown } from "../../store/clusters";
 import { problemsOf } from "../submit/submission";
 import { type AssetKind, scopeMembers, specOfAsset, withCredentials } from "./asset-kinds";
 import css from "./library.module.css";
@@ -86,7 +87,7 @@ export function AssetForm({ title, kinds, asset, onClose, onSaved }: Props) {
             label="Where it can be used"
             value={scope}
             onChange={setScope}
-            options={(scopes.value ?? []).map((one) => [keyOfScope(one), one.title])}
+            options={(scopes.value ?? []).filter((one) => isShown(one.cluster)).map((one) => [keyOfScope(one), one.title])}
           />
         )}
         {asset && kind?.resource === "credentials" && (

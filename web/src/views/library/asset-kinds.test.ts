@@ -18,8 +18,8 @@ test("a spec is read from lists of one kind and of several", () => {
 });
 
 test("a scope is sent by its own member", () => {
-  expect(scopeMembers({ id: "7", type: "project", title: "" })).toEqual({ scope: "project", projectId: 7 });
-  expect(scopeMembers({ id: "c", type: "cluster", title: "" })).toEqual({ scope: "cluster", clusterId: "c" });
+  expect(scopeMembers({ id: "7", type: "project", title: "", cluster: "c" })).toEqual({ scope: "project", projectId: 7 });
+  expect(scopeMembers({ id: "c", type: "cluster", title: "", cluster: "c" })).toEqual({ scope: "cluster", clusterId: "c" });
 });
 
 test("credentials are chosen by name and sent by id", () => {

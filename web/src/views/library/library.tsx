@@ -84,7 +84,7 @@ function Templates({ changes, search }: { changes: Changes; search: string }) {
     (signal) => get("/api/v1/workload-templates", { query: { limit: 500 }, signal }),
     changes.version,
   );
-  const shown = (templates.value?.entries ?? []).filter((one) => matches(one.meta, search));
+  const shown = (templates.value?.entries ?? []).filter(({ meta }) => matches(meta, search) && isShown(meta.clusterId));
   return (
     <Panel title="Templates">
       <Problem error={templates.error} />
@@ -99,13 +99,13 @@ function Templates({ changes, search }: { changes: Changes; search: string }) {
 }
 
 const TEMPLATE_COLUMNS: Column<Template>[] = [
-  { title: "Name", cell: (one) => <strong>{one.meta.name}</strong> },
-  { title: "For", cell: (one) => one.meta.workloadType },
-  { title: "Scope", cell: (one) => scopeText(one.meta.scopeType) },
-  { title: "Can run", cell: (one) => (one.runnable.isRunnable ? "yes" : (one.runnable.issue ?? "no")) },
-  { title: "Created by", cell: (one) => one.meta.createdBy },
-  { title: "Changed", cell: (one) => <Time at={one.meta.updatedAt} /> },
-  { title: "Spec", cell: (one) => <Spec spec={one.spec} /> },
+  { title: "Name", width: "18%", cell: (one) => <strong>{one.meta.name}</strong> },
+  { title: "For", width: "14%", cell: (one) => one.meta.workloadType },
+  { title: "Scope", width: "18%", cell: (one) => scopeText(one.meta.scopeType) },
+  { title: "Can run", width: "7%", cell: (one) => (one.runnable.isRunnable ? "yes" : (one.runnable.issue ?? "no")) },
+  { title: "Created by", width: "12%", cell: (one) => one.meta.createdBy },
+  { title: "Changed", width: "10%", cell: (one) => <Time at={one.meta.updatedAt} /> },
+  { title: "Spec", width: "8%", cell: (one) => <Spec spec={one.spec} /> },
 ];
 
 function Spec({ spec }: { spec: object }) {
@@ -136,13 +136,13 @@ function Assets({ group, kinds, changes, search }: { group: Group; kinds: AssetK
 
 function assetColumns(kinds: AssetKind[], changes: Changes): Column<Asset>[] {
   return [
-    { title: "Name", cell: (asset) => <strong>{asset.meta.name}</strong> },
-    { title: "Kind", cell: (asset) => asset.meta.kind },
-    { title: "Scope", cell: (asset) => scopeText(asset.meta.scope, asset.meta.projectName) },
-    { title: "Used by", isNumber: true, cell: (asset) => countUses(asset.usedBy) },
-    { title: "Created by", cell: (asset) => asset.meta.createdBy },
-    { title: "Changed", cell: (asset) => <Time at={asset.meta.updatedAt} /> },
-    { title: "Spec", cell: (asset) => <Spec spec={asset.spec} /> },
+    { title: "Name", width: "18%", cell: (asset) => <strong>{asset.meta.name}</strong> },
+    { title: "Kind", width: "14%", cell: (asset) => asset.meta.kind },
+    { title: "Scope", width: "18%", cell: (asset) => scopeText(asset.meta.scope, asset.meta.projectName) },
+    { title: "Used by", width: "7%", isNumber: true, cell: (asset) => countUses(asset.usedBy) },
+    { title: "Created by", width: "12%", cell: (asset) => asset.meta.createdBy },
+    { title: "Changed", width: "10%", cell: (asset) => <Time at={asset.meta.updatedAt} /> },
+    { title: "Spec", width: "8%", cell: (asset) => <Spec spec={asset.spec} /> },
     { title: "", cell: (asset) => <AssetActions kinds={kinds} asset={asset} changes={changes} /> },
   ];
 }

@@ -35,7 +35,7 @@ export function Organization() {
       <p class={css.legend}>
         GPUs of each project: <span data-part="used">within its quota</span>{" "}
         <span data-part="borrowed">borrowed beyond it</span> <span data-part="asked">asked for in addition</span>{" "}
-        <span data-part="quota">its quota</span>
+        <span data-part="quota">its quota</span> <span data-part="fair">its fair share</span>
       </p>
       <Problem error={departments.error ?? projects.error} />
       {projects.value && all.length === 0 && (
@@ -158,6 +158,7 @@ function Owner({ owner, what, shares, onEdited, children }: OwnerProps) {
         ]}
         total={total}
         {...(isUnlimited ? {} : { mark: quota })}
+        fair={fairShare || undefined}
         label={`${owner.name}: ${said}`}
       />
       <p class={parts.quiet}>{said}</p>

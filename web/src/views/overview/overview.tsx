@@ -3,13 +3,13 @@ import { get, type Schemas } from "../../api/client";
 import { may } from "../../api/session";
 import { useLoad } from "../../parts/load";
 import { Bar, css as parts, Empty, now, Panel, Phase, Problem, Time, ViewTitle } from "../../parts/parts";
-import { amount, count, span } from "../../parts/texts";
+import { amount, span } from "../../parts/texts";
 import { href } from "../../router";
 import { chosenCluster, clusters, isShown } from "../../store/clusters";
 import { isRunning, isWaiting, type Row } from "../../store/rows";
 import { hasLoaded, rows } from "../../store/workloads";
 import css from "./overview.module.css";
-import { changedLately, countByProject, needAttention } from "./summary";
+import { changedLately, countByProject, needAttention, sharedByPool } from "./summary";
 
 const MOST_SHOWN = 12;
 
@@ -20,17 +20,18 @@ export function Overview() {
   const numbers: [string, number, string][] = [
     ["running", running.length, "/workloads?phase=Running"],
     ["waiting", all.filter(isWaiting).length, "/workloads?phase=Pending"],
-    ["need attention", attention.length, "/workloads?attention=yes"],
+    [attention.length === 1 ? "needs attention" : "need attention", attention.length, "/workloads?attention=yes"],
+    ["GPUs held", running.reduce((sum, row) => sum + row.gpusHeld, 0), "/workloads?sort=-gpusHeld"],
   ];
   return (
     <div class={parts.page}>
       <ViewTitle>Overview</ViewTitle>
       <dl class={css.numbers}>
         {numbers.map(([title, value, to]) => (
-          <div key={title} data-warns={(title === "need attention" && value > 0) || undefined}>
+          <div key={title} data-warns={(title.endsWith("attention") && value > 0) || undefined}>
             <dt>{title}</dt>
             <dd>
-              <a href={href(to)}>{value}</a>
+              <a href={href(to)}>{amount(value)}</a>
             </dd>
           </div>
         ))}
@@ -38,7 +39,7 @@ export function Overview() {
       <div class={css.grid}>
         <div class={css.column}>
         {may("nodes:read") && (
-          <Gpus version={running.map((row) => row.id).join()} sharing={running.filter((row) => row.gpusHeld % 1 !== 0)} />
+          <Gpus running={running} />
         )}
         <Panel title="Projects">
           <Projects all={all} />
@@ -62,15 +63,20 @@ function Rows({ shown, none }: { shown: Row[]; none: string }) {
   return (
     <ul class={css.list}>
       {shown.slice(0, MOST_SHOWN).map((row) => (
-        <li key={row.id}>
-          <Phase phase={row.phase} /> <a href={href(`/workloads/${row.id}`)}>{row.name}</a>{" "}
-          <span class={parts.quiet}>
-            {row.project}, <Time at={row.phaseSince} />
+        <li key={row.id} class={css.change}>
+          <Phase phase={row.phase} />
+          <a href={href(`/workloads/${row.id}`)}>{row.name}</a>
+          <span class={css.when}>
+            {row.project} · <Time at={row.phaseSince} />
           </span>
-          <div class={parts.quiet}>{row.message}</div>
+          <div class={css.message}>{row.message}</div>
         </li>
       ))}
-      {shown.length > MOST_SHOWN && <li class={parts.quiet}>and {shown.length - MOST_SHOWN} more</li>}
+      {shown.length > MOST_SHOWN && (
+        <li>
+          <a href={href("/workloads?sort=-phaseSince")}>and {shown.length - MOST_SHOWN} more</a>
+        </li>
+      )}
     </ul>
   );
 }
@@ -137,8 +143,9 @@ function Unreachable() {
   );
 }
 
-function Gpus({ version, sharing }: { version: string; sharing: Row[] }) {
+function Gpus({ running }: { running: Row[] }) {
   const clusterId = chosenCluster.value?.uuid;
+  const version = running.map((row) => `${row.id}${row.gpusHeld}`).join();
   const { value, error } = useLoad(async (signal) => {
     const types = ["TOTAL_GPUS", "READY_GPUS", "ALLOCATED_GPUS"];
     const load = (telemetryType: string) =>
@@ -146,34 +153,61 @@ function Gpus({ version, sharing }: { version: string; sharing: Row[] }) {
     return (await Promise.all(types.map(load))).map(byPool);
   }, version + (clusterId ?? ""));
   const [total, ready, held] = value ?? [];
+  const sharing = sharedByPool(running);
   return (
     <Panel title="GPUs by node pool">
       <Problem error={error} />
-      {[...(total ?? [])].map(([pool, gpus]) => {
-        const used = held?.get(pool) ?? 0;
-        const away = gpus - (ready?.get(pool) ?? gpus);
-        const text = `${amount(used)} of ${amount(gpus)} GPUs allocated, ${amount(Math.max(0, gpus - used - away))} idle`;
-        return (
-          <div key={pool} class={css.pool}>
-            <strong>{pool}</strong> <span class={parts.quiet}>{away > 0 ? `${text}, ${amount(away)} unavailable` : text}</span>
-            <Bar
-              parts={[
-                { name: "allocated", value: used },
-                { name: "idle", value: Math.max(0, gpus - used - away), kind: "free" },
-                { name: "unavailable", value: away, kind: "away" },
-              ]}
-              total={gpus}
-              label={`${pool}: ${text}${away > 0 ? `, ${amount(away)} unavailable` : ""}`}
-            />
-          </div>
-        );
-      })}
-      {sharing.length > 0 && (
-        <p class={parts.quiet}>
-          {count(sharing.length, "workload")} share{sharing.length === 1 ? "s" : ""} GPUs with others:{" "}
-          {amount(sharing.reduce((sum, row) => sum + row.gpusHeld, 0))} of them in parts.
-        </p>
+      {!value && !error && <p class={parts.quiet}>Loading…</p>}
+      {value && total?.size === 0 && (
+        <Empty command="fairlead doctor">No node has a GPU. See what was found on this machine:</Empty>
       )}
+      {[...(total ?? [])].map(([pool, gpus]) => (
+        <Pool
+          key={pool}
+          name={pool}
+          gpus={gpus}
+          held={held?.get(pool) ?? 0}
+          shared={sharing.get(pool) ?? 0}
+          away={gpus - (ready?.get(pool) ?? gpus)}
+        />
+      ))}
     </Panel>
+  );
+}
+
+interface PoolProps {
+  name: string;
+  gpus: number;
+  /** Whole GPUs and parts of them. */
+  held: number;
+  /** The parts. */
+  shared: number;
+  away: number;
+}
+
+function Pool({ name, gpus, held, shared, away }: PoolProps) {
+  const idle = Math.max(0, gpus - held - away);
+  const text = [
+    `${amount(held)} of ${amount(gpus)} GPUs allocated`,
+    ...(shared > 0 ? [`${amount(shared)} of them in shared GPUs`] : []),
+    `${amount(idle)} idle`,
+    ...(away > 0 ? [`${amount(away)} unavailable`] : []),
+  ].join(", ");
+  return (
+    <div class={css.pool}>
+      <p>
+        <strong>{name}</strong> <span class={parts.quiet}>{text}</span>
+      </p>
+      <Bar
+        parts={[
+          { name: "allocated", value: Math.max(0, held - shared) },
+          { name: "shared", value: Math.min(shared, held), kind: "shared" },
+          { name: "idle", value: idle, kind: "free" },
+          { name: "unavailable", value: away, kind: "away" },
+        ]}
+        total={gpus}
+        label={`${name}: ${text}`}
+      />
+    </div>
   );
 }

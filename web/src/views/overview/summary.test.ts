@@ -1,12 +1,12 @@
 import { expect, it } from "vitest";
 import type { Row } from "../../store/rows";
-import { countByProject, needAttention } from "./summary";
+import { countByProject, needAttention, sharedByPool } from "./summary";
 
 const NOW = 100 * 86_400_000;
 
 function row(phase: Row["phase"], more: Partial<Row> = {}): Row {
   const name = `${phase}${more.message ?? ""}${more.phaseSince ?? ""}`;
-  const usual = { id: name, name, kind: "Training", project: "team", cluster: "c", owner: "ada", gpusAsked: 1, gpusHeld: 0 };
+  const usual = { id: name, name, kind: "Training", project: "team", cluster: "c", owner: "ada", gpusAsked: 1, gpusHeld: 0, pool: "" };
   return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", text: "", ...more };
 }
 
@@ -32,4 +32,9 @@ it("points to what failed lately, can never start, or waits for long", () => {
     NOW,
   );
   expect(found.map((one) => one.phase)).toEqual(["Failed", "Pending", "Pending", "Pending"]);
+});
+
+it("adds up parts of GPUs by pool", () => {
+  const rows = [0.25, 0.5, 2].map((gpusHeld) => row("Running", { gpusHeld, pool: "edge" }));
+  expect([...sharedByPool(rows)]).toEqual([["edge", 0.75]]);
 });

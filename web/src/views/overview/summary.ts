@@ -31,6 +31,15 @@ export function countByProject(rows: readonly Row[]): ProjectCount[] {
   return [...counts.values()].sort((a, b) => b.gpus - a.gpus || a.project.localeCompare(b.project));
 }
 
+/** How much of the GPUs of each pool is held in parts, by workloads that share them. */
+export function sharedByPool(rows: readonly Row[]): Map<string, number> {
+  const shared = new Map<string, number>();
+  for (const row of rows) {
+    if (row.gpusHeld % 1 !== 0) shared.set(row.pool, (shared.get(row.pool) ?? 0) + row.gpusHeld);
+  }
+  return shared;
+}
+
 /** Failed within a day, degraded, evicted, can never start, or waits for long. */
 export function needsAttention(row: Row, now: number): boolean {
   if (row.phase === "Failed") return now - row.phaseSince < DAY;

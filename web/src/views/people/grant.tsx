@@ -6,6 +6,7 @@ import { Choice } from "../../parts/choice";
 import { useLoad } from "../../parts/load";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
 import { keyOfScope, loadScopes } from "../../parts/scopes";
+import { isShown } from "../../store/clusters";
 
 const SUBJECTS = { user: "Person", group: "Group", "service-account": "Service account" } as const;
 type Subject = keyof typeof SUBJECTS;
@@ -59,7 +60,7 @@ export function GrantDialog({ changes, roles, onClose }: Props) {
           label="Where"
           value={scope}
           onChange={setScope}
-          options={(scopes.value ?? []).map((one) => [keyOfScope(one), one.title])}
+          options={(scopes.value ?? []).filter((one) => isShown(one.cluster)).map((one) => [keyOfScope(one), one.title])}
         />
         <Problem error={changes.error ?? scopes.error} />
         <div class={parts.buttons}>

@@ -8,10 +8,11 @@ import { tell } from "../../parts/notices";
 import { CopyButton, css as parts, Dialog, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
+import { isShown } from "../../store/clusters";
 import { GrantDialog } from "./grant";
 import css from "./people.module.css";
 import { Roles } from "./roles";
-import { describeScope, rulesBySubject } from "./rules";
+import { describeScope, rulesBySubject, subjectsWithoutRules } from "./rules";
 
 type User = Schemas["UserView"];
 type Rule = Schemas["RuleView"];
@@ -30,8 +31,13 @@ export function People() {
   const roles = useLoad((signal) => get("/api/v1/authorization/roles", { signal }), changes.version);
   const [secret, setSecret] = useState<Secret>();
   const search = query.value.get("q") ?? "";
-  const bySubject = rulesBySubject(rules.value?.accessRules ?? []);
-  const shown = (users.value ?? []).filter((user) => user.username.toLowerCase().includes(search.toLowerCase()));
+  const all = rules.value?.accessRules ?? [];
+  const inCluster = all.filter((rule) => isShown(rule.clusterId));
+  const bySubject = rulesBySubject(inCluster);
+  const elsewhere = subjectsWithoutRules(all, bySubject);
+  const shown = (users.value ?? []).filter(
+    (user) => user.username.toLowerCase().includes(search.toLowerCase()) && !elsewhere.has(`user ${user.username}`),
+  );
   return (
     <div class={parts.page}>
       <ViewTitle>People</ViewTitle>
@@ -60,7 +66,7 @@ export function People() {
           keyOf={(user) => user.id}
         />
       )}
-      <OtherRules rules={rules.value?.accessRules ?? []} changes={changes} />
+      <OtherRules rules={inCluster} changes={changes} />
       <Roles roles={roles.value ?? []} changes={changes} />
     </div>
   );

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Schemas } from "../../api/client";
-import { describeScope, rulesBySubject } from "./rules";
+import { describeScope, rulesBySubject, subjectsWithoutRules } from "./rules";
 
 const rule = (id: number, subjectType: "group" | "user", subjectId: string): Schemas["RuleView"] => ({
   id,
@@ -25,4 +25,10 @@ test("a group and a user of one name have their own rules", () => {
 test("a scope is described as people call it", () => {
   expect(describeScope(rule(1, "user", "ann"))).toBe("project vision");
   expect(describeScope({ ...rule(1, "user", "ann"), scopeType: "tenant" })).toBe("the whole installation");
+});
+
+test("only those whose rules are all elsewhere are left out", () => {
+  const shown = rulesBySubject([rule(1, "user", "ann")]);
+  const all = [rule(1, "user", "ann"), rule(2, "user", "ann"), rule(3, "user", "bob")];
+  expect([...subjectsWithoutRules(all, shown)]).toEqual(["user bob"]);
 });

@@ -15,3 +15,11 @@ export function rulesBySubject(rules: readonly Schemas["RuleView"][]): Map<strin
   }
   return bySubject;
 }
+
+/** Who has rules, but none of those that are shown. */
+export function subjectsWithoutRules(
+  rules: readonly Schemas["RuleView"][],
+  shown: ReadonlyMap<string, unknown>,
+): Set<string> {
+  return new Set([...rulesBySubject(rules).keys()].filter((subject) => !shown.has(subject)));
+}

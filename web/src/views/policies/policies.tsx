@@ -4,16 +4,19 @@ import { get, remove, type PathOf, type Schemas } from "../../api/client";
 import { kinds } from "../../api/kinds";
 import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
-import { useLoad } from "../../parts/load";
+import { type Loaded, useLoad } from "../../parts/load";
 import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
-import { isShown } from "../../store/clusters";
+import { clusters, isShown } from "../../store/clusters";
 import { PolicyEditor } from "./editor";
 import css from "./policies.module.css";
+import { describeScope, type Places, placeOf, placesOf } from "./places";
 import { listDefaults, listRules } from "./rules";
 
 type Entry = Schemas["PolicyEntry"];
+
+const LIMIT = { limit: 500 };
 
 /** Methods and paths of the policies of a kind. */
 const policyPath = (rest: string) => `/api/v2/policy/${rest}` as PathOf<"delete">;
@@ -22,12 +25,15 @@ export function Policies() {
   const changes = useChanges();
   const [isWriting, setWriting] = useState(false);
   const policies = useLoad((signal) => get("/api/v2/policy", { signal }), changes.version);
-  const entries = policies.value?.policies ?? [];
+  const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query: LIMIT, signal }), changes.version);
+  const departments = useLoad((signal) => get("/api/v1/org-unit/departments", { query: LIMIT, signal }), changes.version);
+  const places = placesOf(projects.value?.projects ?? [], departments.value?.departments ?? [], clusters.value);
+  const entries = (policies.value?.policies ?? []).filter(({ meta }) => isShown(placeOf(meta, places)?.cluster));
   const canWrite = may("policies:create");
   return (
     <div class={parts.page}>
       <ViewTitle>Policies</ViewTitle>
-      <Effective version={changes.version} />
+      <Effective version={changes.version} projects={projects} />
       <Panel
         title="Policies of all scopes"
         actions={
@@ -45,7 +51,7 @@ export function Policies() {
         {entries.length > 0 && (
           <Table
             label="Policies"
-            columns={columnsOf(may("policies:delete"), changes)}
+            columns={columnsOf(may("policies:delete"), places, changes)}
             rows={entries}
             keyOf={(entry) => entry.meta.id}
           />
@@ -56,21 +62,15 @@ export function Policies() {
   );
 }
 
-function columnsOf(canDelete: boolean, changes: Changes): Column<Entry>[] {
+function columnsOf(canDelete: boolean, places: Places, changes: Changes): Column<Entry>[] {
   return [
     { title: "Name", cell: (entry) => <strong>{entry.meta.name}</strong> },
     { title: "For", cell: (entry) => entry.type },
-    { title: "Scope", cell: (entry) => describeScope(entry.meta) },
+    { title: "Scope", cell: (entry) => describeScope(entry.meta, places) },
     { title: "Changed", cell: (entry) => <Time at={entry.meta.updatedAt} /> },
     { title: "By", cell: (entry) => entry.meta.updatedBy },
     ...(canDelete ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
   ];
-}
-
-function describeScope(meta: Schemas["PolicyMetaView"]): string {
-  if (meta.scope === "tenant") return "the whole installation";
-  const id = meta.projectId ?? meta.departmentId;
-  return id === undefined ? meta.scope : `${meta.scope} ${id}`;
 }
 
 function Remove({ entry, changes }: { entry: Entry; changes: Changes }) {
@@ -90,8 +90,7 @@ function Remove({ entry, changes }: { entry: Entry; changes: Changes }) {
 }
 
 /** What holds in one project for one kind. */
-function Effective({ version }: { version: string }) {
-  const projects = useLoad((signal) => get("/api/v1/org-unit/projects", { query: { limit: 500 }, signal }), "");
+function Effective({ version, projects }: { version: string; projects: Loaded<Schemas["ProjectList"]> }) {
   const all = (projects.value?.projects ?? []).filter((one) => isShown(one.clusterId));
   const project = all.find((one) => one.name === query.value.get("project")) ?? all[0];
   const kind = kinds.find((one) => one.rest === query.value.get("kind")) ?? kinds[0];

@@ -56,3 +56,31 @@ function quoted(name: string): string {
   const safe = /^[=+\-@\t\r]/.test(name) ? `'${name}` : name;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
+
+export interface PoolHours {
+  used: number;
+  capacity: number;
+  unavailable: number;
+}
+
+export interface PoolReport extends PoolHours {
+  name: string;
+  days: (PoolHours & { day: string })[];
+}
+
+/** The GPU-hours of each node pool that has GPUs, as a whole and day by day. */
+export function poolsOf(rows: readonly Schemas["PoolRow"][]): PoolReport[] {
+  const pools = new Map<string, PoolReport>();
+  for (const row of rows) {
+    const [used, capacity, unavailable] = [gpuHours(row.used), gpuHours(row.capacity), gpuHours(row.unavailable)];
+    if (capacity <= 0) continue;
+    const pool = pools.get(row.nodePool) ?? { name: row.nodePool, used: 0, capacity: 0, unavailable: 0, days: [] };
+    pool.used += used;
+    pool.capacity += capacity;
+    pool.unavailable += unavailable;
+    pool.days.push({ day: row.day ?? "", used, capacity, unavailable });
+    pools.set(row.nodePool, pool);
+  }
+  for (const pool of pools.values()) pool.days.sort((a, b) => a.day.localeCompare(b.day));
+  return [...pools.values()];
+}

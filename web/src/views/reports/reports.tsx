@@ -1,12 +1,12 @@
 // Who used, borrowed, lent and waited for GPUs, and how busy the node pools were.
 import { get, type Schemas } from "../../api/client";
 import { useLoad } from "../../parts/load";
-import { Bar, css as parts, Empty, now, Panel, Problem, ViewTitle } from "../../parts/parts";
+import { css as parts, Empty, now, Panel, Problem, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
-import { amount } from "../../parts/texts";
+import { amount, exactTime } from "../../parts/texts";
 import { query, setQuery } from "../../router";
 import { chosenCluster } from "../../store/clusters";
-import { asCsv, daysOf, type Group, GROUPS, gpuHours, groupOf, nameOf, PERIODS, sortRows, type UsageRow } from "./report";
+import { asCsv, daysOf, type Group, GROUPS, gpuHours, groupOf, nameOf, PERIODS, type PoolHours, poolsOf, sortRows, type UsageRow } from "./report";
 import css from "./reports.module.css";
 
 export function Reports() {
@@ -38,7 +38,7 @@ export function Reports() {
         )}
         {report.value && (
           <span class={parts.quiet}>
-            {new Date(report.value.since).toLocaleString()} to {new Date(report.value.until).toLocaleString()}
+            {exactTime(Date.parse(report.value.since))} to {exactTime(Date.parse(report.value.until))}
           </span>
         )}
       </div>
@@ -86,45 +86,51 @@ function columnsOf(group: Group): Column<UsageRow>[] {
   return [
     { title: group.charAt(0).toUpperCase() + group.slice(1), cell: (row) => nameOf(row, group) },
     hours("GPU-hours", (row) => gpuHours(row.used)),
-    hours("within quota", (row) => gpuHours(row.withinQuota)),
-    hours("borrowed", (row) => gpuHours(row.borrowed)),
-    hours("lent", (row) => gpuHours(row.lent)),
-    hours("core-hours", (row) => row.used.cpuHours ?? 0),
+    hours("Within quota", (row) => gpuHours(row.withinQuota)),
+    hours("Borrowed", (row) => gpuHours(row.borrowed)),
+    hours("Lent", (row) => gpuHours(row.lent)),
+    hours("Core-hours", (row) => row.used.cpuHours ?? 0),
     hours("GiB-hours", (row) => row.used.memoryGibHours ?? 0),
-    hours("hours waited", (row) => row.waitedHours),
+    hours("Hours waited", (row) => row.waitedHours),
   ];
 }
 
 /** How much of the GPUs of each pool was in use, day by day. */
 function Allocation({ rows }: { rows: Schemas["PoolRow"][] }) {
-  const withGpus = rows.filter((row) => gpuHours(row.capacity) > 0);
-  if (withGpus.length === 0) return null;
+  const pools = poolsOf(rows);
+  if (pools.length === 0) return null;
   return (
     <Panel title="GPU-hours of the node pools, day by day">
-      <ul class={css.days}>
-        {withGpus.map((row) => {
-          const [used, capacity] = [gpuHours(row.used), gpuHours(row.capacity)];
-          const text = `${amount(used)} of ${amount(capacity)} GPU-hours used`;
-          const away = gpuHours(row.unavailable);
-          return (
-            <li key={`${row.nodePool} ${row.day ?? ""}`}>
-              <span>
-                {row.day} <span class={parts.quiet}>{row.nodePool}</span>
-              </span>
-              <Bar
-                parts={[{ name: "used", value: used }]}
-                total={capacity}
-                label={`${row.nodePool}, ${row.day ?? ""}: ${text}`}
-              />
-              <span class={parts.quiet}>
-                {text} ({Math.round((100 * used) / capacity)} %){away > 0 && `, ${amount(away)} unavailable`}
-              </span>
-            </li>
-          );
-        })}
-      </ul>
+      <div class={css.pools}>
+        {pools.map((pool) => (
+          <figure key={pool.name} class={css.pool}>
+            <figcaption>
+              <strong>{pool.name}</strong> <span class={parts.quiet}>{sayHours(pool)}</span>
+            </figcaption>
+            <ol class={css.days}>
+              {pool.days.map((day) => (
+                <li key={day.day} title={`${day.day}: ${sayHours(day)}`}>
+                  <span class={parts.hidden}>
+                    {day.day}: {sayHours(day)}
+                  </span>
+                  <i style={{ height: `${Math.min(100, (100 * day.used) / day.capacity)}%` }} />
+                </li>
+              ))}
+            </ol>
+            <p class={css.axis} aria-hidden="true">
+              <span>{pool.days[0]?.day}</span>
+              {pool.days.length > 1 && <span>{pool.days.at(-1)?.day}</span>}
+            </p>
+          </figure>
+        ))}
+      </div>
     </Panel>
   );
+}
+
+function sayHours({ used, capacity, unavailable }: PoolHours): string {
+  const text = `${amount(used)} of ${amount(capacity)} GPU-hours used (${Math.round((100 * used) / capacity)} %)`;
+  return unavailable > 0 ? `${text}, ${amount(unavailable)} unavailable` : text;
 }
 
 function download(text: string, name: string): void {

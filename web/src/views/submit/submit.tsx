@@ -189,8 +189,9 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
 
 /** Whether a request has what a plan needs at least. */
 function canBePlanned(request: string): boolean {
-  const { name, projectId, templateId, spec } = JSON.parse(request) as JsonObject;
-  return Boolean(name) && Boolean(projectId) && (Boolean(templateId) || countValues(spec) > 0);
+  const { name, clusterId, templateId, spec } = JSON.parse(request) as JsonObject;
+  // The cluster is known once the projects are loaded.
+  return Boolean(name) && Boolean(clusterId) && (Boolean(templateId) || countValues(spec) > 0);
 }
 
 async function removeReplaced({ id, kind }: Replaced): Promise<void> {

@@ -123,8 +123,8 @@ export function Events({ id, version }: { id: string; version: string }) {
       {value?.events.length === 0 && <Empty>There are no events.</Empty>}
       <ul class={css.events}>
         {(value?.events ?? []).map((event) => (
-          <li key={event.id}>
-            <Time at={event.createdAt} /> <strong>{event.reason}</strong> {event.message}
+          <li key={event.id} class={css.record}>
+            <Time at={event.createdAt} /> <strong>{event.reason}</strong> <span>{event.message}</span>
           </li>
         ))}
       </ul>

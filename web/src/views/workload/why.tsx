@@ -8,7 +8,14 @@ import { Consequences } from "../workloads/consequences";
 import { TryIt } from "./try-it";
 import css from "./workload.module.css";
 
-export function Why({ id, version }: { id: string; version: string }) {
+interface Props {
+  id: string;
+  version: string;
+  /** What the head of the page says already. */
+  said: string;
+}
+
+export function Why({ id, version, said }: Props) {
   const options = { path: { workloadId: id } };
   const why = useLoad((signal) => get("/api/v1/workloads/{workloadId}/why", { ...options, signal }), id + version);
   const estimate = useLoad(
@@ -22,7 +29,8 @@ export function Why({ id, version }: { id: string; version: string }) {
   return (
     <Panel title="Why it waits, and until when">
       <Problem error={why.error} />
-      {why.value && <p class={css.headline}>{why.value.message}</p>}
+      {!why.value && !why.error && <p class={parts.quiet}>Loading…</p>}
+      {why.value && why.value.message !== said && <p class={css.headline}>{why.value.message}</p>}
       {estimate.value && <Estimate answer={estimate.value} />}
       {why.value && <Changes id={id} changes={why.value.changes ?? []} />}
       <Holders holders={explanation.value?.waiting?.holders ?? []} />
@@ -33,12 +41,33 @@ export function Why({ id, version }: { id: string; version: string }) {
 function Estimate({ answer }: { answer: Schemas["EstimateAnswer"] }) {
   return (
     <>
-      <p>{answer.message}</p>
+      {answer.p50 != null && (
+        <dl class={css.times}>
+          <div>
+            <dt>Starts about</dt>
+            <dd>
+              <Time at={answer.p50 * 1000} />
+            </dd>
+          </div>
+          {answer.p90 != null && (
+            <div>
+              <dt>Very likely by</dt>
+              <dd>
+                <Time at={answer.p90 * 1000} />
+              </dd>
+            </div>
+          )}
+        </dl>
+      )}
+      <p class={parts.quiet}>{answer.message}</p>
       {(answer.chain ?? []).length > 0 && (
-        <ol>
+        <ol class={css.chain}>
           {(answer.chain ?? []).map((step) => (
             <li key={`${step.at} ${step.workload} ${step.event}`}>
-              <Time at={step.at * 1000} />: {step.workload} {step.event} <span class={parts.quiet}>({step.basis})</span>
+              <Time at={step.at * 1000} />
+              <span>
+                {step.workload} {step.event} <span class={parts.quiet}>({step.basis})</span>
+              </span>
             </li>
           ))}
         </ol>
@@ -78,7 +107,7 @@ function Holders({ holders }: { holders: Schemas["HolderView"][] }) {
   return (
     <>
       <h3>Who holds what it waits for</h3>
-      <ul>
+      <ul class={css.holders}>
         {holders.map((holder) => (
           <li key={`${holder.project} ${holder.workload} ${holder.nodes.join()}`}>
             {holder.workloadId ? <a href={href(`/workloads/${holder.workloadId}`)}>{holder.workload}</a> : holder.workload}

@@ -55,7 +55,7 @@ export function WorkloadView() {
     <div class={parts.page}>
       <Head view={value} row={current} />
       <Tabs id={id} tab={tab} />
-      {tab === "" && isWaiting(current) && <Why id={id} version={version} />}
+      {tab === "" && isWaiting(current) && <Why id={id} version={version} said={current.message} />}
       {tab === "" && kind?.hasRevisions && <Revisions id={id} version={version} />}
       {tab === "" && (
         <div class={css.columns}>
@@ -104,6 +104,7 @@ function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }
       <div class={css.head}>
         <ViewTitle>{row.name}</ViewTitle>
         <Phase phase={isDeleted ? "Deleted" : row.phase} />
+        <div class={css.verbs}>
         {!isDeleted &&
           kind && (
             <a class={parts.button} href={href(`/submit?from=${row.id}`)}>
@@ -121,6 +122,7 @@ function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }
               {title}
             </button>
           ))}
+        </div>
       </div>
       <p>{row.message}</p>
       <p class={css.facts}>

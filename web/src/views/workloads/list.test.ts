@@ -13,6 +13,7 @@ function row(name: string, more: Partial<Row> = {}): Row {
     owner: "ada",
     gpusAsked: 1,
     gpusHeld: 1,
+    pool: "default",
     created: 0,
     phaseSince: 0,
     waitedSeconds: 0,

@@ -270,7 +270,7 @@ function Cells({ row, index, isCursor, isPicked, toggle, estimate }: LineProps &
         <Time at={row.created} isAge />
       </td>
       <td data-key="waitedSeconds" data-number>
-        {span(waited)}
+        {waited < 1 ? "–" : span(waited)}
       </td>
       <td data-key="estimate" data-number title={estimate?.message}>
         {estimate ? estimateText(estimate, now.value) : ""}

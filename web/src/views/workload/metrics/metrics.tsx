@@ -115,12 +115,18 @@ function options(chart: Chart, element: HTMLElement, from: number, to: number): 
     height: HEIGHT,
     scales: { x: { min: from / 1000, max: to / 1000 }, y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] } },
     axes: [
-      { stroke: text, grid: { stroke: grid }, ticks: { stroke: grid } },
       {
         stroke: text,
-        grid: { stroke: grid },
-        ticks: { stroke: grid },
-        size: 74,
+        grid: { show: false },
+        ticks: { stroke: grid, width: 1, size: 4 },
+        size: 30,
+        values: clock(from, to),
+      },
+      {
+        stroke: text,
+        grid: { stroke: grid, width: 1 },
+        ticks: { show: false },
+        size: 66,
         // Steps of bytes are powers of two, so that they are round numbers of KiB, MiB and GiB.
         ...(unit(0).endsWith("B") ? { incrs: Array.from({ length: 50 }, (_, power) => 2 ** power) } : {}),
         values: (_plot, splits) => splits.map((split) => unit(split)),
@@ -132,10 +138,23 @@ function options(chart: Chart, element: HTMLElement, from: number, to: number): 
         label: one.title,
         stroke: colorOf(element, `--chart-${at}`),
         width: 2,
+        // What is used is a filled line; what it is compared with is dashed, so that it is seen where both are equal.
+        ...(at === 0 ? { fill: colorOf(element, "--chart-fill") } : { dash: [6, 4] }),
+        points: { show: false },
         value: (_plot, value: number | null) => (value === null ? "" : one.unit(value)),
       })),
     ],
   };
+}
+
+const DAY = 1440 * MINUTE;
+
+/** Words for points in time: the hour within a day, else the date. */
+function clock(from: number, to: number): (plot: uPlot, splits: number[]) => string[] {
+  const form: Intl.DateTimeFormatOptions =
+    to - from > DAY ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const format = new Intl.DateTimeFormat(undefined, form);
+  return (_plot, splits) => splits.map((at) => format.format(at * 1000));
 }
 
 /** A colour of the theme, as a canvas takes it. */
