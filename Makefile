@@ -12,6 +12,9 @@ ARGS ?=
 # Those that run, or left something. Of the first the files may be gone already while its programs are not.
 clusters = $(sort $(wildcard .tools/cluster) $(patsubst %/layout.json,%,$(wildcard .tools/*/layout.json .tools/*/*/layout.json)))
 
+# Where Python is told to write no bytecode, every process of a run would compile all tests and libraries anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .NOTPARALLEL:
 .PHONY: help run test test-kubernetes test-operators test-docker test-containerd test-web check bench serve soak web docs format cluster-up cluster-status cluster-env cluster-down release image system-packages setup clean
 

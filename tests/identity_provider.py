@@ -39,8 +39,8 @@ class SigningKey:
 
     @property
     def public(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(RSAAlgorithm.to_jwk(self.private.public_key()))
-        return {**found, "kid": self.id, "use": "sig", "alg": "RS256"}
+        decoded: dict[str, Any] = json.loads(RSAAlgorithm.to_jwk(self.private.public_key()))
+        return {**decoded, "kid": self.id, "use": "sig", "alg": "RS256"}
 
 
 class IdentityProvider:

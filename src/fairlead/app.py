@@ -69,18 +69,8 @@ from fairlead.model.clock import Millis, iso
 from fairlead.model.errors import FairleadError, Refused
 from fairlead.model.records.organization import RecoveredOrganization
 from fairlead.scheduled_backups import BackupSchedule
-from fairlead.settings import (
-    DEFAULT_PORT,
-    DEFAULT_PROXY_PORT,
-    ENGINES,
-    LOCAL,
-    ServerSettings,
-    check_mode,
-    find_database,
-    is_postgres,
-    read_settings,
-    record,
-)
+from fairlead.serve_flags import DEFAULT_PORT, DEFAULT_PROXY_PORT, ENGINES, LOCAL
+from fairlead.settings import ServerSettings, check_mode, find_database, is_postgres, read_settings, record
 from fairlead.store.base import Store
 from fairlead.store.sqlite import open_sqlite
 

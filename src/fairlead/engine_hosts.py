@@ -7,10 +7,10 @@ import importlib
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,15 +26,19 @@ from fairlead.control.loop.fleet import ClusterSessions, Fleet
 from fairlead.control.loop.lease import LeaseKeeper
 from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.references.resolve import Resolver
+from fairlead.engines.base import CustomResources, LogStore, Sessions, WorkloadEngine
 from fairlead.engines.local.configuration import load_settings
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.linux.nvml import DeviceMeter
 from fairlead.engines.local.linux.procfs import is_dead_process, process_identity
 from fairlead.engines.local.usage import UsageMeter
-from fairlead.model.clock import Clock
+from fairlead.model.clock import Clock, Millis
 from fairlead.model.errors import Refused
+from fairlead.model.pods.supplies import LoadKept
 from fairlead.model.records.organization import Cluster
-from fairlead.settings import ENGINES, LOCAL, ServerSettings
+from fairlead.model.resource_usage import MeasuredUsage
+from fairlead.serve_flags import ENGINES, LOCAL
+from fairlead.settings import ServerSettings
 from fairlead.store.compaction import compact
 
 
@@ -44,6 +48,37 @@ class Listening(NamedTuple):
     url: str
     socket: socket.socket
     proxied: socket.socket | None
+
+
+class PodsOfCluster(Sessions, LogStore, Protocol):
+    """What an engine of a cluster offers into its pods."""
+
+
+class AutoscalingOfNodes(Protocol):
+    def may_add_nodes(self) -> bool: ...
+
+
+class ClusterEngine(WorkloadEngine, Protocol):
+    """An engine from `ENGINES`, whose module is loaded only if the settings name it."""
+
+    @property
+    def sessions(self) -> PodsOfCluster: ...
+
+    @property
+    def custom_resources(self) -> CustomResources: ...
+
+    @property
+    def autoscaling(self) -> AutoscalingOfNodes: ...
+
+    def away(self) -> str: ...
+
+    def find_namespace_problem(self, namespace: str) -> str: ...
+
+    def observe_usage(self) -> Sequence[MeasuredUsage]: ...
+
+
+#: `make_engine` of such a module.
+MakeEngine = Callable[[ServerSettings, Callable[[], str], LoadKept], ClusterEngine]
 
 
 def make_first_host(
@@ -117,46 +152,65 @@ def _make_host(
 
     `own_sockets`: those of the server, whose ports the pods of a shared machine must not take.
     """
-    kept = settings.control
-    compact_store = partial(compact, context.store, keep_events=kept.keep_events, keep_audit=kept.keep_audit)
     if settings.engine == LOCAL:
-        own = load_settings(settings, clock)
-        engine = LocalEngine(own, clock, Resolver(context).load, Supplier(context).load)
-        meter = UsageMeter(settings.data_dir, own.nodes, DeviceMeter())
-        if not settings.personal:
-            engine.reserve([reserve(each) for each in own_sockets])
-        pods = EngineHost(
-            context=context,
-            lease=lease,
-            compact=compact_store,
-            measure=time.monotonic,
-            driver=PodDriver(context, engine),
-            sessions=engine,
-            logs=engine,
-            observe_usage=meter.observe,
-            find_warnings=engine.find_warnings,
-        )
-        return pods, EngineView(review=engine.review, measures_gpus=meter.measures_gpus)
-    module = importlib.import_module(ENGINES[settings.engine])
-    cluster = module.make_engine(settings, lambda: context.directory.cluster_id, ClusterSupplier(context).load)
+        return _make_pod_host(settings, context, lease, clock, own_sockets)
+    return _make_cluster_host(settings, context, lease)
+
+
+def _make_pod_host(
+    settings: ServerSettings,
+    context: Context,
+    lease: LeaseKeeper | None,
+    clock: Clock,
+    own_sockets: Sequence[socket.socket],
+) -> tuple[AnyHost, EngineView]:
+    own = load_settings(settings, clock)
+    engine = LocalEngine(own, clock, Resolver(context).load, Supplier(context).load)
+    meter = UsageMeter(settings.data_dir, own.nodes, DeviceMeter())
+    if not settings.personal:
+        engine.reserve([reserve(each) for each in own_sockets])
+    host = EngineHost(
+        context=context,
+        lease=lease,
+        compact=_compactor(settings, context),
+        measure=time.monotonic,
+        driver=PodDriver(context, engine),
+        sessions=engine,
+        logs=engine,
+        observe_usage=meter.observe,
+        find_warnings=engine.find_warnings,
+    )
+    return host, EngineView(review=engine.review, measures_gpus=meter.measures_gpus)
+
+
+def _make_cluster_host(
+    settings: ServerSettings, context: Context, lease: LeaseKeeper | None
+) -> tuple[AnyHost, EngineView]:
+    make_engine: MakeEngine = importlib.import_module(ENGINES[settings.engine]).make_engine
+    engine = make_engine(settings, lambda: context.directory.cluster_id, ClusterSupplier(context).load)
     view = EngineView(
-        review=cluster.review,
-        unreachable_reason=cluster.away,
-        find_namespace_problem=cluster.find_namespace_problem,
-        may_nodes_be_added=cluster.may_nodes_be_added,
+        review=engine.review,
+        unreachable_reason=engine.away,
+        find_namespace_problem=engine.find_namespace_problem,
+        may_nodes_be_added=engine.autoscaling.may_add_nodes,
         measures_gpus=bool(settings.prometheus_url),
         is_cluster=True,
     )
-    workloads = EngineHost(
+    host = EngineHost(
         context=context,
         lease=lease,
-        compact=compact_store,
+        compact=_compactor(settings, context),
         measure=time.monotonic,
-        driver=ClusterDriver(context, cluster),
-        sessions=cluster,
-        logs=cluster,
-        objects=cluster.custom_resources,
-        observe_usage=cluster.observe_usage,
+        driver=ClusterDriver(context, engine),
+        sessions=engine.sessions,
+        logs=engine.sessions,
+        objects=engine.custom_resources,
+        observe_usage=engine.observe_usage,
         can_stand_by=True,
     )
-    return workloads, view
+    return host, view
+
+
+def _compactor(settings: ServerSettings, context: Context) -> Callable[[Millis], Awaitable[object]]:
+    kept = settings.control
+    return partial(compact, context.store, keep_events=kept.keep_events, keep_audit=kept.keep_audit)

@@ -11,6 +11,7 @@ import msgspec
 
 from fairlead.api.server.health import check_metrics_token
 from fairlead.api.server.sockets import check_certificate, listen
+from fairlead.control.audit_export import make_sink
 from fairlead.control.notifications.settings import check_notifications
 from fairlead.control.people.sign_on.settings import check_sign_on
 from fairlead.engines.kubernetes.client.kubeconfig import load_access
@@ -19,17 +20,8 @@ from fairlead.engines.local.configuration import load_settings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
 from fairlead.model.errors import Refused
-from fairlead.settings import (
-    DEFAULT_PORT,
-    DEFAULT_PROXY_PORT,
-    LOCAL,
-    ServerSettings,
-    check_mode,
-    find_database,
-    is_postgres,
-    load_recorded,
-    read_settings,
-)
+from fairlead.serve_flags import DEFAULT_PORT, DEFAULT_PROXY_PORT, LOCAL
+from fairlead.settings import ServerSettings, check_mode, find_database, is_postgres, load_recorded, read_settings
 from fairlead.store.backup import NEWEST_LAYOUT, load_layout
 
 
@@ -46,6 +38,8 @@ def check_settings(settings: ServerSettings, clock: Clock) -> None:
     check_sign_on(settings.sign_on, binds_equal_names=settings.control.binds_equal_names)
     check_notifications(settings.notifications)
     check_metrics_token(settings.metrics_token_file)
+    if settings.audit_export:
+        make_sink(settings.audit_export)
     _check_listening(settings)
     if not settings.api_only:
         _check_engine(settings, clock)

@@ -205,15 +205,15 @@ class Harness:
     def __init__(self, context: Context, cluster: Cluster) -> None:
         self.context = context
         self.cluster = cluster
-        self.customs = WatchedResources(cast(Api, cluster), lambda: "c")
-        self.loop = CustomResourceSync(context, self.customs, settle_seconds=0, recheck_seconds=0)
+        self.resources = WatchedResources(cast(Api, cluster), lambda: "c")
+        self.loop = CustomResourceSync(context, self.resources, settle_seconds=0, recheck_seconds=0)
         self._news = asyncio.Event()
 
     async def start(self) -> None:
         served = self.cluster.is_served
         kind = self.cluster.kind
-        await self.customs.start([kind] if served else [], [] if served else [kind])
-        self.customs.listen(self._news.set)
+        await self.resources.start([kind] if served else [], [] if served else [kind])
+        self.resources.listen(self._news.set)
         await self.loop._recheck_all()
         await self.look()
 
@@ -234,7 +234,7 @@ class Harness:
 
     async def look(self) -> None:
         """At all that is new; what fails is looked at the next time."""
-        waiting = {*self.loop._waiting, *self.customs.take_changed(), *self.loop._pop_synced()}
+        waiting = {*self.loop._waiting, *self.resources.take_changed(), *self.loop._pop_synced()}
         self.loop._waiting.clear()
         for id in sorted(waiting):
             await self.loop._reconcile(id)
@@ -260,7 +260,7 @@ class Harness:
         return workload.desired_phase
 
     async def close(self) -> None:
-        await self.customs.close()
+        await self.resources.close()
 
 
 def run(tmp_path: Path, act: Callable[[Harness], Awaitable[None]], **given: Any) -> None:

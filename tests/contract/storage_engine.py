@@ -84,9 +84,9 @@ def exists(path: str) -> bool:
     return os.path.lexists(path)
 
 
-def call(*words: str | Path) -> str:
+def call(*arguments: str | Path) -> str:
     """What a program of this machine says; it must go well."""
-    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(arguments, check=True, capture_output=True, text=True).stdout
 
 
 def files_with(folder: Path, words: str) -> list[Path]:

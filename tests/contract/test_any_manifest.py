@@ -133,7 +133,8 @@ def test_every_template_complies_with_the_policy(server: Server, cluster: Runnin
         assert refused.status == 400
         assert "value must be no greater than 2" in str(refused.json)
         id, found = start(server, cluster, "complies", job_set())
-        assert {"name": "TEAM", "value": "a"} in templates(found)[0]["spec"]["containers"][0]["env"]
+        for rendered in templates(found):
+            assert {"name": "TEAM", "value": "a"} in rendered["spec"]["containers"][0]["env"]
         worse = job_set(resources={"requests": {"cpu": "4"}})
         assert server.call("PUT", f"{PATH}/{id}", {"manifest": worse}).status == 400
         assert server.call("POST", f"/api/v1/workloads/trainings/{id}/suspend").status == 202
@@ -144,6 +145,40 @@ def test_every_template_complies_with_the_policy(server: Server, cluster: Runnin
         assert (resumed.status, resumed.json["details"].count("no greater than 0.5")) == (403, 2)
     finally:
         server.call("DELETE", f"{POLICY}?scope=project&projectId=1")
+
+
+def test_a_policy_adds_to_every_template_and_leaves_changes_possible(server: Server, cluster: RunningApi) -> None:
+    volume = {"server": "127.0.0.1", "path": "/team", "mountPath": "/team"}
+    source = {"meta": {"name": "team", "scope": "project", "projectId": 1}, "spec": volume}
+    asset = server.call("POST", "/api/v1/asset/datasource/nfs", source).json["meta"]["id"]
+    defaults = {"environmentVariables": {"instances": [{"name": "TEAM", "value": "a"}]}}
+    policy = {"defaults": defaults, "imposedAssets": [asset]}
+    meta = {"name": "p", "scope": "project", "projectId": 1}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {}, "spec": {"template": template("job")}}
+    assert server.call("PUT", POLICY, {"meta": meta, "policy": policy}).status == 200
+    try:
+        id, found = start(server, cluster, "added", job_set())
+        assert [one["spec"]["volumes"][0]["nfs"]["path"] for one in templates(found)] == ["/team", "/team"]
+        as_job = submit(server, "added-job", job).json["metadata"]["id"]
+    finally:
+        server.call("DELETE", f"{POLICY}?scope=project&projectId=1")
+    more = job_set()
+    more["spec"]["replicatedJobs"][0]["replicas"] = 3
+    assert server.call("PUT", f"{PATH}/{id}", {"manifest": more}).status == 202
+    assert server.call("PUT", f"{PATH}/{as_job}", {"manifest": job}).status == 202
+
+    def changed() -> Any:
+        found = find(cluster, "added")
+        return found if found is not None and found["spec"]["replicatedJobs"][0]["replicas"] == 3 else None
+
+    leader, worker = templates(until(changed, "three replicas"))
+    assert {"name": "TEAM", "value": "a"} in leader["spec"]["containers"][0]["env"]
+    assert "volumes" not in worker["spec"], "a change is checked against the policies of that moment"
+    other = job_set()
+    other["spec"]["replicatedJobs"][0]["template"]["spec"]["template"] = template("leader", image="alpine")
+    refused = server.call("PUT", f"{PATH}/{id}", {"manifest": other})
+    assert refused.status == 400
+    assert refused.json["details"].startswith("spec.image: cannot change")
 
 
 REFUSED = [
@@ -232,7 +267,8 @@ def test_a_changed_template_gets_no_folder_of_the_node(server: Server, cluster: 
     changed = job_set(volumeMounts=[{"name": "root", "mountPath": "/host"}])
     pod = changed["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
     pod["volumes"] = [{"name": "root", "hostPath": {"path": "/"}}]
-    assert server.call("PUT", f"{PATH}/{id}", {"manifest": changed}).status == 202
-    workload = server.until_phase(id, "Failed")
-    assert "'/' is the node's own" in str(workload)
+    for refused in (server.call("PUT", f"{PATH}/{id}", {"manifest": changed}), submit(server, "paths-too", changed)):
+        assert refused.status == 400
+        assert "'/' is the node's own" in str(refused.json)
     assert "hostPath" not in str(find(cluster, "paths"))
+    assert server.call("GET", f"{PATH}/{id}").json["workload"]["rawManifest"] == job_set()

@@ -144,3 +144,6 @@ def test_targets(target: str, want: object) -> None:
     assert isinstance(make_sink("audit.jsonl"), FileSink)
     with pytest.raises(Refused, match="not a valid target"):
         make_sink("syslog://logs.example:port")
+    for missing in ("file:/var/log/audit.jsonl", "http://logs.example/audit", "/no/such/folder/audit.jsonl"):
+        with pytest.raises(Refused, match="there is no folder"):
+            make_sink(missing)

@@ -132,7 +132,7 @@ def test_running_objects_are_adopted_in_their_run(tmp_path: Path) -> None:
 
     async def test(context: Context) -> None:
         harness = Harness(context, cluster)
-        harness.customs._find_run = lambda id: 3
+        harness.resources._find_run = lambda id: 3
         await harness.start()
         try:
             await act(harness)

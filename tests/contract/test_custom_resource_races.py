@@ -194,13 +194,13 @@ def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path:
     async def act(harness: Harness) -> None:
         harness.cluster.apply(uid="u-2")
         fresh = copy_of(harness.cluster.object)
-        before = harness.customs.get("u-1")
+        before = harness.resources.get("u-1")
         assert before is not None
         for change in (
-            harness.customs.patch_spec(before, {"active": {"value": False}}),
-            harness.customs.patch_spec(before, {"ingressUrl": {"value": "x"}}),
-            harness.customs.set_status(before, {"phase": "Stopped"}),
-            harness.customs.release(before),
+            harness.resources.patch_spec(before, {"active": {"value": False}}),
+            harness.resources.patch_spec(before, {"ingressUrl": {"value": "x"}}),
+            harness.resources.set_status(before, {"phase": "Stopped"}),
+            harness.resources.release(before),
         ):
             with pytest.raises(Unavailable, match="Cannot change train in runai-default in the cluster for now"):
                 await change

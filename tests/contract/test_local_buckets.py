@@ -41,9 +41,9 @@ class TestS3:
         async with opened(engine_maker(data, KEYS, **mode)) as harness:
             storage = bucket(service, name, accessKeySecret="keys")
             script = "cd /bucket; find . -type f | sort; cat top deep/er/file; stat -c ' %u' top; id -u"
-            words = (await say(harness, script, **ON_MACHINE, storage=storage)).split()
-            assert words[:4] == ["./deep/er/file", "./top", "1two", "words"]
-            assert words[4] == words[5]
+            arguments = (await say(harness, script, **ON_MACHINE, storage=storage)).split()
+            assert arguments[:4] == ["./deep/er/file", "./top", "1two", "words"]
+            assert arguments[4] == arguments[5]
             assert files_with(data, "very-secret-key") == []
         await nothing_left(data)
 
@@ -97,8 +97,8 @@ class TestS3:
     @scenario
     async def test_s3_words_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
         async with opened(engine_maker(data, **mode)) as harness:
-            words = await fail(harness, **ON_MACHINE, storage=bucket(service, "no-such-bucket"))
-            assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in words
+            message = await fail(harness, **ON_MACHINE, storage=bucket(service, "no-such-bucket"))
+            assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in message
 
 
 @scenario
@@ -107,10 +107,10 @@ async def test_s3_key_names(data: Path, service: Service) -> None:
     async with opened(engine_maker(data, KEYS)) as harness:
         own = {"accessKeySecret": "keys", "secretKeyOfAccessKeyId": "id", "secretKeyOfSecretKey": "sk"}
         assert await say(harness, "cat /bucket/a", **ON_MACHINE, storage=bucket(service, "named", **own)) == "1"
-        words = await fail(
+        message = await fail(
             harness, **ON_MACHINE, storage=bucket(service, "named", **own | {"secretKeyOfSecretKey": "nothing"})
         )
-        assert "secret 'keys' has no key 'nothing'" in words
+        assert "secret 'keys' has no key 'nothing'" in message
 
 
 @scenario

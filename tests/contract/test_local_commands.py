@@ -190,6 +190,6 @@ async def test_files_of_a_set_are_where_it_wants_them(make: Make) -> None:
     files = {"/etc/mpi/hostfile": "job-worker-0 slots=2\n", "/etc/mpi/more": "x\n"}
     async with opened(make) as harness:
         await harness.start(spec := worker(script="cat /etc/mpi/*; ls /etc/passwd; echo >/etc/mpi/more", files=files))
-        words = await said(harness, spec)
-        assert words.startswith("job-worker-0 slots=2\nx\n/etc/passwd\n")
-        assert "Read-only" in words
+        output = await said(harness, spec)
+        assert output.startswith("job-worker-0 slots=2\nx\n/etc/passwd\n")
+        assert "Read-only" in output

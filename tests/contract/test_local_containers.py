@@ -87,8 +87,8 @@ def find_process(program: str, container: str) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
-                if os.path.basename(words[0]) == program and any(container in word for word in words[1:]):
+                arguments = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if os.path.basename(arguments[0]) == program and any(container in word for word in arguments[1:]):
                     return int(entry.name)
     return 0
 

@@ -330,8 +330,8 @@ class TestShared:
         async with opened(make) as harness:
             spec = shell("id -u; id -g; id -G; pwd; grep NoNewPrivs /proc/self/status")
             await harness.run(spec)
-            words = (await harness.output(spec)).split()
-            assert words == [b"65534", b"65534", b"65534", b"/home/fairlead", b"NoNewPrivs:", b"1"]
+            arguments = (await harness.output(spec)).split()
+            assert arguments == [b"65534", b"65534", b"65534", b"/home/fairlead", b"NoNewPrivs:", b"1"]
 
     @scenario
     async def test_the_data_folder_is_out_of_sight(self, make: Make, data: Path) -> None:

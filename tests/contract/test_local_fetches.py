@@ -127,12 +127,12 @@ class TestGit:
     ) -> None:
         async with opened(engine_maker(data, LOGIN, **settings(mode))) as harness:
             script = "cat /code/file; stat -c ' %u' /code/file; id -u; echo new > /code/new; ls -A /dev/shm"
-            words = (
+            arguments = (
                 await say(harness, script, **ON_MACHINE, storage=git(web, passwordSecret="login", **members))
             ).split()
-            assert words[0] == want
-            assert words[1] == words[2]
-            assert len(words) == 3, "no credentials or helpers are left in sight"
+            assert arguments[0] == want
+            assert arguments[1] == arguments[2]
+            assert len(arguments) == 3, "no credentials or helpers are left in sight"
 
     @pytest.mark.parametrize(
         "reference",
@@ -167,15 +167,15 @@ class TestGit:
             assert "storage.git[0]: git: fatal: Authentication failed" in report.message
             assert "wrong-and-secret" not in report.message
             inside = web.replace("://", "://ada:in-the-address@")
-            words = await fail(harness, **ON_MACHINE, storage=git(inside))
-            assert "in-the-address" not in words
+            message = await fail(harness, **ON_MACHINE, storage=git(inside))
+            assert "in-the-address" not in message
 
     @scenario
     async def test_git_host_that_does_not_answer(self, data: Path, mode: dict[str, Any], silent: str) -> None:
         quick = settings(mode, fetch_silence_seconds=1, fetch_seconds=20)
         async with opened(engine_maker(data, **quick)) as harness:
-            words = await fail(harness, **ON_MACHINE, storage=git(silent))
-            assert "storage.git[0]: git: fatal: unable to access" in words
+            message = await fail(harness, **ON_MACHINE, storage=git(silent))
+            assert "storage.git[0]: git: fatal: unable to access" in message
         async with opened(engine_maker(data, **settings(mode, fetch_seconds=1))) as harness:
             assert "git did not finish within 1 s" in await fail(harness, **ON_MACHINE, storage=git(silent))
 
@@ -249,8 +249,8 @@ async def test_git_ssh_key(data: Path, mode: dict[str, Any], ssh_host: tuple[str
         reference = {"name": "deploy", "authenticationMethod": "ssh-key"}
         assert await say(harness, "cat /code/file", **ON_MACHINE, storage=git(address, secretRef=reference)) == "two"
         assert files_with(data, "PRIVATE KEY") == []
-        words = await fail(harness, **ON_MACHINE, storage=git(address, secretRef=reference | {"name": "wrong"}))
-        assert "Permission denied" in words
+        message = await fail(harness, **ON_MACHINE, storage=git(address, secretRef=reference | {"name": "wrong"}))
+        assert "Permission denied" in message
 
 
 def running(name: str, word: str) -> int:

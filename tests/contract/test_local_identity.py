@@ -91,21 +91,23 @@ class TestUser:
     @needs_root
     @scenario
     async def test_the_pods_own_places_are_its_users(self, shared: Make) -> None:
-        words = await said(shared, secured("touch ~/mine /tmp/mine && stat -c %u ~ ~/mine", **self.CUSTOM))
-        assert words.split() == [str(FREE_UID), str(FREE_UID)]
+        output = await said(shared, secured("touch ~/mine /tmp/mine && stat -c %u ~ ~/mine", **self.CUSTOM))
+        assert output.split() == [str(FREE_UID), str(FREE_UID)]
 
     @scenario
     async def test_ids_count_with_the_source_custom_only(self, shared: Make) -> None:
-        words = await said(shared, secured("id -u", runAsUid=FREE_UID, uidGidSource="fromTheImage"))
-        assert words.strip() == ("65534" if AS_ROOT else str(myself()))
+        output = await said(shared, secured("id -u", runAsUid=FREE_UID, uidGidSource="fromTheImage"))
+        assert output.strip() == ("65534" if AS_ROOT else str(myself()))
 
     @needs_root
     @pytest.mark.parametrize(
         ("security", "want"),
         [
-            pytest.param({"runAsUid": 0}, "security.runAsUid: 0 is root's", id="root"),
-            pytest.param({"runAsGid": 0}, "security.runAsGid: 0 is root's", id="root's group"),
-            pytest.param({"supplementalGroups": "0"}, "security.supplementalGroups: 0 is root's", id="further root"),
+            pytest.param({"runAsUid": 0}, "security.runAsUid: 0 is the id of root", id="root"),
+            pytest.param({"runAsGid": 0}, "security.runAsGid: 0 is the id of root", id="root's group"),
+            pytest.param(
+                {"supplementalGroups": "0"}, "security.supplementalGroups: 0 is the id of root", id="further root"
+            ),
             pytest.param({"runAsUid": 1}, "security.runAsUid: 1 belongs to a user or group", id="somebody's"),
             pytest.param({"supplementalGroups": "6"}, "security.supplementalGroups: 6 belongs", id="the disk group"),
             pytest.param({"runAsUid": -1}, "-1 is not a valid id", id="negative"),
@@ -138,7 +140,7 @@ class TestUser:
     @scenario
     async def test_ids_of_a_token_that_nobody_issued(self, shared: Make, personal: Make) -> None:
         spec = secured("id -u", uidGidSource="fromIdpToken")
-        assert "an identity provider's token, and none is connected here" in await refused(shared, spec)
+        assert "the token of an identity provider, and this server has none" in await refused(shared, spec)
         # The owner of a personal server is who asks.
         assert await said(personal, spec) == f"{myself()}\n"
 
@@ -155,19 +157,19 @@ class TestPowers:
 
     @scenario
     async def test_a_shared_pod_has_none_and_can_gain_none(self, shared: Make) -> None:
-        words = await said(shared, secured(self.STATUS))
-        assert names_in(status(words, "CapEff")) == set()
-        assert names_in(status(words, "CapBnd")) <= RUNTIME_DEFAULT
-        assert status(words, "NoNewPrivs") == "1"
+        output = await said(shared, secured(self.STATUS))
+        assert names_in(status(output, "CapEff")) == set()
+        assert names_in(status(output, "CapBnd")) <= RUNTIME_DEFAULT
+        assert status(output, "NoNewPrivs") == "1"
 
     @needs_root
     @scenario
     async def test_capabilities_that_the_operator_allows_are_held(self, shared: Make) -> None:
         asked = ["NET_ADMIN", "SYS_NICE"]
         make = functools.partial(shared, capabilities=("NET_ADMIN", "SYS_NICE"))
-        words = await said(make, secured(f"{self.STATUS} && nice -n -5 true", capabilities=asked))
-        assert names_in(status(words, "CapEff")) == set(asked)
-        assert names_in(status(words, "CapBnd")) == RUNTIME_DEFAULT | set(asked)
+        output = await said(make, secured(f"{self.STATUS} && nice -n -5 true", capabilities=asked))
+        assert names_in(status(output, "CapEff")) == set(asked)
+        assert names_in(status(output, "CapBnd")) == RUNTIME_DEFAULT | set(asked)
 
     @needs_root
     @scenario
@@ -178,9 +180,9 @@ class TestPowers:
     @needs_root
     @scenario
     async def test_all_capabilities_dropped(self, personal: Make) -> None:
-        words = await said(personal, secured(self.STATUS, dropAllCapabilities=True, capabilities=["CHOWN"]))
-        assert names_in(status(words, "CapEff")) == {"CHOWN"}
-        assert names_in(status(words, "CapBnd")) == {"CHOWN"}
+        output = await said(personal, secured(self.STATUS, dropAllCapabilities=True, capabilities=["CHOWN"]))
+        assert names_in(status(output, "CapEff")) == {"CHOWN"}
+        assert names_in(status(output, "CapBnd")) == {"CHOWN"}
 
     @scenario
     async def test_privilege_escalation(self, personal: Make) -> None:
@@ -219,16 +221,16 @@ class TestSeccomp:
     @scenario
     async def test_the_default_filter(self, shared: Make, personal: Make) -> None:
         for make in (shared, personal):
-            words = (await said(make, self.spec(seccompProfileType="RuntimeDefault"))).split()
-            assert words[:2] == ["Seccomp:", "2"]
-            calls = dict(zip(words[2::2], words[3::2], strict=True))
+            arguments = (await said(make, self.spec(seccompProfileType="RuntimeDefault"))).split()
+            assert arguments[:2] == ["Seccomp:", "2"]
+            calls = dict(zip(arguments[2::2], arguments[3::2], strict=True))
             assert calls == {"keyctl": "EPERM", "io_uring_setup": "EPERM", "unshare": "EPERM", "thread": "made"}
 
     @scenario
     async def test_unconfined(self, personal: Make) -> None:
-        words = (await said(personal, self.spec(seccompProfileType="Unconfined"))).split()
-        assert words[:2] == ["Seccomp:", "0"]
-        assert "EPERM" not in words[words.index("io_uring_setup") + 1]
+        arguments = (await said(personal, self.spec(seccompProfileType="Unconfined"))).split()
+        assert arguments[:2] == ["Seccomp:", "0"]
+        assert "EPERM" not in arguments[arguments.index("io_uring_setup") + 1]
 
     @scenario
     async def test_a_profile_of_the_machines_own(self, personal: Make) -> None:
@@ -238,8 +240,8 @@ class TestSeccomp:
 class TestNamespaces:
     @scenario
     async def test_no_other_process_is_seen(self, shared: Make) -> None:
-        words = await said(shared, secured("ls -d /proc/[0-9]* | wc -l; echo $$; kill -0 1 2>&1 || true"))
-        count, own = words.split()[:2]
+        output = await said(shared, secured("ls -d /proc/[0-9]* | wc -l; echo $$; kill -0 1 2>&1 || true"))
+        count, own = output.split()[:2]
         # The first process, the shell, ls; whatever runs on this machine besides is not there.
         assert int(count) <= 4
         assert int(own) < 10

@@ -144,9 +144,9 @@ async def test_a_fork_bomb_ends_at_its_number(settings: LocalSettings) -> None:
         spec = shell("i=0; while [ $i -lt 60 ]; do sleep 600 & i=$((i+1)); done; echo not reached")
         report = await harness.run(spec)
         assert (report.state, report.exit_code) == (PodState.EXITED, 2)
-        words = await harness.output(spec)
-        assert b"not reached" not in words
-        assert b"ork" in words  # the shell's own words for it
+        output = await harness.output(spec)
+        assert b"not reached" not in output
+        assert b"ork" in output  # the shell's own words for it
         assert folders_of(spec) == []
         # Nobody else was hindered.
         assert (await harness.run(shell("true"))).exit_code == 0
@@ -223,8 +223,8 @@ def test_a_service_starts_again_while_pods_with_limits_live(service: Path, tmp_p
     server, pod_process = (subprocess.Popen(["sleep", "600"]) for _ in range(2))
     try:
         (service / "cgroup.procs").write_text(str(server.pid))
-        found = cgroups.observe(NEWER, str(membership), (CONTROLLER,))
-        assert found == cgroups.Groups(2, {CONTROLLER: f"{NEWER}/fairlead"})
+        observed = cgroups.observe(NEWER, str(membership), (CONTROLLER,))
+        assert observed == cgroups.Groups(2, {CONTROLLER: f"{NEWER}/fairlead"})
         own = Path(NEWER) / "fairlead" / f"fairlead-test-{os.getpid()}.1"
         own.mkdir()
         assert CONTROLLER in (own / "cgroup.controllers").read_text()

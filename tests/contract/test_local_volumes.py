@@ -78,8 +78,8 @@ class TestBothModes:
             script = (
                 "ls -A /bounded; head -c 20000000 /dev/zero > /bounded/big; test $(stat -c %s /bounded/big) -lt 8388608"
             )
-            words = await say(harness, script, storage={"emptyDirVolume": volumes})
-            assert words == "head: error writing 'standard output': No space left on device\n"
+            output = await say(harness, script, storage={"emptyDirVolume": volumes})
+            assert output == "head: error writing 'standard output': No space left on device\n"
         await nothing_left(data)
 
     @scenario
@@ -90,8 +90,8 @@ class TestBothModes:
                 {"configMap": "settings", "mountPath": "/usr/share/one.conf", "subPath": "b.conf"},
             ]
             script = "cd /conf; stat -L -c '%n %a' *; cat * /usr/share/one.conf; touch new 2>&1 | grep -o Read-only"
-            words = await say(harness, script, storage={"configMapVolume": volumes})
-            assert words == "a.conf 440\nb.conf 440\nx=1y=2y=2Read-only\n"
+            output = await say(harness, script, storage={"configMapVolume": volumes})
+            assert output == "a.conf 440\nb.conf 440\nx=1y=2y=2Read-only\n"
 
     @pytest.mark.parametrize("entry", ["/etc/passwd", "../../etc/passwd", "a.conf/../../x", "..data", "none"])
     @scenario
@@ -126,19 +126,19 @@ class TestBothModes:
             kept["token"] = {"more": "new "}
             await harness.engine.apply([Refresh(spec)])
             assert (await harness.until(spec, PodState.EXITED)).exit_code == 1
-            words = (await harness.output(spec)).decode().split()
-            assert words[:4] == ["more", "new", "x=1", "400"]
-            assert words[4] == words[5]
-            assert "Read-only" in words
+            arguments = (await harness.output(spec)).decode().split()
+            assert arguments[:4] == ["more", "new", "x=1", "400"]
+            assert arguments[4] == arguments[5]
+            assert "Read-only" in arguments
 
     @scenario
     async def test_secret_volume_is_in_memory_and_for_the_pod_alone(self, data: Path, mode: dict[str, Any]) -> None:
         async with opened(engine_maker(data, Supplies(secrets=SECRETS), **mode)) as harness:
             volumes = [{"secret": "token", "mountPath": "/run-secrets/t", "defaultMode": "0400"}]
             script = "cd /run-secrets/t; stat -f -c %T .; stat -L -c '%n %a %u' *; test $(cat key) = hush; id -u"
-            words = await say(harness, script, storage={"secretVolume": volumes})
-            user = words.split()[-1]
-            assert words == f"tmpfs\nkey 400 {user}\nother 400 {user}\n{user}\n"
+            output = await say(harness, script, storage={"secretVolume": volumes})
+            user = output.split()[-1]
+            assert output == f"tmpfs\nkey 400 {user}\nother 400 {user}\n{user}\n"
             assert files_with(data, "hush") == []
 
     @scenario
@@ -217,9 +217,9 @@ class TestBothModes:
         async with opened(engine_maker(data, Supplies(claims={0: claim("traps")}), **mode)) as harness:
             await say(harness, "ln -s /etc /traps/out; ln -s / /traps/root", storage={"pvc": [{"path": "/traps"}]})
             storage = {"pvc": [{"path": "/traps"}], "emptyDirVolume": [{"path": "/traps/out/deeper"}]}
-            words = await fail(harness, storage=storage)
-            assert "storage.emptyDirVolume[0]" in words
-            assert "symbolic links" in words
+            message = await fail(harness, storage=storage)
+            assert "storage.emptyDirVolume[0]" in message
+            assert "symbolic links" in message
             assert not exists("/etc/deeper")
 
     @scenario
@@ -268,8 +268,8 @@ class TestShared:
                 await say(harness, f"ls -A /machine{data} 2>/dev/null; ls -d /machine/etc", storage=storage)
                 == "/machine/etc\n"
             )
-            words = await fail(harness, storage={"hostPath": [{"path": f"{data}/pods", "mountPath": "/here"}]})
-            assert "data folder" in words
+            message = await fail(harness, storage={"hostPath": [{"path": f"{data}/pods", "mountPath": "/here"}]})
+            assert "data folder" in message
 
     @needs_root
     @scenario

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from fairlead.engines.base import LogRequest
+from fairlead.engines.kubernetes.engine import EngineSettings
 from fairlead.engines.kubernetes.loki import Loki
 from fairlead.model.errors import NotFound, Refused, Unavailable
 from fairlead.model.pods.origin import PodOrigin
@@ -119,10 +120,9 @@ def test_a_loki_that_is_away() -> None:
 
 def test_the_engine_asks_loki_for_pods_that_are_gone(url: str) -> None:
     async def ask() -> bytes:
-        async with ClusterHarness(Cluster()).open() as harness:
-            harness.engine.loki = Loki(url, page=PAGE)
+        async with ClusterHarness(Cluster(), EngineSettings(loki=Loki(url, page=PAGE))).open() as harness:
             request = LogRequest(pod_id="gone", origin=ORIGIN)
-            return b"".join([piece async for piece in harness.engine.logs(request)])
+            return b"".join([piece async for piece in harness.engine.sessions.logs(request)])
 
     assert asyncio.run(ask()).decode().splitlines() == list(LINES)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairlead.engines.kubernetes.client.resources import JOB, POD
+from fairlead.engines.kubernetes.engine import EngineSettings
 from fairlead.engines.kubernetes.prometheus import PodKey, Prometheus
 from fairlead.model.resource_usage import MeasuredUsage
 from tests.contract.fake_cluster import Cluster, ClusterHarness, pod, run, the_pods
@@ -40,8 +41,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         assert server.stderr is not None
         address, lines = "", iter(server.stderr)
         for line in lines:
-            found = _LISTENS.search(line)
-            address = found[1] if found else address
+            match = _LISTENS.search(line)
+            address = match[1] if match else address
             if "ready to receive web requests" in line:
                 break
         drain = threading.Thread(target=lambda: [None for _ in lines])
@@ -59,10 +60,10 @@ def observe(url: str, at: float = THEN) -> dict[str, MeasuredUsage]:
 
 @pytest.mark.debian("prometheus")
 def test_what_pods_use(url: str) -> None:
-    found = observe(url)
+    observed = observe(url)
     # The average of two GPUs, the sum of their memory, and the containers of the pod without their sum.
-    assert found["two-gpus"] == MeasuredUsage("two-gpus", 102.0, 4 << 30, 60.0, 40000 << 20)
-    idle = found["idle"]
+    assert observed["two-gpus"] == MeasuredUsage("two-gpus", 102.0, 4 << 30, 60.0, 40000 << 20)
+    idle = observed["idle"]
     assert (idle.cpu_seconds, idle.gpu_percent, idle.gpu_memory_bytes) == (7.0, 0.0, None)
     assert isnan(idle.memory_bytes)
 
@@ -84,9 +85,8 @@ def test_a_pod_that_is_not_measured_yet_is_there_without_figures(url: str) -> No
 def test_the_engine_asks_for_its_running_pods(url: str) -> None:
     async def ask() -> None:
         cluster = Cluster()
-        async with ClusterHarness(cluster).open() as harness:
-            assert harness.engine.observe_usage() == []
-            harness.engine.prometheus = Prometheus(url, THEN)
+        async with ClusterHarness(cluster, EngineSettings(prometheus=Prometheus(url, THEN))).open() as harness:
+            assert harness.engine.observe_usage() == [], "nothing runs"
             await harness.set_desired(run())
             await harness.until(lambda: cluster.all(JOB))
             for name, phase in (("train-a", "Running"), ("notebook-0", "Pending")):

@@ -249,8 +249,8 @@ async def test_events_after_a_revision(database: Database) -> None:
     async with opened(database) as store:
         await store.commit(Change(events=tuple(event(f"w{n % 2}", project_id=str(n)) for n in range(10))))
         where = (Where("revision", IS.ABOVE, 4), Where("subject_id", IS.EQUAL, "w1"))
-        found = await store.find(Query(collection=EVENTS, where=where, order=(("revision", True),), limit=2))
-        assert [each.revision for each in found] == [10, 8]
+        records = await store.find(Query(collection=EVENTS, where=where, order=(("revision", True),), limit=2))
+        assert [each.revision for each in records] == [10, 8]
 
 
 PLANS: dict[str, tuple[Query, str]] = {

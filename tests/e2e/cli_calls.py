@@ -35,9 +35,9 @@ class Caller:
         self.data_dir = data_dir
         self.folder = folder or data_dir.parent
 
-    def __call__(self, *words: str, stdin: str = "", **environ: str) -> Called:
+    def __call__(self, *arguments: str, stdin: str = "", **environ: str) -> Called:
         done = subprocess.run(
-            [*COMMAND, *words],
+            [*COMMAND, *arguments],
             input=stdin,
             capture_output=True,
             text=True,
@@ -48,16 +48,16 @@ class Caller:
         )
         return Called(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, *words: str, stdin: str = "", **environ: str) -> str:
+    def ok(self, *arguments: str, stdin: str = "", **environ: str) -> str:
         """The output of a call that must go well."""
-        called = self(*words, stdin=stdin, **environ)
+        called = self(*arguments, stdin=stdin, **environ)
         assert called.code == 0, called
         return called.out
 
-    def start(self, *words: str, **environ: str) -> "subprocess.Popen[str]":
+    def start(self, *arguments: str, **environ: str) -> "subprocess.Popen[str]":
         """A call that goes on."""
         return subprocess.Popen(
-            [*COMMAND, *words],
+            [*COMMAND, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

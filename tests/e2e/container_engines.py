@@ -67,8 +67,8 @@ class ContainerEngine(ABC):
     def clean(self) -> None:
         """Remove what the engine leaves when it ends."""
 
-    def ask(self, *words: str) -> str:
-        command = [self.program, *self.options, *words]
+    def ask(self, *arguments: str) -> str:
+        command = [self.program, *self.options, *arguments]
         return subprocess.run(command, env=self.environment, check=False, capture_output=True, text=True).stdout
 
     def names(self) -> list[str]:

@@ -32,9 +32,9 @@ class ContainerServer:
         words = ("--runtime", "podman", "--runtime", "host", "--retry-delay", "20", *given, *flags)
         self.server = Server(folder / "data", *words, environment=environment)
 
-    def podman(self, *words: str) -> str:
-        ended = subprocess.run([*PODMAN, *self.options, *words], check=False, capture_output=True, text=True)
-        assert ended.returncode == 0, (words, ended.stderr)
+    def podman(self, *arguments: str) -> str:
+        ended = subprocess.run([*PODMAN, *self.options, *arguments], check=False, capture_output=True, text=True)
+        assert ended.returncode == 0, (arguments, ended.stderr)
         return ended.stdout
 
     def submit(self, name: str, script: str = "", project: str = "1", **spec: Any) -> str:

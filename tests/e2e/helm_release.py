@@ -12,8 +12,8 @@ PATIENCE = "240s"
 WAITS = ("--wait", "--timeout", PATIENCE)
 
 
-def helm(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(build.place_of("helm")), *words], capture_output=True, text=True)
+def helm(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(build.place_of("helm")), *arguments], capture_output=True, text=True)
 
 
 class Release:
@@ -23,8 +23,8 @@ class Release:
         self._running = running
         self.space = space
 
-    def kubectl(self, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [build.kubectl(), f"--kubeconfig={self._running.kubeconfig}", *words]
+    def kubectl(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [build.kubectl(), f"--kubeconfig={self._running.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True)
 
     def apply(self, *objects: dict[str, Any]) -> None:
@@ -32,14 +32,14 @@ class Release:
         done = self.kubectl("apply", "-f", "-", stdin=listed)
         assert done.returncode == 0, done.stderr
 
-    def get(self, *words: str) -> Any:
+    def get(self, *arguments: str) -> Any:
         """An object of the release's namespace, or a list."""
-        done = self.kubectl("get", "-n", self.space, *words, "-o", "json")
+        done = self.kubectl("get", "-n", self.space, *arguments, "-o", "json")
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
-    def helm(self, *words: str) -> subprocess.CompletedProcess[str]:
-        done = helm(*words, "--kubeconfig", str(self._running.kubeconfig), "--namespace", self.space)
+    def helm(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        done = helm(*arguments, "--kubeconfig", str(self._running.kubeconfig), "--namespace", self.space)
         assert done.returncode == 0, f"{done.stderr}\n{self._tell() if done.returncode else ''}"
         return done
 

@@ -64,15 +64,15 @@ def observe_processes() -> dict[int, Process]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                words = (entry / "cmdline").read_text(errors="replace").split("\0")
+                arguments = (entry / "cmdline").read_text(errors="replace").split("\0")
                 variables = (entry / "environ").read_bytes().split(b"\0")
                 parent = int((entry / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
             except OSError:
                 continue
             marks = [text.decode() for text in variables if text.startswith(b"FAIRLEAD_ATTEMPT=")]
             pod = marks[0].partition("=")[2].rpartition(".")[0] if marks else ""
-            if words != [""]:
-                found[int(entry.name)] = Process(parent, words, pod)
+            if arguments != [""]:
+                found[int(entry.name)] = Process(parent, arguments, pod)
     return found
 
 
@@ -157,8 +157,8 @@ class Server:
 
     @property
     def credentials(self) -> dict[str, str]:
-        found: dict[str, str] = json.loads((self.data_dir / "credentials.json").read_bytes())
-        return found
+        decoded: dict[str, str] = json.loads((self.data_dir / "credentials.json").read_bytes())
+        return decoded
 
     def client(self) -> Client:
         """Our own client, logged in as the administrator."""

@@ -18,8 +18,8 @@ def fairlead(server: Server) -> Caller:
     return Caller(server.data_dir)
 
 
-def submit(fairlead: Caller, *words: str) -> str:
-    return fairlead.ok("training", "submit", *HOST, *words).strip()
+def submit(fairlead: Caller, *arguments: str) -> str:
+    return fairlead.ok("training", "submit", *HOST, *arguments).strip()
 
 
 def test_submit_wait_logs(fairlead: Caller) -> None:
@@ -116,8 +116,8 @@ def test_describe(fairlead: Caller) -> None:
     assert "described-0-0" in page
     assert "\nEvents\n" in page
     assert "\nEvents\n" not in fairlead.ok("training", "describe", "described", "--events=false")
-    found = json.loads(fairlead.ok("workload", "describe", "described", "-o", "json"))
-    assert (found["name"], found["pods"][0]["exitCode"]) == ("described", 0)
+    decoded = json.loads(fairlead.ok("workload", "describe", "described", "-o", "json"))
+    assert (decoded["name"], decoded["pods"][0]["exitCode"]) == ("described", 0)
 
 
 def test_suspend_resume_delete(fairlead: Caller) -> None:

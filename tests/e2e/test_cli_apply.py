@@ -30,8 +30,8 @@ spec:
 
 @pytest.fixture
 def fairlead(server: Server, tmp_path: Path):
-    def run(*words: str, stdin: str = "") -> Called:
-        return call(*words, "--data-dir", str(server.data_dir), home=tmp_path, stdin=stdin)
+    def run(*arguments: str, stdin: str = "") -> Called:
+        return call(*arguments, "--data-dir", str(server.data_dir), home=tmp_path, stdin=stdin)
 
     return run
 
@@ -64,6 +64,18 @@ def test_apply_again_suspend_resume_and_delete(server: Server, fairlead, tmp_pat
     server.until_phase(workload_id, "Running")
     assert fairlead("delete", "-f", file).out == "again: deleted\nbase: template deleted\n"
     assert fairlead("delete", "-f", file).out == "again: not found\nbase: template not found\n"
+
+
+def test_what_is_not_active_does_not_start(server: Server, fairlead, tmp_path: Path) -> None:
+    file = written(tmp_path, "asleep", "false")
+    assert "asleep: submitted and suspended\n" in fairlead("apply", "-f", file).out
+    workload_id = found(server, "asleep")["id"]
+    server.until_phase(workload_id, "Stopped")
+    records = server.call("GET", f"/api/v1/workloads/{workload_id}/history").json["records"]
+    phases = {record["spec"].get("phaseUpdate", {}).get("phase") for record in records}
+    assert "Stopped" in phases
+    assert not phases & {"Pending", "Initializing", "Running"}
+    fairlead("delete", "-f", file)
 
 
 def test_a_workload_of_the_server_in_every_dialect(server: Server, fairlead, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def fairlead(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
     server.close()
 
 
-def create(fairlead: Caller, noun: str, name: str, spec: dict[str, Any], *words: str) -> None:
-    assert fairlead.ok(noun, "create", name, "-f", "-", *words, stdin=json.dumps(spec)) == f"{name}\n"
+def create(fairlead: Caller, noun: str, name: str, spec: dict[str, Any], *arguments: str) -> None:
+    assert fairlead.ok(noun, "create", name, "-f", "-", *arguments, stdin=json.dumps(spec)) == f"{name}\n"
 
 
 def test_a_training_from_assets(fairlead: Caller, tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ def fairlead(server: Server) -> Caller:
     return Caller(server.data_dir)
 
 
-def run(server: Server, tmp_path: Path, *words: str) -> str:
+def run(server: Server, tmp_path: Path, *arguments: str) -> str:
     """An example as a process, with a `fairlead` command on its path."""
     command = tmp_path / "fairlead"
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m fairlead "$@"\n')
     command.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     environ = surroundings(server.data_dir, PATH=path)
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, env=environ, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, env=environ, check=False)
     assert done.returncode == 0, done
     return done.stdout
 

@@ -23,8 +23,8 @@ def fairlead(server: Server) -> Caller:
     return Caller(server.data_dir)
 
 
-def verbs(fairlead: Caller, *words: str) -> set[str]:
-    shown = fairlead.ok(*words, "--help")
+def verbs(fairlead: Caller, *arguments: str) -> set[str]:
+    shown = fairlead.ok(*arguments, "--help")
     listed = shown.partition("Verbs:\n")[2].partition("\n\n")[0]
     return set(re.findall(r"^  (\S+) ", listed, re.MULTILINE))
 

@@ -151,22 +151,28 @@ def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
     warm.ok("training", "delete", "too-large")
 
 
+def test_who_types_d_to_detach_is_told_how(warm: Caller) -> None:
+    assert "--detach returns at once" in warm("run", "-d", "--", "true").err
+    assert "--detach returns" not in warm("run", "-d", "--detach", "--", "true").err
+    assert "--detach returns" not in warm("run", "--", "true").err
+
+
 def test_name_and_resources(warm: Caller) -> None:
     words = ("--name", "sized", "--cpu", "0.2", "--memory", "64Mi", "--project", "default", "--detach")
     assert warm.ok("run", *words, "--", "true") == "sized\n"
-    found = json.loads(warm.ok("describe", "sized", "--json"))
-    assert found["podsRequestedResources"]["cpu"]["request"] == 0.2
-    assert found["images"] == ["fairlead.local/host"]
-    assert found["source"] in ("CLI", "Control-plane")
+    decoded = json.loads(warm.ok("describe", "sized", "--json"))
+    assert decoded["podsRequestedResources"]["cpu"]["request"] == 0.2
+    assert decoded["images"] == ["fairlead.local/host"]
+    assert decoded["source"] in ("CLI", "Control-plane")
 
 
 def test_an_image_that_is_not_used_is_noted(warm: Caller) -> None:
     called = warm("run", "--image", "python:3", "--", "echo", "hi")
     assert (called.code, called.out) == (0, "hi\n")
-    assert "Note: image: recorded, not used" in called.err
+    assert "Note: image: not used" in called.err
     assert "Note" not in warm("run", "--", "true").err
     submitted = warm("training", "submit", "noted", "--image", "python:3", "-c", "--", "true")
-    assert "Note: image: recorded, not used" in submitted.err
+    assert "Note: image: not used" in submitted.err
     assert "The container image. Required." not in warm.ok("run", "--help")
 
 
@@ -204,11 +210,11 @@ def test_output_comes_while_it_runs(warm: Caller) -> None:
 class Terminal:
     """The command on a terminal of its own, typed at by the test."""
 
-    def __init__(self, caller: Caller, *words: str, size: tuple[int, int] = (24, 80)) -> None:
+    def __init__(self, caller: Caller, *arguments: str, size: tuple[int, int] = (24, 80)) -> None:
         self.main, other = pty.openpty()
         termios.tcsetwinsize(self.main, size)
         self.process = subprocess.Popen(
-            [*COMMAND, *words],
+            [*COMMAND, *arguments],
             stdin=other,
             stdout=other,
             stderr=other,

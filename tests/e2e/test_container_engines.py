@@ -80,10 +80,10 @@ def test_security_and_limits(engine: ContainerEngine) -> None:
     script = "id -u; id -g; touch /tmp/x 2>/dev/null && echo written || echo read-only"
     assert engine.look("security", script, security=security).split() == ["61234", "61235", "read-only"]
     hungry = "x=xxxxxxxxxxxxxxxx; while true; do x=$x$x; done"
-    words = engine.fail("hungry", hungry, compute={"cpuMemoryLimit": "32Mi"})
+    message = engine.fail("hungry", hungry, compute={"cpuMemoryLimit": "32Mi"})
     # Docker tells that it was for its memory; containerd tells that it was killed.
-    assert "memory" in words
-    assert "limit" in words
+    assert "memory" in message
+    assert "limit" in message
     until(lambda: not engine.names(), "no container is left")
 
 

@@ -62,9 +62,9 @@ class Ada:
         self.server.token = tokens[server.url]["access"]
         self.call("project", "set", "hers")
 
-    def call(self, *words: str, stdin: str = "") -> str:
+    def call(self, *arguments: str, stdin: str = "") -> str:
         """All that a command prints."""
-        done = self.command(*words, stdin=stdin, HOME=str(self.home), FAIRLEAD_DATA_DIR="")
+        done = self.command(*arguments, stdin=stdin, HOME=str(self.home), FAIRLEAD_DATA_DIR="")
         return done.out + done.err
 
 

@@ -114,7 +114,7 @@ def test_gpu_memory_limit(machine: Server) -> None:
     workload = machine.run("gpu-memory-limit", "/bin/sh", f"-c '{SEES}'", compute=compute)
     machine.until_phase(workload, "Completed")
     assert machine.logs(workload).strip().endswith("/8Gi")
-    assert "keep to it itself" in conditions(machine, workload, "NotEnforced")["compute.gpuMemoryLimit"]
+    assert "the process must keep to it" in conditions(machine, workload, "NotEnforced")["compute.gpuMemoryLimit"]
 
 
 def test_mig_profile(machine: Server) -> None:

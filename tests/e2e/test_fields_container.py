@@ -188,8 +188,8 @@ def test_volumes_belong_to_the_containers_own_user(shared: ContainerServer) -> N
     script = "id -u; cat /mine/token; echo; touch /scratch/new && echo written"
     assert shared.look("as-root", script, storage=storage).split() == ["0", "for-its-user", "written"]
     security = {"uidGidSource": "custom", "runAsUid": 4_321, "runAsGid": 4_321}
-    words = shared.look("as-other", script, storage=storage, security=security).split()
-    assert words == ["4321", "for-its-user", "written"]
+    arguments = shared.look("as-other", script, storage=storage, security=security).split()
+    assert arguments == ["4321", "for-its-user", "written"]
 
 
 def test_create_home_dir(containers: ContainerServer) -> None:
@@ -298,9 +298,9 @@ def test_limits(containers: ContainerServer) -> None:
         "cat /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null"
         " || cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/memory.max"
     )
-    words = containers.look("limits", script, compute={"cpuCoreLimit": 0.5, "cpuMemoryLimit": "64Mi"}).split()
-    assert words[0] == "50000"
-    assert words[-1] == str(64 << 20)
+    arguments = containers.look("limits", script, compute={"cpuCoreLimit": 0.5, "cpuMemoryLimit": "64Mi"}).split()
+    assert arguments[0] == "50000"
+    assert arguments[-1] == str(64 << 20)
 
 
 def test_large_shm_request(containers: ContainerServer) -> None:

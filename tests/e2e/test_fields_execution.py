@@ -9,7 +9,7 @@ from tests.e2e.server import Server
 def test_image(server: Server) -> None:
     workload = server.run("image", "/bin/true", image="python:3")
     server.until_phase(workload, "Completed")
-    assert "own file system" in conditions(server, workload, "NotEnforced")["image"]
+    assert "this machine's own files" in conditions(server, workload, "NotEnforced")["image"]
     assert "personal" in conditions(server, workload, "Isolation")["None"]
 
 

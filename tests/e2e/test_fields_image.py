@@ -68,9 +68,9 @@ def test_a_working_dir_keeps_what_the_image_has_there(containers: ContainerServe
 
 def test_environment_variables(containers: ContainerServer) -> None:
     variables = [{"name": "MINE", "value": "a b = c"}]
-    words = containers.look("variables", "env", environmentVariables=variables)
-    assert "MINE=a b = c" in words.splitlines()
-    assert "RUNAI_JOB_NAME=variables" in words.splitlines()
+    output = containers.look("variables", "env", environmentVariables=variables)
+    assert "MINE=a b = c" in output.splitlines()
+    assert "RUNAI_JOB_NAME=variables" in output.splitlines()
     told: dict[str, Any] = {"args": "$(MINE) ${RUNAI_JOB_NAME}", "environmentVariables": variables}
     assert containers.look("expanded", **told) == "the entry point a b = c expanded"
 
@@ -113,7 +113,7 @@ def test_the_runtime_is_chosen_by_annotation(containers: ContainerServer) -> Non
     on_host = {"annotations": [{"name": "fairlead/runtime", "value": "host"}]}
     assert containers.look("on-host", "test -e /etc/mark || echo host", **on_host) == "host"
     other = {"annotations": [{"name": "fairlead/runtime", "value": "docker"}]}
-    assert "is not offered here" in refuse(containers.server, "other", **other)
+    assert "this server has no runtime" in refuse(containers.server, "other", **other)
 
 
 def test_root_in_a_container_is_nobody_on_the_machine(shared: ContainerServer) -> None:

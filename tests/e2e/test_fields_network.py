@@ -408,10 +408,10 @@ def test_port_forward_reaches_a_port_of_the_pod(server: Server, web: str, fairle
     try:
         assert forwarding.stderr is not None
         line = forwarding.stderr.readline().decode()
-        found = re.search(r"Forwarding (\S+):(\d+) to port 8080 of web", line)
-        assert found, line
+        match = re.search(r"Forwarding (\S+):(\d+) to port 8080 of web", line)
+        assert match, line
         for _ in range(2):
-            connection = http.client.HTTPConnection("127.0.0.1", int(found[2]), timeout=120)
+            connection = http.client.HTTPConnection("127.0.0.1", int(match[2]), timeout=120)
             connection.request("GET", "/here")
             assert b'"/here"' in connection.getresponse().read()
             connection.close()
@@ -428,14 +428,14 @@ def test_port_forward_says_that_the_pod_ended_a_connection_without_a_word(server
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as forwarding:
         try:
             assert forwarding.stderr is not None
-            found = re.search(r":(\d+) to port 8081", forwarding.stderr.readline())
-            assert found
+            match = re.search(r":(\d+) to port 8081", forwarding.stderr.readline())
+            assert match
             words = "The pod closed a connection to port 8081 without sending anything. Does it listen there?\n"
             said = forwarding.stderr
             # A line for each connection, also for those that come before it listens.
-            until(lambda: hears_nothing(int(found[1]), b"x") and said.readline() == words, "the words")
+            until(lambda: hears_nothing(int(match[1]), b"x") and said.readline() == words, "the words")
             # Who says nothing and leaves is owed no answer.
-            assert hears_nothing(int(found[1]), b"")
+            assert hears_nothing(int(match[1]), b"")
         finally:
             forwarding.send_signal(signal.SIGINT)
             assert forwarding.communicate(timeout=180)[1] == ""

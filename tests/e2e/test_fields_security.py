@@ -41,20 +41,20 @@ def held(words: str) -> set[str]:
 @needs_root
 def test_run_as_uid(shared: Server) -> None:
     assert look(shared, "uid", "id -u", security=CUSTOM) == str(UID)
-    assert "0 is root's" in refuse(shared, "uid-root", security={**CUSTOM, "runAsUid": 0})
+    assert "0 is the id of root" in refuse(shared, "uid-root", security={**CUSTOM, "runAsUid": 0})
 
 
 @needs_root
 def test_run_as_gid(shared: Server) -> None:
     assert look(shared, "gid", "id -g; touch ~/file; stat -c %g ~/file", security=CUSTOM).split() == [str(GID)] * 2
-    assert "0 is root's" in refuse(shared, "gid-root", security={**CUSTOM, "runAsGid": 0})
+    assert "0 is the id of root" in refuse(shared, "gid-root", security={**CUSTOM, "runAsGid": 0})
 
 
 @needs_root
 def test_supplemental_groups(shared: Server) -> None:
     security = {**CUSTOM, "supplementalGroups": f"{GROUP},61237"}
     assert look(shared, "groups", "id -G", security=security) == f"{GID} {GROUP} 61237"
-    assert "0 is root's" in refuse(shared, "groups-root", security={**CUSTOM, "supplementalGroups": "0"})
+    assert "0 is the id of root" in refuse(shared, "groups-root", security={**CUSTOM, "supplementalGroups": "0"})
 
 
 @needs_root
@@ -82,8 +82,8 @@ def test_read_only_root_filesystem(shared: Server) -> None:
 @needs_root
 def test_capabilities(shared: Server, open_server: Server) -> None:
     script = "grep CapEff /proc/self/status | cut -f2; nice -n -5 true"
-    words = look(open_server, "capabilities", script, security={"capabilities": ["SYS_NICE", "NET_ADMIN"]})
-    assert held(words) == {"SYS_NICE", "NET_ADMIN"}
+    output = look(open_server, "capabilities", script, security={"capabilities": ["SYS_NICE", "NET_ADMIN"]})
+    assert held(output) == {"SYS_NICE", "NET_ADMIN"}
     why = refuse(shared, "capabilities", security={"capabilities": ["SYS_NICE"]})
     assert "--allow capability=SYS_NICE" in why
     assert why.startswith("spec.security.capabilities: "), "it is refused at submission, not at its start"

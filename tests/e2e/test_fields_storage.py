@@ -79,9 +79,9 @@ def test_host_path(shared: Server) -> None:
     allowed = str(shared.data_dir.parent / "allowed")
     storage = {"hostPath": [{"path": allowed, "mountPath": "/here"}]}
     assert look(shared, "host-path", "cat /here/file", storage=storage) == "of the machine"
-    words = refuse(shared, "host-path-beyond", storage={"hostPath": [{"path": "/etc", "mountPath": "/here"}]})
-    assert "storage.hostPath[0].path" in words
-    assert "--allow host-path=/etc" in words
+    refusal = refuse(shared, "host-path-beyond", storage={"hostPath": [{"path": "/etc", "mountPath": "/here"}]})
+    assert "storage.hostPath[0].path" in refusal
+    assert "--allow host-path=/etc" in refusal
 
 
 def test_what_cannot_be_provided_fails_before_the_start(shared: Server) -> None:
@@ -89,9 +89,7 @@ def test_what_cannot_be_provided_fails_before_the_start(shared: Server) -> None:
     if "\tnfs" not in Path("/proc/filesystems").read_text():
         assert "NFS cannot be mounted here" in refuse(shared, "nfs", storage=nfs)
     block = pvc(claimInfo={"size": "20Mi", "volumeMode": "Block"})
-    assert "claimInfo.volumeMode: the local engine does not provide raw devices" in refuse(
-        shared, "block", storage=block
-    )
+    assert "claimInfo.volumeMode: the local engine has no raw devices" in refuse(shared, "block", storage=block)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +116,9 @@ def test_shared_memory_can_be_replaced(shared: Server) -> None:
 def test_data_sharing_says_that_it_is_not_enforced(shared: Server) -> None:
     workload = shared.run("sharing", "/bin/true", storage=new(dataSharing=True))
     shared.until_phase(workload, "Completed")
-    assert "share it as a data volume" in conditions(shared, workload, "NotEnforced")["storage.pvc[0].dataSharing"]
+    assert (
+        "share the data as a data volume" in conditions(shared, workload, "NotEnforced")["storage.pvc[0].dataSharing"]
+    )
     delete(shared, workload)
     nothing_stored(shared)
 

@@ -80,6 +80,7 @@ def labels(schema: Any) -> list[str]:
     return [found.ok().label for found in schema.get_all_operations()]
 
 
+@cache
 def own_labels() -> list[str]:
     """The operations that a server describes; asked of the application's own declarations, without a server."""
     paths = asyncio.run(load_description())["paths"]

@@ -370,8 +370,8 @@ def said_by(server: Server, workload_id: str, pod: str) -> str:
 
 
 def has_group(name: str) -> bool:
-    found = cgroups.observe()
-    return found is not None and name in found.parents
+    observed = cgroups.observe()
+    return observed is not None and name in observed.parents
 
 
 @pytest.mark.parametrize("role", ROLES)

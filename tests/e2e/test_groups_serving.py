@@ -89,9 +89,9 @@ def test_a_url_of_ones_own_that_is_taken_fails_the_workload(server: Server, tmp_
 def test_without_a_serving_port_there_is_no_url(server: Server) -> None:
     workload_id = serve(server, "mute", leader=program(SLEEP))
     server.until_phase(workload_id, "Running")
-    found = server.workload(workload_id)
-    assert not found.get("urls")
-    assert not found.get("externalConnections")
+    workload = server.workload(workload_id)
+    assert not workload.get("urls")
+    assert not workload.get("externalConnections")
     delete(server, workload_id)
 
 

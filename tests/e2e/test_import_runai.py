@@ -67,7 +67,9 @@ def runai() -> Iterator[str]:
 
 
 def path_in_contract(path: str) -> str:
-    return "/api/v1/workloads/distributed/{workloadId}" if "/distributed/" in path else path
+    folder, _, _ = path.rpartition("/")
+    of_kind = folder in ("/api/v1/workloads/distributed", "/api/v1/workloads/workspaces")
+    return f"{folder}/{{workloadId}}" if of_kind else path
 
 
 @pytest.mark.parametrize("path", ANSWERS)
@@ -111,3 +113,13 @@ def test_everything_is_taken_over(runai: str, make_server: Callable[..., Server]
     again = fairlead.ok(*words, "--secrets", str(tmp_path / "values.json"))
     assert "Created: 1 password asset, 1 git asset\n" in again
     assert "Created" not in fairlead.ok(*words)
+
+    # All that has not ended: what is suspended there is suspended here, and does not start.
+    assert "Created: 2 workspaces\n" in fairlead.ok(*words, "--workloads", "all")
+    with target.client() as client:
+        workloads = {row["name"]: row["id"] for row in client.workloads()["workloads"]}
+        paused = client.request("GET", f"/api/v1/workloads/workspaces/{workloads['paused']}")
+        assert (paused["desiredPhase"], set(workloads)) == ("Stopped", {"pretrain", "notebook", "paused"})
+        records = client.request("GET", f"/api/v1/workloads/{workloads['paused']}/history")["records"]
+        phases = {record["spec"].get("phaseUpdate", {}).get("phase") for record in records}
+        assert not phases & {"Pending", "Initializing", "Running"}

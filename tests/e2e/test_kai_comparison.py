@@ -20,8 +20,8 @@ def submit(server: Server, name: str, gpus: int) -> None:
 
 def count(server: Server, result: str) -> int:
     text = server.call("GET", "/metrics").body.decode()
-    found = re.search(rf'^fairlead_kai_comparisons_total{{what="placement",result="{result}"}} (\d+)$', text, re.M)
-    return int(found[1]) if found else 0
+    match = re.search(rf'^fairlead_kai_comparisons_total{{what="placement",result="{result}"}} (\d+)$', text, re.M)
+    return int(match[1]) if match else 0
 
 
 def test_the_share_is_in_metrics_and_answers(make_server: Callable[..., Server], tmp_path: Path) -> None:

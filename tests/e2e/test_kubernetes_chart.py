@@ -49,8 +49,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluste
 def kubectl(running: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
     cache = tmp_path_factory.mktemp("cache")
 
-    def run(*words: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", f"--cache-dir={cache}", *words]
+    def run(*arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", f"--cache-dir={cache}", *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True)
         assert not check or done.returncode == 0, done.stderr
         return done
@@ -58,9 +58,9 @@ def kubectl(running: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) 
     return run
 
 
-def manifests(running: cluster.Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+def manifests(running: cluster.Cluster, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "fairlead", "kubernetes", "manifests", "--kubeconfig", str(running.kubeconfig)]
-    return subprocess.run([*command, "--image", IMAGE, *words], capture_output=True, text=True)
+    return subprocess.run([*command, "--image", IMAGE, *arguments], capture_output=True, text=True)
 
 
 def wait_until_available(kubectl: Kubectl) -> None:
@@ -89,15 +89,15 @@ def installed(running: cluster.Cluster, kubectl: Kubectl) -> Iterator[str]:
 def client(installed: str, kubectl: Kubectl) -> Iterator[Client]:
     service = json.loads(kubectl("get", "service", "fairlead", "-n", "fairlead", "-o", "json").stdout)
     words = ("exec", "deployment/fairlead", "-n", "fairlead", "--", "python3", "-c", CREDENTIALS)
-    found = json.loads(kubectl(*words).stdout)
+    decoded = json.loads(kubectl(*words).stdout)
     url = f"http://{service['spec']['clusterIP']}:7420"
-    with Client(url, credentials=application(found["clientId"], found["clientSecret"])) as client:
+    with Client(url, credentials=application(decoded["clientId"], decoded["clientSecret"])) as client:
         yield client
 
 
 def test_it_runs_under_the_restricted_level(installed: str, kubectl: Kubectl) -> None:
-    found = json.loads(kubectl("get", "namespace", "fairlead", "-o", "json").stdout)
-    assert found["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    decoded = json.loads(kubectl("get", "namespace", "fairlead", "-o", "json").stdout)
+    assert decoded["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
     [pod] = json.loads(kubectl("get", "pods", "-n", "fairlead", "-o", "json").stdout)["items"]
     assert pod["status"]["phase"] == "Running"
     who = "import os; print(os.getuid(), open('/proc/self/status').read().split('CapEff:')[1].split()[0])"
@@ -146,9 +146,9 @@ def test_its_account_may_do_what_the_tables_say_and_not_more(installed: str, kub
 
 
 def test_its_account_cannot_grant_itself_more(installed: str, kubectl: Kubectl) -> None:
-    def denied(*words: str) -> str:
-        done = kubectl(*words, f"--as={ACCOUNT}", check=False)
-        assert done.returncode != 0, words
+    def denied(*arguments: str) -> str:
+        done = kubectl(*arguments, f"--as={ACCOUNT}", check=False)
+        assert done.returncode != 0, arguments
         return done.stderr
 
     bind = ("create", "rolebinding", "more", "--serviceaccount=fairlead:fairlead")
@@ -260,9 +260,9 @@ def check_round_trip(kubectl: Kubectl, body: dict[str, Any]) -> None:
     place = (kind, name, "-n", namespace)
 
     def accepted() -> Any:
-        found = json.loads(kubectl("get", *place, "-o", "json").stdout)
-        has_answer = found.get("status", {}).get("workloadId") and found["metadata"].get("finalizers")
-        return found if has_answer and found["status"]["phase"] == "Stopped" else None
+        decoded = json.loads(kubectl("get", *place, "-o", "json").stdout)
+        has_answer = decoded.get("status", {}).get("workloadId") and decoded["metadata"].get("finalizers")
+        return decoded if has_answer and decoded["status"]["phase"] == "Stopped" else None
 
     by_tool = ("apply", "--server-side", "--field-manager=argocd", "-f", "-")
     kubectl(*by_tool, stdin=yaml.safe_dump(body))

@@ -39,8 +39,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[cluster.Cluste
 def kubectl(running: cluster.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     cache = tmp_path_factory.mktemp("cache")
 
-    def run(*words: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
-        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", f"--cache-dir={cache}", *words]
+    def run(*arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        command = [build.kubectl(), f"--kubeconfig={running.kubeconfig}", f"--cache-dir={cache}", *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True)
         assert not check or done.returncode == 0, done.stderr
         return done
@@ -73,8 +73,8 @@ def create(kubectl: Kubectl, *objects: dict[str, Any]) -> None:
 
 
 def observe(kubectl: Kubectl, kind: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(kubectl("get", kind, name, "-n", SPACE, "-o", "json").stdout)
-    return found
+    decoded: dict[str, Any] = json.loads(kubectl("get", kind, name, "-n", SPACE, "-o", "json").stdout)
+    return decoded
 
 
 def wait_for_phase(kubectl: Kubectl, name: str, *phases: str) -> dict[str, Any]:
@@ -88,8 +88,8 @@ def wait_for_phase(kubectl: Kubectl, name: str, *phases: str) -> dict[str, Any]:
 
 def test_a_pod_runs_to_its_end_and_its_output_is_kept(kubectl: Kubectl) -> None:
     create(kubectl, pod("hello", "sh", "-c", "echo hello from $(hostname); exit 3", metadata=queued()))
-    found = wait_for_phase(kubectl, "hello", "Failed")
-    assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    workload = wait_for_phase(kubectl, "hello", "Failed")
+    assert workload["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
     assert kubectl("logs", "hello", "-n", SPACE).stdout == "hello from hello\n"
 
 
@@ -145,8 +145,8 @@ def test_memory_limits_hold(kubectl: Kubectl) -> None:
     limits = {"resources": {"limits": {"memory": "32Mi"}}}
     eat = "data = bytearray(256 * 1024 * 1024)"
     create(kubectl, pod("eater", "python3", "-c", eat, image="python:3.11", metadata=queued(), container=limits))
-    found = wait_for_phase(kubectl, "eater", "Failed")
-    assert found["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "OOMKilled"
+    workload = wait_for_phase(kubectl, "eater", "Failed")
+    assert workload["status"]["containerStatuses"][0]["state"]["terminated"]["reason"] == "OOMKilled"
 
 
 def test_more_gpus_than_there_are_wait_and_say_why(kubectl: Kubectl) -> None:

@@ -131,8 +131,13 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
     folder = tmp_path_factory.mktemp("crds") / "cluster"
     cluster.up(folder, "api")
 
-    def run(*words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [build.kubectl(), f"--kubeconfig={folder / 'kubeconfig'}", f"--cache-dir={folder / 'cache'}", *words]
+    def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        command = [
+            build.kubectl(),
+            f"--kubeconfig={folder / 'kubeconfig'}",
+            f"--cache-dir={folder / 'cache'}",
+            *arguments,
+        ]
         return subprocess.run(command, input=stdin, capture_output=True, text=True)
 
     try:
@@ -148,8 +153,8 @@ def kubectl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
 
 @pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.resource)
 def test_definitions_have_no_trouble(kubectl: Kubectl, kind: Kind) -> None:
-    found = json.loads(kubectl("get", "crd", render_crd(kind)["metadata"]["name"], "-o", "json").stdout)
-    conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
+    decoded = json.loads(kubectl("get", "crd", render_crd(kind)["metadata"]["name"], "-o", "json").stdout)
+    conditions = {one["type"]: one["status"] for one in decoded["status"]["conditions"]}
     assert conditions["Established"] == "True"
     assert conditions["NamesAccepted"] == "True"
     assert conditions.get("NonStructuralSchema", "False") == "False"

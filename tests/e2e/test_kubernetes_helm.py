@@ -34,15 +34,15 @@ GENERATED = ("rbac.", "admissionregistration.", "apiextensions.")
 Object = dict[str, Any]
 
 
-def render(*words: str, chart: Path = CHART) -> list[Object]:
-    done = helm("template", "fairlead", str(chart), "--namespace", "fairlead", "--kube-version", "1.34.0", *words)
+def render(*arguments: str, chart: Path = CHART) -> list[Object]:
+    done = helm("template", "fairlead", str(chart), "--namespace", "fairlead", "--kube-version", "1.34.0", *arguments)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 
 
-def write_golden(*words: str) -> str:
+def write_golden(*arguments: str) -> str:
     """Without versions and passwords, and without what scripts/generate_chart.py makes and checks."""
-    made = [one for one in render(*words) if not one["apiVersion"].startswith(GENERATED)]
+    made = [one for one in render(*arguments) if not one["apiVersion"].startswith(GENERATED)]
     text = yaml.safe_dump_all(made, sort_keys=False, width=110)
     text = re.sub(r"(password: |token: |fairlead:)\w{32}", r"\1PASSWORD", text)
     return text.replace(CHART_VERSION, "CHART-VERSION").replace(__version__, "VERSION")

@@ -31,10 +31,10 @@ class Person(NamedTuple):
     home: Path
     socket: Path
 
-    def __call__(self, *words: str, folder: Path | None = None, stdin: str = "", **environ: str) -> Called:
+    def __call__(self, *arguments: str, folder: Path | None = None, stdin: str = "", **environ: str) -> Called:
         """The command in a shell of theirs, which has no configuration of Fairlead."""
         done = subprocess.run(
-            [*COMMAND, *words],
+            [*COMMAND, *arguments],
             input=stdin,
             capture_output=True,
             text=True,

@@ -50,8 +50,8 @@ def test_the_page_from_one_machine_to_many(make_server: Callable[..., Server], t
         # There is no terminal that could ask for it.
         output = caller.ok(*words, *(["--password", password] if words[0] == "login" else []))
         shown += output
-        if found := re.search(r"password of user ann@lab.example: (\S+)", output):
-            password = found[1]
+        if match := re.search(r"password of user ann@lab.example: (\S+)", output):
+            password = match[1]
     assert "Dry run: nothing was written." in shown
     assert "kind: Deployment" in shown
     assert "Created: 1 password asset, 1 secret\n" in shown

@@ -29,9 +29,9 @@ def client(server: Server):
         yield client
 
 
-def run_python(server: Server, *words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def run_python(server: Server, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-W", "error", *words],
+        [sys.executable, "-W", "error", *arguments],
         capture_output=True,
         text=True,
         timeout=120,

@@ -63,8 +63,8 @@ def submit(client: RunaiClient, server: Server, name: str, command: str, args: s
 
 
 def phase(client: RunaiClient, workload_id: str) -> str:
-    found = models.WorkloadDetailed.from_dict(client.workloads.workloads.get_workload(workload_id).data)
-    return str(found.phase.value)
+    model = models.WorkloadDetailed.from_dict(client.workloads.workloads.get_workload(workload_id).data)
+    return str(model.phase.value)
 
 
 def wait(client: RunaiClient, workload_id: str, *phases: str) -> str:

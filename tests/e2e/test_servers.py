@@ -69,9 +69,9 @@ def pair(make_server: Callable[..., Server], postgres_server: PostgresServer, tm
     return holder, make_server("--api-only", "--database", database, name="other")
 
 
-def call(server: Server, *words: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def call(server: Server, *arguments: str, input: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     """The command line beside that server."""
-    command = [*COMMAND, *words]
+    command = [*COMMAND, *arguments]
     return subprocess.run(command, input=input, capture_output=True, env=surroundings(server.data_dir), timeout=120)
 
 

@@ -94,8 +94,8 @@ def environment(copy: Path) -> dict[str, str]:
     return {**surroundings(copy / "data"), "PYTHONPATH": str(copy)}
 
 
-def run(copy: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *words]
+def run(copy: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *arguments]
     env = environment(copy) | variables
     return subprocess.run(command, env=env, cwd=copy, capture_output=True, text=True, timeout=60)
 
@@ -120,8 +120,8 @@ def test_it_has_routes_and_is_described(choirs: Server) -> None:
 
 
 def test_it_runs_from_its_command_to_its_end(choirs: Server, copy: Path) -> None:
-    def command(*words: str) -> str:
-        done = run(copy, "-m", "fairlead", *words, FAIRLEAD_DATA_DIR=str(choirs.data_dir))
+    def command(*arguments: str) -> str:
+        done = run(copy, "-m", "fairlead", *arguments, FAIRLEAD_DATA_DIR=str(choirs.data_dir))
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -175,3 +175,10 @@ def test_what_is_refused(lab: Server, tmp_path: Path) -> None:
     refused = fairlead(*words)
     assert refused.code == exit_codes.NOT_ALLOWED
     assert "does not accept the client id and secret" in refused.err
+    assert "Check --client-id and --client-secret-file" in refused.err
+    assert "fairlead login" not in refused.err
+    # Who is not logged in to their own server is not told to log in to the source.
+    right = login(lab, tmp_path)
+    own = fairlead("import", "runai", "--url", lab.url, *right, FAIRLEAD_DATA_DIR="", FAIRLEAD_URL=lab.url)
+    assert own.code == exit_codes.NOT_ALLOWED
+    assert "Log in with `fairlead login`." in own.err

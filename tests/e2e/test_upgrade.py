@@ -44,17 +44,17 @@ class Installed(NamedTuple):
     new: Path
     broken: Path
 
-    def __call__(self, *words: str) -> Called:
+    def __call__(self, *arguments: str) -> Called:
         variables = {"HOME": self.folder / "home", "FAIRLEAD_DATA_DIR": self.folder / "data"}
         environment = release.clean_environment(variables)
         environment["PATH"] = f"{release.UV.parent}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
-            [self.command, *words], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=180
+            [self.command, *arguments], env=environment, cwd=self.folder, capture_output=True, text=True, timeout=180
         )
         return Called(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, *words: str) -> str:
-        called = self(*words)
+    def ok(self, *arguments: str) -> str:
+        called = self(*arguments)
         assert called.code == 0, called
         return called.out
 

@@ -291,7 +291,7 @@ def test_without_the_device_it_shares_this_machines_network_and_says_why() -> No
         assert is_open(8478)
         assert helpers(server) == 0
         why = conditions(server, workload, "NotEnforced")["exposedUrls"]
-        assert why.startswith("pods share this machine's network here")
+        assert why.startswith("pods share this machine's network:")
         assert "pasta cannot open /dev/net/tun (Permission denied): run as root: chmod 0666 /dev/net/tun" in why
 
         doctor = [*server.program(), "doctor", "--json", "--data-dir", str(server.data_dir)]

@@ -19,9 +19,9 @@ def work(server: Server, name: str, script: str, **spec: Any) -> str:
 
 def test_it_is_for_people_and_not_preempted(server: Server) -> None:
     workload_id = work(server, "desk", "sleep 600")
-    found = server.until_phase(workload_id, "Running")
-    assert (found["type"], found["category"], found["preemptible"]) == ("Workspace", "Build", False)
-    assert found["priorityClassName"] == "high"
+    workload = server.until_phase(workload_id, "Running")
+    assert (workload["type"], workload["category"], workload["preemptible"]) == ("Workspace", "Build", False)
+    assert workload["priorityClassName"] == "high"
     assert server.call("DELETE", f"{WORKSPACES}/{workload_id}").status == 202
 
 

@@ -21,8 +21,8 @@ Fairlead = Callable[..., Called]
 
 @pytest.fixture
 def fairlead(server: Server, tmp_path: Path) -> Fairlead:
-    def run(*words: str, stdin: str = "") -> Called:
-        return call(*words, "--data-dir", str(server.data_dir), home=tmp_path, stdin=stdin)
+    def run(*arguments: str, stdin: str = "") -> Called:
+        return call(*arguments, "--data-dir", str(server.data_dir), home=tmp_path, stdin=stdin)
 
     return run
 

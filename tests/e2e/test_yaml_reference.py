@@ -15,7 +15,7 @@ from tests.unit.cli.calling import Called, call
 
 FOLDER = Path(__file__).parents[1] / "golden/yaml/reference"
 SNIPPETS = sorted(FOLDER.glob("*.yaml"))
-NO_COMMAND = "on the host runtime an image's entry point is not known"
+NO_COMMAND = "only a container runtime knows the entry point of an image"
 #: By snippet: its phase as it is, and words of the reason. The others have no command.
 AS_THEY_ARE = {
     "arguments": ("Failed", "cannot run 'start-notebook.sh'"),
@@ -39,8 +39,8 @@ Fairlead = Callable[..., Called]
 def fairlead(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Fairlead:
     home = tmp_path_factory.mktemp("home")
 
-    def run(*words: str, stdin: str = "") -> Called:
-        return call(*words, "--data-dir", str(server.data_dir), home=home, stdin=stdin)
+    def run(*arguments: str, stdin: str = "") -> Called:
+        return call(*arguments, "--data-dir", str(server.data_dir), home=home, stdin=stdin)
 
     if "team-a" not in run("project", "list", "-o", "name").out.split():
         assert run("project", "create", "team-a").code == 0

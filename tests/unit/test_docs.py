@@ -114,8 +114,8 @@ STAYING = ("persistentvolumeclaims", "queues", "schedulingshards", *(plural_of(k
 def test_what_is_left_of_workloads_is_deleted_whole_and_owners_first(at: int) -> None:
     """One kind after the other: kubectl does nothing of a list in which one kind is not installed."""
     page = (ROOT / "docs/kubernetes.md").read_text()
-    found = re.findall(r"^for kind in (.*?); do\n  kubectl delete \"\$kind\" -A", page, re.DOTALL | re.MULTILINE)
-    named = [word.partition(".")[0] for word in found[at].replace("\\", " ").split()]
+    matches = re.findall(r"^for kind in (.*?); do\n  kubectl delete \"\$kind\" -A", page, re.DOTALL | re.MULTILINE)
+    named = [word.partition(".")[0] for word in matches[at].replace("\\", " ").split()]
     made = {
         one.resource
         for one in (*PERMISSIONS, *INGRESS_PERMISSIONS)

@@ -231,7 +231,7 @@ def test_every_suppression_has_its_reason() -> None:
         for folder in ("src", "tests", "bench", "scripts", "deploy", "examples")
         for path in (ROOT / folder).rglob("*.py")
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if (found := SUPPRESSION.search(line)) and "SUPPRESSION" not in line and not REASONED.match(found[1])
+        if (match := SUPPRESSION.search(line)) and "SUPPRESSION" not in line and not REASONED.match(match[1])
     ]
     assert not bare
 
@@ -251,8 +251,8 @@ def test_no_file_speaks_of_the_machine_it_was_written_on() -> None:
         path = ROOT / name
         if name == "uv.lock" or not path.is_file():
             continue
-        if words := FORBIDDEN_WORDS.findall(path.read_bytes().decode(errors="replace")):
-            found[name] = words[:3]
+        if matches := FORBIDDEN_WORDS.findall(path.read_bytes().decode(errors="replace")):
+            found[name] = matches[:3]
     assert not found
 
 

@@ -28,8 +28,6 @@ from fairlead.model.spec.rules import SubmissionLimits, Violation
 from fairlead.model.submission import Submission
 from fairlead.model.time_limit import ANNOTATION as TIME_LIMIT
 
-#: The dialect whose contradictions are resolved instead of refused.
-LENIENT_DIALECT = "rest-older"
 #: Names up to this length stay valid whatever a kind adds to them.
 _CERTAINLY_SHORT = 40
 #: The longest time limit of a workload, in seconds.
@@ -80,7 +78,7 @@ def admit(
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
     broken += _cached_violations(kind.key, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
-    if submission.dialect == LENIENT_DIALECT:
+    if submission.dialect.is_lenient:
         broken = [violation for violation in broken if not violation.instead]
     if broken or against:
         issues = [ComplianceIssue(violation.path, violation.details) for violation in broken]

@@ -11,8 +11,8 @@ import re
 import secrets
 import time
 from collections.abc import Iterable
-from functools import partial
-from urllib.parse import quote
+from functools import lru_cache, partial
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -233,7 +233,7 @@ class Application:
             response.raw_headers.append(_VERSION_HEADER)
             if self._context.draining:
                 response.raw_headers.append(_CLOSE_HEADER)
-            if operation is not None and _is_audited(operation, scope["method"], response.status_code):
+            if operation is not None and _is_audited(operation, scope, response.status_code):
                 self._audit(operation, scope, response.status_code, request_id)
             await self._send(response, scope, receive, send, request_id)
         finally:
@@ -349,17 +349,32 @@ class Application:
 
 #: The action that a method stands for in the audit.
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
+#: Parameters with which an operation only says what it would do.
+_CHECKS = ("dryRun", "validateOnly")
 
 
 def _facts(scope: Scope) -> RequestFacts:
     client, server = scope.get("client"), scope.get("server") or ("", 0)
-    url = f"{scope.get('scheme', 'http')}://{server[0]}:{server[1]}{quote(scope['path'][:500])}"
+    url = _url(scope.get("scheme", "http"), server[0], server[1], scope["path"][:500])
     return RequestFacts(client[0] if client else "", scope["method"], url)
 
 
-def _is_audited(operation: Operation, method: str, status: int) -> bool:
+@lru_cache(256)
+def _url(scheme: str, host: str, port: int | None, path: str) -> str:
+    return f"{scheme}://{host}:{port}{quote(path)}"
+
+
+def _is_audited(operation: Operation, scope: Scope, status: int) -> bool:
     """Whether a request is recorded by itself: sign-ins, sessions, and writes that were refused."""
-    return operation.is_sign_in or operation.is_session or (status >= 400 and method in _ACTIONS)
+    if operation.is_sign_in or operation.is_session:
+        return True
+    return status >= 400 and scope["method"] in _ACTIONS and not (status == 400 and _only_checks(operation, scope))
+
+
+def _only_checks(operation: Operation, scope: Scope) -> bool:
+    """Whether a request would change nothing: the page sends one whenever somebody types into a form."""
+    asked = {name for name, value in parse_qsl(scope["query_string"].decode("latin-1")) if value in ("true", "plan")}
+    return any(parameter.name in asked for parameter in operation.parameters if parameter.name in _CHECKS)
 
 
 async def _live(receive: Receive, send: Send) -> None:

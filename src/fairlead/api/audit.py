@@ -78,12 +78,14 @@ async def _load(call: Call, request: ListRequest) -> tuple[list[AuditEntry], int
 
 
 def _render(call: Call, line: AuditLine) -> AuditEntry:
-    cluster = call.context.directory.cluster
+    directory = call.context.directory
+    # The contract wants a cluster also for what is of the whole installation.
+    cluster = directory.clusters.get(line.cluster_id, directory.cluster)
     metadata = {"operation": line.operation, "requestId": line.request_id, "details": line.details}
     if line.changes:
         metadata["changes"] = msgspec.json.encode(line.changes).decode()
     return AuditEntry(
-        id=str(uuid.uuid5(uuid.UUID(cluster.id), f"audit/{line.number}")),
+        id=str(uuid.uuid5(uuid.UUID(directory.cluster.id), f"audit/{line.number}")),
         timestamp=iso(line.at),
         tenant_id=str(cluster.tenant_id),
         subject=line.caller,

@@ -34,7 +34,11 @@ class Unreachable(ClientError):
 
 
 class NotLoggedIn(ClientError):
-    pass
+    """Nobody is logged in, or the server refuses the token. `hint` says what to do if it is not to log in there."""
+
+    def __init__(self, message: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class TimedOut(ClientError):

@@ -130,9 +130,15 @@ class Workloads(Requests):
         answer: Json = self.request("GET", "/api/v1/scheduling/questions")
         return int(answer["count"])
 
-    def what_if(self, changes: Sequence[Json]) -> Json:
-        """What these changes would do to everybody; nothing is changed."""
-        answer: Json = self.request("POST", "/api/v1/scheduling/what-if", {"changes": list(changes)})
+    def what_if(self, changes: Sequence[Json], *, times: bool = False) -> Json:
+        """What these changes would do to everybody; nothing is changed. `times`: also when waiting workloads start."""
+        path = "/api/v1/scheduling/what-if"
+        answer: Json = self.request("POST", path, {"changes": list(changes)}, times=times)
+        return answer
+
+    def submission_history(self, **query: QueryValue) -> Json:
+        """What was submitted from `since` to `until` and how long it ran, to be replayed by `what-if history`."""
+        answer: Json = self.request("GET", "/api/v1/scheduling/history", **query)
         return answer
 
     def written(self, workload_id: str, dialect: str) -> str:

@@ -5,9 +5,10 @@ has no role do not exist for them (`NotFound`); an operation that no role allows
 `Forbidden`. An operation is a resource and a verb, such as `projects:update`.
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 from fairlead.control.role_table import EVERYBODY, TYPE_OF_KIND
+from fairlead.kinds import KINDS
 from fairlead.model.errors import Forbidden, NotFound, Unauthenticated
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY as INSTALLATION
 from fairlead.model.records.people import Caller
@@ -125,6 +126,25 @@ def is_allowed(caller: Caller, operation: str, scope_key: str) -> bool:
 def visible_projects(caller: Caller, operation: str = "workloads:read") -> frozenset[str] | None:
     """The projects in which a caller may do this; None for all."""
     return _scopes_with(caller, operation, "project/")
+
+
+def unreadable_specs(caller: Caller) -> frozenset[tuple[str, str]]:
+    """(kind, project) of workloads that a caller may list, but whose specs they may not read.
+
+    Those of removed projects, which a role for the whole installation lists, are under an empty project.
+    """
+    if caller.is_administrator:
+        return frozenset()
+    scopes = {
+        key.removeprefix("project/"): rights for key, rights in caller.rights.items() if key.startswith("project/")
+    }
+    scopes[""] = caller.rights.get(INSTALLATION, frozenset())
+    return frozenset((kind, project) for project, rights in scopes.items() for kind in _unreadable_kinds(rights))
+
+
+@lru_cache(maxsize=1024)
+def _unreadable_kinds(rights: frozenset[str]) -> tuple[str, ...]:
+    return tuple(kind.key for kind in KINDS.values() if permission_of(f"{kind.rest}:read") not in rights)
 
 
 def visible_departments(caller: Caller, operation: str) -> frozenset[str] | None:

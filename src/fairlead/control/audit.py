@@ -7,6 +7,7 @@ record: the API hands them to `AuditWriter`, which writes them together, shortly
 import asyncio
 import logging
 from contextvars import ContextVar
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,14 +20,24 @@ from fairlead.model.errors import FairleadError
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY
 from fairlead.model.records.event import AuditLine
 from fairlead.model.records.people import Caller
+from fairlead.model.records.workload import Workload
 from fairlead.store.base import Change, Comparison, Query, Where
-from fairlead.store.collections import AUDIT
+from fairlead.store.collections import AUDIT, WORKLOADS
 
 log = logging.getLogger("fairlead.audit")
 #: Seconds for which lines are collected, and how many are kept while the store cannot be written.
 _PAUSE = 0.5
 _ACTIONS = ("create", "update", "delete")
 _MOST = 10_000
+
+
+class AuditSubject(NamedTuple):
+    """What a change was about. Without a cluster it is of the whole installation."""
+
+    collection: str
+    id: str
+    name: str
+    cluster_id: str = ""
 
 
 class RequestFacts(msgspec.Struct, frozen=True):
@@ -53,29 +64,34 @@ AUDIT_FIELDS: dict[str, FilterField[AuditLine]] = {
     "entity_type": FilterField(column="subject"),
     "entity_name": FilterField(column="subject_name"),
     "entity_id": FilterField(column="subject_id"),
+    "cluster_id": FilterField(column="cluster_id"),
 }
+
+
+def subject_of(workload: Workload) -> AuditSubject:
+    return AuditSubject(WORKLOADS.name, workload.id, workload.name, workload.cluster_id)
 
 
 def audit_line(
     at: Millis,
     caller: Caller,
     operation: str,
-    subject: tuple[str, str, str],
+    subject: AuditSubject,
     request_id: str = "",
     details: str = "",
 ) -> AuditLine:
-    """A line about a change that succeeds together with it; `subject` is collection, id and name."""
+    """A line about a change that succeeds together with it."""
     request = current_request.get()
-    collection, id, name = subject
     return AuditLine(
         at=at,
         caller=caller.name,
         caller_type=caller.type,
         operation=operation,
         action=operation if operation in _ACTIONS else "update",
-        subject=collection,
-        subject_id=id,
-        subject_name=name,
+        subject=subject.collection,
+        subject_id=subject.id,
+        subject_name=subject.name,
+        cluster_id=subject.cluster_id,
         request_id=request_id,
         details=details,
         address=request.address,

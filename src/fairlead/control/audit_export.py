@@ -79,7 +79,13 @@ class _Handler(SysLogHandler):
 def make_sink(target: str) -> Sink:
     """The sink of a flag: the path of a file, `syslog`, `syslog:///SOCKET` or `syslog://HOST[:PORT]`."""
     if target != _SYSLOG and not target.startswith(f"{_SYSLOG}:"):
-        return FileSink(Path(target).absolute())
+        path = Path(target).absolute()
+        if not path.parent.is_dir():
+            raise Refused(
+                f"The audit cannot be sent to {target[:200]}: there is no folder {path.parent}; "
+                "create it, or give another file, syslog or syslog://HOST"
+            )
+        return FileSink(path)
     parts = urlsplit(target)
     try:
         port = parts.port or _SYSLOG_PORT

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from fairlead.admission.policies.merge import Policy
-from fairlead.control.decide.placement.equivalence import SchedulingKey
+from fairlead.control.decide.placement.equivalence import Equivalent, Newcomer, SchedulingKey
 from fairlead.control.directory import Directory
 from fairlead.control.questions import Questions
 from fairlead.control.serving.urls import UrlRegistry
@@ -24,7 +24,7 @@ from fairlead.model.clock import DAY, SECOND, Clock, Millis
 from fairlead.model.errors import Unavailable
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Workload
-from fairlead.scheduling.model.decisions import FairShare, Pending
+from fairlead.scheduling.model.decisions import FairShare
 from fairlead.store.base import Comparison, Store, Where
 
 #: Kubernetes objects, and what they cannot express of the workload.
@@ -110,8 +110,8 @@ class Context:
     #: Shared by submissions and the loop of the same server: records that were just written, by id; and by scheduling
     #: key a pending workload, whose equals would wait for the same reason (`decide/placement/equivalence.py`).
     has_local_loop: bool = False
-    just_recorded: dict[str, Workload] = field(default_factory=dict)
-    pending_equivalents: dict[SchedulingKey, tuple[Workload, Pending]] = field(default_factory=dict)
+    just_recorded: dict[str, Newcomer] = field(default_factory=dict)
+    pending_equivalents: dict[SchedulingKey, Equivalent] = field(default_factory=dict)
     #: Called by the loop for each workload that it records without an event, of which the store notifies nobody.
     notify_without_event: Callable[[str], None] = lambda workload_id: None
     #: The merged policies by project and type, each with the revision of the directory that it was made from.

@@ -4,13 +4,14 @@ Filled at the start and refreshed when the store reports a change. Reads never t
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from fairlead.control.role_table import ROLES, resolve_role
 from fairlead.model.errors import Unavailable
 from fairlead.model.records.access import AccessRule, Role
+from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import Cluster, Department, Node, NodePool, Project
 from fairlead.model.records.people import User
 from fairlead.model.records.policies import PolicyRecord
@@ -128,6 +129,25 @@ class Directory:
     def cluster_of(self, node: Node) -> str:
         """The id of the cluster that has the node."""
         return node.cluster_id or self.first_cluster.id
+
+    def cluster_of_scope(self, scope: Scope) -> str:
+        """The id of the cluster that a scope is in; the first one for the whole installation."""
+        if scope.type == "cluster" and scope.id:
+            return scope.id
+        owners: dict[str, Mapping[str, Department]] = {"project": self.projects, "department": self.departments}
+        owner = owners.get(scope.type, {}).get(scope.id)
+        return owner.cluster_id if owner else self.first_cluster.id
+
+    def cluster_of_record(self, record: object) -> str:
+        """The id of the cluster that a record belongs to; empty if it is of the whole installation."""
+        if isinstance(record, Cluster):
+            return record.id
+        scope = getattr(record, "scope", None)
+        if isinstance(scope, Scope):
+            return self.cluster_of_scope(scope) if scope.type in ("cluster", "department", "project") else ""
+        cluster_id: str | None = getattr(record, "cluster_id", None)
+        # A node of the first cluster names none.
+        return "" if cluster_id is None else cluster_id or self.first_cluster.id
 
     @property
     def cluster(self) -> Cluster:

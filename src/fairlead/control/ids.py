@@ -18,11 +18,13 @@ class GrowingIds:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._drawn = b""
+        self._position = 0
 
     def next(self) -> str:
-        if len(self._drawn) < 10:
-            self._drawn = os.urandom(2560)
-        portion, self._drawn = self._drawn[:10], self._drawn[10:]
+        if self._position == len(self._drawn):
+            self._drawn, self._position = os.urandom(2560), 0
+        portion = self._drawn[self._position : self._position + 10]
+        self._position += 10
         text = (self._clock().to_bytes(6) + portion).hex()
         variant = "89ab"[portion[2] & 3]
         return f"{text[:8]}-{text[8:12]}-7{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"

@@ -28,14 +28,16 @@ class Questions:
         self._open: Counter[str] = Counter()
         self._answers: OrderedDict[QuestionKey, Any] = OrderedDict()
         #: By caller and id.
-        self._plans: OrderedDict[tuple[str, str], Any] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str], object] = OrderedDict()
 
     def count_open(self, caller: str) -> int:
         """How many questions of this caller are being answered or wait for that."""
         return self._open[caller]
 
-    def known(self, key: QuestionKey) -> Any | None:
-        return self._answers.get(key)
+    def known(self, key: QuestionKey, type: type[Answer]) -> Answer | None:
+        """The answer that is kept, if it is of the type in which the question is answered."""
+        answer = self._answers.get(key)
+        return answer if isinstance(answer, type) else None
 
     async def ask(self, caller: str, key: QuestionKey, compute: Callable[[], Answer]) -> Answer:
         """The answer; further questions of the same caller wait for their turn."""
@@ -70,5 +72,6 @@ class Questions:
         while len(self._plans) > _KEPT:
             self._plans.popitem(last=False)
 
-    def known_plan(self, caller: str, id: str) -> Any | None:
-        return self._plans.get((caller, id))
+    def known_plan(self, caller: str, id: str, type: type[Answer]) -> Answer | None:
+        plan = self._plans.get((caller, id))
+        return plan if isinstance(plan, type) else None

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from fairlead.control.audit import audit_line, changes_between
+from fairlead.control.audit import AuditSubject, audit_line, changes_between
 from fairlead.control.context import Context
 from fairlead.control.ledger.intervals import close_moved_nodes, close_owner, has_other_quota
 from fairlead.model.clock import Millis
@@ -65,7 +65,9 @@ async def record_steps(
     )
     first = steps[0]
     before = await context.store.get(first.collection, first.id) if first.record is not None else None
-    subject = (first.collection.name, first.id, str(getattr(first.record or before, "name", "")))
+    changed_record = first.record or before
+    name = str(getattr(changed_record, "name", ""))
+    subject = AuditSubject(first.collection.name, first.id, name, context.directory.cluster_of_record(changed_record))
     line = audit_line(now, request.caller, request.operation, subject, request.id, first.message)
     audit = msgspec.structs.replace(line, changes=changes_between(before, first.record))
     closed = [Put(SUPPLY, interval) for interval in await _close_supply(context, steps, now)]

@@ -4,7 +4,7 @@ Values are read as those of a workload's document, so they mean the same. Whatev
 listed as a loss. Called by `apply` and `policy`, and for custom resources of a cluster.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,10 +13,11 @@ from fairlead.formats.check import type_name
 from fairlead.formats.losses import Loss
 from fairlead.formats.plain import Plain
 from fairlead.formats.policies import policy_violations
-from fairlead.formats.yaml.documents import read_manifests, read_workload
+from fairlead.formats.yaml.documents import YamlWorkload, read_manifests, read_workload
 from fairlead.formats.yaml.extra_fields import YamlField
 from fairlead.formats.yaml.fields import ITEMS, MAP, VALUE, spellings
 from fairlead.formats.yaml.keywords import API_VERSION, GLOBAL_NAMESPACE, OWN_VERSION, near
+from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND, PolicyType
@@ -177,21 +178,15 @@ class _Reading:
 
     def read_values(self, resource: str) -> Plain:
         """The defaults: the values as a workload's document has them, read as one."""
-        document = {
-            "apiVersion": API_VERSION,
-            "kind": resource,
-            "metadata": {"name": "policy"},
-            "spec": {"name": {"value": "policy"}, **self._values},
-        }
-        manifests, issues = read_manifests(msgspec.json.encode(document))
-        workload = None
-        if manifests and not issues:
-            workload, issues = read_workload(manifests[0], checks_rules=False)
+        workload, issues = _read_values(resource, self._values)
         for issue in issues:
             self.report(issue.path or "spec", issue.details)
-        if workload is None:
+        empty, _ = _read_values(resource, {})
+        if workload is None or empty is None:
             return {}
-        defaults = {name: _as_default(value) for name, value in workload.plain.items()}
+        given = {self._fields[name.lower()].path for name in self._values}
+        asked = _without_own_defaults(workload.plain, empty.plain, given)
+        defaults = {name: _as_default(value) for name, value in asked.items()}
         for path, details in workload.remarks:
             field = self._fields[path.removeprefix("spec.").partition(".")[0].lower()]
             if field.form is VALUE and field.path:
@@ -200,6 +195,30 @@ class _Reading:
             else:
                 self.lose(path, details)
         return defaults
+
+
+def _read_values(resource: str, values: Plain) -> tuple[YamlWorkload | None, Sequence[YamlIssue]]:
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": resource,
+        "metadata": {"name": "policy"},
+        "spec": {"name": {"value": "policy"}, **values},
+    }
+    manifests, issues = read_manifests(msgspec.json.encode(document))
+    return read_workload(manifests[0], checks_rules=False) if manifests and not issues else (None, issues)
+
+
+def _without_own_defaults(plain: Plain, empty: Plain, given: Collection[str], parent: str = "") -> Plain:
+    """What the policy gives, without what every document of the kind has by itself."""
+    asked: Plain = {}
+    for name, value in plain.items():
+        path, own = f"{parent}{name}", empty.get(name)
+        if isinstance(value, dict) and isinstance(own, dict):
+            if inner := _without_own_defaults(value, own, given, f"{path}."):
+                asked[name] = inner
+        elif value != own or path in given:
+            asked[name] = value
+    return asked
 
 
 def _as_default(value: object) -> object:

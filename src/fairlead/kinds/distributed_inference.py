@@ -147,8 +147,8 @@ def podsets(spec: DistributedInferenceSpec) -> tuple[PodSet, ...]:
     leader = replace(_podset(spec, leader_spec, LEADER, workers), is_placed_first=True, naming="{workload}-{group}")
     port = spec.serving_port
     if isinstance(port, GroupServingPort):
-        is_outside = value_or(port.expose_externally, True)
-        leader = replace(leader, container=served(leader.container, port, value_or(port.port, 0), is_outside))
+        is_outside, url = value_or(port.expose_externally, True), value_or(port.exposed_url, "")
+        leader = replace(leader, container=served(leader.container, port, value_or(port.port, 0), is_outside, url))
     if not workers:
         return (leader,)
     worker_spec = spec.worker if isinstance(spec.worker, RoleSpec) else leader_spec

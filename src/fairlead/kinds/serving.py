@@ -1,6 +1,6 @@
 """What kinds that serve share: the URL or the service that leads from their serving port to their pods."""
 
-from typing import Any
+from typing import Literal, Protocol
 
 from msgspec.structs import replace
 
@@ -14,29 +14,48 @@ from fairlead.model.pods.container_fields import (
     UrlAccess,
 )
 from fairlead.model.pods.podset import PodContainer
-from fairlead.model.spec.fields import is_given, value_or
+from fairlead.model.spec.fields import Maybe, is_given, value_or
 from fairlead.model.spec.rules import Violation
 
-_LISTS: dict[UrlAccess, str] = {"authorizedUsers": "authorized_users", "authorizedGroups": "authorized_groups"}
+#: Who may send requests, if a list says so.
+_LISTS: tuple[UrlAccess, ...] = ("authorizedUsers", "authorizedGroups")
 
 
-def served(container: PodContainer, port: Any, inside: int, is_outside: bool) -> PodContainer:
-    """The container with its serving port as a URL, or as a service inside the cluster; 0 means no port."""
+class ServingPort(Protocol):
+    """What is read of the serving port of each kind that has one."""
+
+    @property
+    def protocol(self) -> Maybe[Literal["http", "grpc"]]: ...
+
+    @property
+    def authorization_type(self) -> Maybe[str]: ...
+
+    @property
+    def authorized_users(self) -> Maybe[tuple[str, ...]]: ...
+
+    @property
+    def authorized_groups(self) -> Maybe[tuple[str, ...]]: ...
+
+
+def served(container: PodContainer, port: ServingPort, inside: int, is_outside: bool, url: str = "") -> PodContainer:
+    """The container with its serving port as a URL, or as a service inside the cluster; 0 means no port.
+
+    `url`: the URL that was asked for; empty to have one made.
+    """
     if not inside:
         return container
     fields = container.fields
     if is_outside:
-        chosen = _chosen(port)
-        protocol = value_or(port.protocol, "http")
-        url = OfferedUrl(
+        protocol, access, names = value_or(port.protocol, "http"), _access(port), _given_lists(port)
+        offered = OfferedUrl(
             container=inside,
-            url=value_or(getattr(port, "exposed_url", None), ""),
-            authorization_type=chosen,
+            url=url,
+            authorization_type=access,
             protocol=protocol if protocol != "http" else None,
+            authorized_users=names.get("authorizedUsers", ()) if access == "authorizedUsers" else (),
+            authorized_groups=names.get("authorizedGroups", ()) if access == "authorizedGroups" else (),
         )
-        if chosen in _LISTS:
-            url = replace(url, **{_LISTS[chosen]: tuple(value_or(getattr(port, _LISTS[chosen]), ()))})
-        fields = replace(fields, exposed_urls=(*fields.exposed_urls, url))
+        fields = replace(fields, exposed_urls=(*fields.exposed_urls, offered))
     else:
         fields = replace(fields, ports=(*fields.ports, OfferedPort(container=inside, service_type="ClusterIP")))
     return replace(container, fields=fields)
@@ -50,25 +69,34 @@ def listening(container: PodContainer, inside: int) -> PodContainer:
     return replace(container, fields=replace(container.fields, probes=ContainerProbes(readiness=probe)))
 
 
-def _chosen(port: Any) -> UrlAccess:
+def _given_lists(port: ServingPort) -> dict[UrlAccess, tuple[str, ...]]:
+    """The lists of names that the port has, by the access that they are for."""
+    lists: dict[UrlAccess, tuple[str, ...]] = {}
+    if is_given(port.authorized_users):
+        lists["authorizedUsers"] = tuple(port.authorized_users)
+    if is_given(port.authorized_groups):
+        lists["authorizedGroups"] = tuple(port.authorized_groups)
+    return lists
+
+
+def _access(port: ServingPort) -> UrlAccess:
     """Who may send requests; `authorizedUsersOrGroups` means the list that is given."""
-    chosen: UrlAccess = value_or(port.authorization_type, "public")
-    if chosen in (*_LISTS, "public", "authenticatedUsers"):
-        return chosen
-    given = (rest for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute)))
-    return next(given, "authenticatedUsers")
+    match value_or(port.authorization_type, "public"):
+        case "public" | "authenticatedUsers" | "authorizedUsers" | "authorizedGroups" as access:
+            return access
+        case _:
+            return next(iter(_given_lists(port)), "authenticatedUsers")
 
 
-def serving_violations(port: Any, path: str) -> list[Violation]:
+def serving_violations(port: Maybe[ServingPort], path: str) -> list[Violation]:
     """Lists that contradict each other or the authorization type."""
     if not is_given(port):
         return []
-    given = {rest: getattr(port, attribute) for rest, attribute in _LISTS.items() if is_given(getattr(port, attribute))}
-    if len(given) > 1:
+    lists, access = _given_lists(port), _access(port)
+    if len(lists) > 1:
         return [Violation(path, "has authorizedUsers and authorizedGroups; give only one of them")]
-    chosen = _chosen(port)
-    details = f"is given, but authorizationType is {chosen}"
-    broken = [Violation(f"{path}.{rest}", details) for rest in given if rest != chosen]
-    if chosen in _LISTS and chosen not in given:
-        broken.append(Violation(f"{path}.{chosen}", f"is missing; authorizationType is {chosen}"))
+    details = f"is given, but authorizationType is {access}"
+    broken = [Violation(f"{path}.{name}", details) for name in lists if name != access]
+    if access in _LISTS and access not in lists:
+        broken.append(Violation(f"{path}.{access}", f"is missing; authorizationType is {access}"))
     return broken

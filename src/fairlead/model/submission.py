@@ -2,6 +2,7 @@
 
 import msgspec
 
+from fairlead.model.dialect import Dialect
 from fairlead.model.spec.fields import Spec
 
 
@@ -19,10 +20,11 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     template_id: str | None = None
     #: The kind's spec (an instance of `Kind.spec`): unset, null and a value differ in it.
     spec: Spec
-    #: `rest`, `rest-older`, `workload-yaml`, `cli` or `manifest`.
-    dialect: str = "rest"
+    dialect: Dialect = Dialect.REST
     #: The Kubernetes manifest that it was read from, as JSON.
     manifest: str = ""
+    #: The admitted specs of the pod templates of that manifest besides the first, as JSON.
+    other_specs: tuple[msgspec.Raw, ...] = ()
     #: For contradictions in the older dialect: (field, what was done about it).
     remarks: tuple[tuple[str, str], ...] = ()
     #: The id of its caller's stored environment, which its pods take over; empty for none.

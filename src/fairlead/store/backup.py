@@ -22,7 +22,7 @@ from fairlead.store.changes import read_record
 from fairlead.store.collections import COLLECTIONS
 from fairlead.store.migrations import MIGRATIONS, MigrationConnection, load_oldest_reader, load_version, tables, upgrade
 from fairlead.store.postgres import SCHEMA, connect_alone
-from fairlead.store.sql import POSTGRES, SQLITE, Dialect
+from fairlead.store.sql import POSTGRES, SQLITE, SqlDialect
 from fairlead.store.sqlite import connect, copy, whole_file
 
 _END_OF_TABLE = b"\\.\n"
@@ -109,7 +109,7 @@ def load_layout(database: str) -> Layout:
         raise Unavailable(f"The database cannot be opened: {str(error).partition(chr(10))[0]}.") from error
 
 
-def _load_layout(connection: MigrationConnection, dialect: Dialect) -> Layout:
+def _load_layout(connection: MigrationConnection, dialect: SqlDialect) -> Layout:
     return Layout(load_version(connection, dialect), load_oldest_reader(connection, dialect))
 
 

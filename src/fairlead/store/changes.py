@@ -44,7 +44,7 @@ class Prepared(msgspec.Struct, frozen=True, gc=False):
     #: Rows of events and audit lines without their numbers, which the writer appends.
     events: tuple[Row, ...]
     audit: tuple[Row, ...]
-    #: The (collection, id) pairs of the events.
+    #: The (collection, id) pairs of the events, each once: one change of a record is told once.
     subjects: tuple[tuple[str, str], ...]
 
 
@@ -110,7 +110,7 @@ def prepare(change: Change, mark: str) -> Prepared:
         ),
         tuple([_row(EVENTS, event) for event in change.events]),
         tuple([_row(AUDIT, line) for line in change.audit]),
-        tuple([(event.subject, event.subject_id) for event in change.events]),
+        tuple(dict.fromkeys([(event.subject, event.subject_id) for event in change.events])),
     )
 
 

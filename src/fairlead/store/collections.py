@@ -191,6 +191,7 @@ AUDIT: Collection[AuditLine] = Collection(
         _text("address"),
         _text("method"),
         _text("url"),
+        _text("cluster_id"),
     ),
     key="number",
     numbered=True,

@@ -15,7 +15,7 @@ import msgspec
 from fairlead.model.errors import Refused
 from fairlead.store.base import Collection
 from fairlead.store.collections import COLLECTIONS
-from fairlead.store.sql import Dialect
+from fairlead.store.sql import SqlDialect
 
 
 class MigrationConnection(Protocol):
@@ -213,6 +213,7 @@ MIGRATIONS: tuple[Migration, ...] = (
             ),
         ),
     ),
+    Migration(16, (AddColumns(table="audit", columns="cluster_id:text"),)),
 )
 
 #: The table of the layout's version, the newest revision and the newest audit number; and for rolling upgrades of the
@@ -225,7 +226,7 @@ _COUNTED = ("layout", "revision", "audit", OLDEST_READER, OLDEST_WRITER)
 
 def upgrade(
     connection: MigrationConnection,
-    dialect: Dialect,
+    dialect: SqlDialect,
     migrations: Sequence[Migration],
     backup: Callable[[int], str],
 ) -> None:
@@ -260,7 +261,7 @@ def upgrade(
         record_counter(connection, dialect, name, value)
 
 
-def _check_admitted(connection: MigrationConnection, dialect: Dialect, version: int, newest: int) -> None:
+def _check_admitted(connection: MigrationConnection, dialect: SqlDialect, version: int, newest: int) -> None:
     oldest = load_oldest_reader(connection, dialect)
     if oldest > newest:
         raise Refused(
@@ -274,17 +275,17 @@ def breaks_previous(migrations: Sequence[Migration], version: int) -> bool:
     return version > 0 and any(one.number > version and not one.admits_previous for one in migrations)
 
 
-def render_record_writer(dialect: Dialect) -> str:
+def render_record_writer(dialect: SqlDialect) -> str:
     """Notes that a version is about to write, given twice the newest layout that it knows."""
     return f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = '{OLDEST_WRITER}' AND value > {dialect.mark}"
 
 
-def load_oldest_reader(connection: MigrationConnection, dialect: Dialect) -> int:
+def load_oldest_reader(connection: MigrationConnection, dialect: SqlDialect) -> int:
     """The oldest layout whose version can run on this database."""
     return load_counter(connection, dialect, OLDEST_READER) or load_version(connection, dialect)
 
 
-def load_counter(connection: MigrationConnection, dialect: Dialect, name: str) -> int:
+def load_counter(connection: MigrationConnection, dialect: SqlDialect, name: str) -> int:
     """0 if the database does not have it."""
     if not connection.execute(dialect.has_table, (COUNTERS,)).fetchone()[0]:
         return 0
@@ -292,12 +293,12 @@ def load_counter(connection: MigrationConnection, dialect: Dialect, name: str) -
     return int(row[0]) if row else 0
 
 
-def record_counter(connection: MigrationConnection, dialect: Dialect, name: str, value: int) -> None:
+def record_counter(connection: MigrationConnection, dialect: SqlDialect, name: str, value: int) -> None:
     text = f"UPDATE {COUNTERS} SET value = {dialect.mark} WHERE name = {dialect.mark}"
     connection.execute(text, (value, name))
 
 
-def load_version(connection: MigrationConnection, dialect: Dialect) -> int:
+def load_version(connection: MigrationConnection, dialect: SqlDialect) -> int:
     """The layout's version; 0 if the database has no Fairlead tables."""
     return load_counter(connection, dialect, "layout")
 
@@ -308,7 +309,7 @@ def tables(migrations: Sequence[Migration]) -> tuple[str, ...]:
     return (*names, COUNTERS)
 
 
-def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> None:
+def _apply(connection: MigrationConnection, dialect: SqlDialect, step: Step) -> None:
     if isinstance(step, Table):
         for statement in _render_table(step, dialect):
             connection.execute(statement)
@@ -326,7 +327,7 @@ def _apply(connection: MigrationConnection, dialect: Dialect, step: Step) -> Non
         connection.execute(f"DROP INDEX {_index_name(step.table, indexed)}")
 
 
-def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
+def _render_table(table: Table, dialect: SqlDialect) -> Iterator[str]:
     types = dialect.types
     key = "integer" if table.numbered else "text"
     lines = [f"{table.key} {types[key]} PRIMARY KEY NOT NULL"]
@@ -342,7 +343,7 @@ def _render_table(table: Table, dialect: Dialect) -> Iterator[str]:
         yield f"{_render_index(table.name, column, dialect)} WHERE {column} IS NOT NULL"
 
 
-def _render_index(table: str, indexed: str, dialect: Dialect) -> str:
+def _render_index(table: str, indexed: str, dialect: SqlDialect) -> str:
     names = indexed.split()
     # An id is never null, and queries sort by it without saying where nulls would be.
     columns = ", ".join(name if name == "id" else name + dialect.nulls[False] for name in names)

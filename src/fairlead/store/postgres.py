@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.store.base import Change, Collection, Listener, Query, R, Store
-from fairlead.store.changes import key_value, prepare, read_record
+from fairlead.store.changes import Numbered, key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
 from fairlead.store.postgres_versions import (
@@ -124,13 +124,13 @@ class PostgresStore:
         if self._closed:
             raise Unavailable("The database is closed.")
 
-    def _committed(self, revision: int, subjects: Sequence[tuple[str, str]]) -> None:
+    def _committed(self, made: Numbered) -> None:
         """Called after a commit of this process. If others committed in between, reads their events first, in order."""
-        if revision - len(subjects) > self._notified:
+        if made.revision - len(made.events) > self._notified:
             self._spawn(self._try_to_catch_up())
-        elif revision > self._notified or not subjects:
-            self._notified = max(self._notified, revision)
-            self._listeners.notify(self._notified, subjects)
+        elif made.revision > self._notified or not made.events:
+            self._notified = max(self._notified, made.revision)
+            self._listeners.notify(self._notified, made.subjects)
 
     async def _listen(self) -> None:
         """Listen for commits of other processes as long as the store is open; reconnects after errors."""
@@ -182,7 +182,9 @@ class PostgresStore:
     async def _catch_up(self) -> None:
         async with self._catching_up:
             while rows := await self._readers.rows(_SUBJECTS_AFTER, (self._notified,)):
-                subjects = [(subject, id) for revision, subject, id in rows if revision > self._notified]
+                subjects = list(
+                    dict.fromkeys((subject, id) for revision, subject, id in rows if revision > self._notified)
+                )
                 self._notified = max(self._notified, rows[-1][0])
                 if subjects:
                     self._listeners.notify(self._notified, subjects)

@@ -7,7 +7,7 @@ revisions, so that revisions follow the order of commits over all processes, and
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from itertools import chain, groupby
 
 import psycopg
@@ -51,7 +51,7 @@ class PostgresWriter:
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncConnection]],
-        notify: Callable[[int, Sequence[tuple[str, str]]], None],
+        notify: Callable[[Numbered], None],
     ) -> None:
         self._connect = connect
         self._notify = notify
@@ -88,7 +88,7 @@ class PostgresWriter:
             if batch:
                 made = await self._write([prepared for prepared, _ in batch])
                 if resolve_futures(batch, made):
-                    self._notify(made.revision, made.subjects)
+                    self._notify(made)
         await self._let_go()
 
     async def _gather(self) -> tuple[list[Waiter], bool]:

@@ -19,20 +19,20 @@ from fairlead.store.migrations import (
     load_counter,
     record_counter,
 )
-from fairlead.store.sql import Dialect
+from fairlead.store.sql import SqlDialect
 
 #: Rows per transaction: writers wait for one of them.
 _BATCH = 200
 
 
-def needs_refill(connection: MigrationConnection, dialect: Dialect, migrations: Sequence[Migration]) -> bool:
+def needs_refill(connection: MigrationConnection, dialect: SqlDialect, migrations: Sequence[Migration]) -> bool:
     """Whether a version with an older layout may have written rows since all columns were filled."""
     return _load_oldest_writer(connection, dialect) < migrations[-1].number
 
 
 def refill(
     connection: MigrationConnection,
-    dialect: Dialect,
+    dialect: SqlDialect,
     migrations: Sequence[Migration],
     begin: Callable[[], AbstractContextManager[object]],
 ) -> None:
@@ -41,23 +41,23 @@ def refill(
         _fill(connection, dialect, collection_of(table), names, begin)
 
 
-def record_refilled(connection: MigrationConnection, dialect: Dialect, migrations: Sequence[Migration]) -> None:
+def record_refilled(connection: MigrationConnection, dialect: SqlDialect, migrations: Sequence[Migration]) -> None:
     """Called if no older version can have written since the refill began."""
     record_counter(connection, dialect, OLDEST_WRITER, migrations[-1].number)
 
 
-def older_layouts(connection: MigrationConnection, dialect: Dialect, migrations: Sequence[Migration]) -> range:
+def older_layouts(connection: MigrationConnection, dialect: SqlDialect, migrations: Sequence[Migration]) -> range:
     """The layouts of versions that may have written rows which lack columns."""
     return range(_load_oldest_writer(connection, dialect), migrations[-1].number)
 
 
-def _load_oldest_writer(connection: MigrationConnection, dialect: Dialect) -> int:
+def _load_oldest_writer(connection: MigrationConnection, dialect: SqlDialect) -> int:
     return load_counter(connection, dialect, OLDEST_WRITER)
 
 
 def _fill(
     connection: MigrationConnection,
-    dialect: Dialect,
+    dialect: SqlDialect,
     collection: Collection[object],
     names: Sequence[str],
     begin: Callable[[], AbstractContextManager[object]],
@@ -87,7 +87,7 @@ def _steps_since(migrations: Sequence[Migration], layout: int) -> Iterator[AddCo
 
 
 def _load_batch(
-    connection: MigrationConnection, dialect: Dialect, collection: Collection[object], last: str | int
+    connection: MigrationConnection, dialect: SqlDialect, collection: Collection[object], last: str | int
 ) -> list[tuple[str | int, bytes]]:
     key = collection.key
     text = f"SELECT {key}, data FROM {collection.name} WHERE {key} > {dialect.mark} ORDER BY {key} LIMIT {_BATCH}"
@@ -97,7 +97,7 @@ def _load_batch(
 
 def _update(
     connection: MigrationConnection,
-    dialect: Dialect,
+    dialect: SqlDialect,
     collection: Collection[object],
     names: Sequence[str],
     rows: Sequence[tuple[str | int, bytes]],

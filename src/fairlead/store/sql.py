@@ -1,4 +1,4 @@
-"""The SQL text that SQLite and PostgreSQL share, and where they differ (`Dialect`).
+"""The SQL text that SQLite and PostgreSQL share, and where they differ (`SqlDialect`).
 
 The stores call it; it opens nothing and runs nothing. Text for reading and writing records is constant per collection,
 so that databases prepare each statement once. Ordering and comparing are the same on both: text by its bytes, letter
@@ -25,7 +25,7 @@ T = TypeVar("T")
 Parameter = Value | bytes | list[Value]
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class SqlDialect(msgspec.Struct, frozen=True, kw_only=True):
     """Where the SQL of the two databases differs."""
 
     #: The placeholder of a parameter.
@@ -49,7 +49,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     has_table: str
 
 
-SQLITE = Dialect(
+SQLITE = SqlDialect(
     mark="?",
     types={"text": "TEXT", "integer": "INTEGER", "real": "REAL", "bytes": "BLOB"},
     differs="{column} IS NOT {mark}",
@@ -61,7 +61,7 @@ SQLITE = Dialect(
     has_table="SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?",
 )
 
-POSTGRES = Dialect(
+POSTGRES = SqlDialect(
     mark="%s",
     types={"text": 'text COLLATE "C"', "integer": "bigint", "real": "double precision", "bytes": "bytea"},
     differs="{column} IS DISTINCT FROM {mark}",
@@ -99,7 +99,7 @@ def statements(name: str, dialect_mark: str) -> Statements:
     )
 
 
-def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
+def render_find(query: Query[object], dialect: SqlDialect) -> tuple[str, list[Parameter]]:
     """The statement, with its values, that reads the matching records in order: key, data, and what it sorts by."""
     one, listed = _split(query)
     order = _render_order(one, dialect, is_steered=not listed and _is_narrow(query))
@@ -117,7 +117,7 @@ def render_find(query: Query[object], dialect: Dialect) -> tuple[str, list[Param
     return text, values
 
 
-def _render_order(query: Query[object], dialect: Dialect, *, is_steered: bool) -> str:
+def _render_order(query: Query[object], dialect: SqlDialect, *, is_steered: bool) -> str:
     key = query.collection.key
     steer = dialect.steer if is_steered else ""
     order = [
@@ -182,12 +182,12 @@ def _has_better_index(query: Query[object]) -> bool:
     )
 
 
-def render_count(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
+def render_count(query: Query[object], dialect: SqlDialect) -> tuple[str, list[Parameter]]:
     condition, values = _render_condition(query, dialect)
     return f"SELECT count(*) FROM {query.collection.name}{condition}", values
 
 
-def _render_condition(query: Query[object], dialect: Dialect) -> tuple[str, list[Parameter]]:
+def _render_condition(query: Query[object], dialect: SqlDialect) -> tuple[str, list[Parameter]]:
     parts: list[str] = []
     values: list[Parameter] = []
     names = not query.order and any(_names_few(query, where) for where in query.where)
@@ -222,7 +222,7 @@ _PATTERNS = {
 }
 
 
-def _render_where(column: Column[R], where: Where, dialect: Dialect) -> tuple[str, Sequence[Parameter]]:
+def _render_where(column: Column[R], where: Where, dialect: SqlDialect) -> tuple[str, Sequence[Parameter]]:
     """One condition. Null differs from every value, so that `!=` and `!@` match it."""
     comparison, mark = where.comparison, dialect.mark
     if comparison is Comparison.IS_NULL or (comparison is Comparison.EQUAL and where.value is None):

@@ -18,8 +18,8 @@ CONTRACTS = (
 
 @cache
 def load_contract(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((DATA / name).read_text())
-    return found
+    decoded: dict[str, Any] = json.loads((DATA / name).read_text())
+    return decoded
 
 
 def _resolved(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:

@@ -31,9 +31,9 @@ class SignOnBrowser:
         return self.get(path_of(self.provider.follow(self.start(query))))
 
     def approve(self, page: Answer) -> Answer:
-        found = re.search(rb'name="approval" value="([^"]+)"', page.body)
-        assert found, page
-        form = urlencode({"approval": found[1].decode()}).encode()
+        match = re.search(rb'name="approval" value="([^"]+)"', page.body)
+        assert match, page
+        form = urlencode({"approval": match[1].decode()}).encode()
         headers = {"Content-Type": "application/x-www-form-urlencoded", **self.cookies()}
         return self.api.call("POST", "/sign-on/approve", form, headers, token="")
 

@@ -73,6 +73,17 @@ def test_a_refusal_is_recorded_with_its_status(api: ApiServer) -> None:
     assert (line["http_status_code"], line["subject"]) == (400, "fairlead")
 
 
+def test_a_check_that_finds_mistakes_is_not_recorded_as_a_refusal(api: ApiServer) -> None:
+    flushed(api)
+    before = len(lines(api, "result==Failed"))
+    for query in ("dryRun=plan", "dryRun=false"):
+        assert api.call("POST", f"/api/v1/workloads/trainings?{query}", {"name": "X"}).status == 400
+    # An operation that knows no dry run cannot be hidden by the parameter.
+    assert api.call("POST", "/api/v1/users?dryRun=true", {"email": 3}).status == 400
+    flushed(api)
+    assert len(lines(api, "result==Failed")) - before == 2
+
+
 def test_sign_ins_are_recorded_and_secrets_are_not(api: ApiServer) -> None:
     api.log_in()
     body = {"grantType": "password", "username": "ann@example.com", "password": "guessed-wrongly"}

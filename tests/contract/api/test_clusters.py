@@ -147,6 +147,26 @@ def test_a_role_for_a_removed_cluster_is_not_one_for_the_remaining(api: ApiServe
     assert api.context.directory.policies == {}
 
 
+def test_the_audit_tells_clusters_apart(api: ApiServer) -> None:
+    lab = add(api)
+    here, there = api.cluster_id, make_project(api, "vision", lab)
+    meta = {"name": "p", "scope": "project", "projectId": int(there)}
+    assert api.call("PUT", "/api/v2/policy/trainings", {"meta": meta, "policy": {}}).status == 200
+    body = {"name": "near", "projectId": "1", "clusterId": here, "spec": {"image": "x"}}
+    assert api.call("POST", "/api/v1/workloads/trainings", body).status == 202
+    assert api.call("POST", "/api/v1/users", {"email": "ann@example.com"}).status == 201
+    told = {cluster: audited(api, f"cluster_id=={cluster}") for cluster in (here, lab)}
+    assert told == {here: {("near", here)}, lab: {("lab", lab), ("vision", lab), ("p", lab)}}
+    # An account is of no cluster; the contract wants one nevertheless.
+    assert ("ann@example.com", here) in audited(api, "entity_type==users")
+
+
+def audited(api: ApiServer, filters: str) -> set[tuple[str, str]]:
+    period = "start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z"
+    lines = api.get(f"/api/v1/audit/log?{period}&numberOfSamples=100&filterBy={filters}")["audit_logs"]
+    return {(line["entity_name"], line["cluster_id"]) for line in lines}
+
+
 def test_people_of_one_cluster_see_no_nodes_of_another(api: ApiServer) -> None:
     lab = add(api)
     project = make_project(api, "vision", lab)

@@ -81,7 +81,7 @@ def test_what_we_add_to_a_path_of_the_contract_is_marked_too(description: dict[s
                 for one in description["paths"].get(path, {}).get(method, {}).get("parameters", []):
                     assert one.get("x-fairlead-addition", False) is (one["name"] not in known), (method, path, one)
                     marked |= set() if one["name"] in known else {one["name"]}
-    assert marked == {"dryRun", "origin", "mustFit", "callerEnvironment", "planId", "times"}
+    assert marked == {"dryRun", "origin", "mustFit", "callerEnvironment", "planId", "times", "suspended"}
     pod = description["components"]["schemas"]["PodView"]["properties"]
     ours = {name for name, schema in pod.items() if schema.get("x-fairlead-addition")}
     assert ours == {"gpuDevices", "restarts", "exitCode", "signal", "reason", "message"}

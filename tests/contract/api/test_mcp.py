@@ -37,9 +37,9 @@ def environment(api: ApiServer, home: Path) -> dict[str, str]:
     }
 
 
-def over_pipes(api: ApiServer, home: Path, *words: str) -> Client:
+def over_pipes(api: ApiServer, home: Path, *arguments: str) -> Client:
     command = StdioServerParameters(
-        command=sys.executable, args=["-m", "fairlead", "mcp", *words], env=environment(api, home)
+        command=sys.executable, args=["-m", "fairlead", "mcp", *arguments], env=environment(api, home)
     )
     return Client(command)
 

@@ -59,7 +59,27 @@ def test_what_if_changes_nothing(api: ApiServer) -> None:
     answer = api.call("POST", path, {"changes": [{"change": "addNodes", "like": "alpha", "count": 1}]})
     assert answer.status == 200, answer
     assert answer.json["changes"] == ["Add 1 node like alpha (0 GPUs each)"]
+    assert answer.json["estimates"] is None
+    timed = api.call("POST", f"{path}?times=true", {"changes": [{"change": "addNodes", "like": "alpha", "count": 1}]})
+    assert timed.json["estimates"] == {"starts": [], "leftOut": 0, "hidden": 0, "samples": 5}
     unknown = api.call("POST", path, {"changes": [{"change": "node", "node": "beta", "action": "drain"}]})
     assert (unknown.status, unknown.json["details"]) == (400, "There is no node 'beta'.")
+    nobody = api.call("POST", path, {"changes": [{"change": "removeWorkload", "workload": "nobody"}]})
+    assert nobody.status == 404, nobody
+    assert "has no workload 'nobody'" in nobody.body.decode()
     wrong = api.call("POST", path, {"changes": [{"change": "paint", "node": "alpha"}]})
     assert wrong.status == 400
+
+
+def test_a_workload_can_be_created_suspended(api: ApiServer) -> None:
+    path = "/api/v1/workloads/trainings"
+    plan = api.call("POST", f"{path}?dryRun=plan&suspended=true", body(api, 1, "paused")).json
+    assert plan["message"] == "It is submitted suspended, so nothing starts."
+    made = api.call("POST", f"{path}?suspended=true", body(api, 1, "paused"))
+    assert (made.status, made.json["desiredPhase"]) == (202, "Stopped")
+    runs = api.call("POST", f"{path}?suspended=false", body(api, 1, "runs"))
+    assert (runs.status, runs.json["desiredPhase"]) == (202, "Running")
+    served = body(api, 1, "served") | {"spec": {"image": "x", "servingPort": {"container": 80}}}
+    refused = api.call("POST", "/api/v1/workloads/inferences?suspended=true", served)
+    assert refused.status == 400, refused
+    assert "an inference cannot be suspended" in refused.json["message"]

@@ -6,6 +6,7 @@ from fairlead.admission.admit import admit, requested_dependencies
 from fairlead.admission.policies.merge import Policy
 from fairlead.kinds import KINDS
 from fairlead.model.after import Dependency
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import AGAINST_POLICY, Invalid
 from fairlead.model.spec.fields import build
 from fairlead.model.submission import Submission
@@ -13,7 +14,7 @@ from fairlead.model.submission import Submission
 KIND = KINDS["training"]
 
 
-def submission(name: str = "t", dialect: str = "rest", **spec: Any) -> Submission:
+def submission(name: str = "t", dialect: Dialect = Dialect.REST, **spec: Any) -> Submission:
     return Submission(
         kind=KIND.key,
         name=name,
@@ -50,7 +51,7 @@ def test_everything_is_refused_at_once() -> None:
 
 def test_contradictions_of_the_older_dialect_are_forgiven() -> None:
     spec: dict[str, Any] = {"environmentVariables": [{"name": "A", "value": "1", "secret": {"name": "s", "key": "k"}}]}
-    admit(KIND, submission(dialect="rest-older", **spec))
+    admit(KIND, submission(dialect=Dialect.OLDER_REST, **spec))
     with pytest.raises(Invalid):
         admit(KIND, submission(**spec))
 

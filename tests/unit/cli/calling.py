@@ -21,10 +21,10 @@ class Terminal(io.StringIO):
         return True
 
 
-def call(*words: str, home: Path, stdin: str = "", terminal: bool = False, **environ: str) -> Called:
+def call(*arguments: str, home: Path, stdin: str = "", terminal: bool = False, **environ: str) -> Called:
     """One command line, as a user with that home folder and those variables."""
     stream = Terminal if terminal else io.StringIO
     out, err = stream(), stream()
     environment = CommandEnvironment({"HOME": str(home), **environ}, str(home), io.StringIO(stdin), out, err)
-    code = main(words, environment)
+    code = main(arguments, environment)
     return Called(code, out.getvalue(), err.getvalue())

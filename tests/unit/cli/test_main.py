@@ -39,9 +39,9 @@ def test_every_noun_has_help(noun: str, tmp_path: Path) -> None:
     ],
 )
 def test_find_command(words: str, want: tuple[str, ...]) -> None:
-    found = find_command(words.split())
-    assert found.words == want
-    assert found.command is not None
+    command = find_command(words.split())
+    assert command.words == want
+    assert command.command is not None
 
 
 def test_aliases_lead_to_nouns() -> None:

@@ -24,8 +24,8 @@ def commands_of(page: str) -> list[str]:
 
 @pytest.mark.parametrize(("page", "line"), [(page, line) for page in PAGES for line in commands_of(page)])
 def test_a_command_exists_with_its_flags(page: str, line: str) -> None:
-    words = shlex.split(line.removeprefix("fairlead ").replace("…", ""))
-    before = words[: words.index("--")] if "--" in words else words
+    arguments = shlex.split(line.removeprefix("fairlead ").replace("…", ""))
+    before = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if before[0] == "--url":
         before = before[2:]
     found = find_command(before)

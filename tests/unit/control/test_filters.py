@@ -82,8 +82,8 @@ def test_selecting_sorts_null_below_every_value_and_ends_in_the_id() -> None:
     records = [{"name": "c", "size": 1}, {"name": "b"}, {"name": "a", "size": 1}, {"name": "d", "size": 0}]
 
     def names(filters: tuple[Filter, ...], descending: bool) -> str:
-        found = select(records, filters, FIELDS["size"], descending, lambda record: record["name"])
-        return "".join(record["name"] for record in found)
+        selected = select(records, filters, FIELDS["size"], descending, lambda record: record["name"])
+        return "".join(record["name"] for record in selected)
 
     assert names((), False) == "bdac"
     assert names((), True) == "acdb"

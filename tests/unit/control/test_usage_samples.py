@@ -114,8 +114,8 @@ def test_gpus_of_a_workload(tmp_path: Path) -> None:
     ]
     usage_samples, _ = collect(tmp_path, *samples)
     pods = [builders.pod("p", id="p", created_at=0), builders.pod("q", id="q", created_at=0)]
-    found = measure_workload(builders.workload(), pods, GPU_METRICS, [15 * SECOND], usage_samples)
-    assert [one.values for one in found] == [
+    usage = measure_workload(builders.workload(), pods, GPU_METRICS, [15 * SECOND], usage_samples)
+    assert [one.values for one in usage] == [
         ((15 * SECOND, 60.0),),
         ((15 * SECOND, 1500.0),),
         ((15 * SECOND, 0.5),),

@@ -6,6 +6,7 @@ import shutil
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,15 @@ from deploy.cluster.layout import Layout
 
 ROOT = Path(__file__).parents[3]
 NOBODY = 65534
+
+
+@pytest.mark.parametrize(("verb", "name"), [("up", "helm"), ("build", "nothing")])
+def test_what_cannot_be_added_is_refused_before_anything_starts(verb: str, name: str, tmp_path: Path) -> None:
+    """Helm is built with the cluster, but does not run in it."""
+    words = [sys.executable, "-m", "deploy.cluster", "--folder", str(tmp_path), verb, "--with", f"kubeflow,{name}"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"argument --with: {name} is none of" in done.stderr
 
 
 @contextlib.contextmanager

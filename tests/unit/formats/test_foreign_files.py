@@ -52,9 +52,9 @@ def test_a_server_would_take_it(path: Path) -> None:
 
 def run_script(name: str, script: str, *more: str, **environ: str) -> list[str]:
     """What the script of a file prints, with another program in the place of what it would run."""
-    words = shlex.split(read(name).spec["args"])
+    arguments = shlex.split(read(name).spec["args"])
     done = subprocess.run(
-        ["bash", "-c", words[1].replace("python", script).replace("torchrun", script)],
+        ["bash", "-c", arguments[1].replace("python", script).replace("torchrun", script)],
         capture_output=True,
         text=True,
         env={"PATH": "/usr/bin:/bin", "RUNAI_JOB_UUID": "u-1", **environ},

@@ -110,6 +110,14 @@ def test_every_kind_and_the_global_namespace() -> None:
     assert found["DistributedPolicy"].defaults == {"worker": {"image": "x"}}
 
 
+def test_a_policy_presets_only_what_it_gives() -> None:
+    """A document of an inference without a scale has the scale 1."""
+    ruled = read_legacy_policy(document({"maxScale": {"rules": {"max": 4}}}, "InferencePolicy"))
+    assert (ruled.defaults, ruled.rules) == ({}, {"autoscaling": {"maxReplicas": {"max": 4}}})
+    preset = read_legacy_policy(document({"maxScale": {"value": 1}}, "InferencePolicy"))
+    assert preset.defaults == {"autoscaling": {"maxReplicas": 1}}
+
+
 MISTAKES = [
     ("unknown field", {"imag": {"value": "x"}}, "spec.imag"),
     ("wrong type", {"backoffLimit": {"value": "many"}}, "spec.backoffLimit"),

@@ -25,12 +25,12 @@ SCHEMA: dict[str, Any] = render_crd(TRAINING)["spec"]["versions"][0]["schema"]["
 @pytest.mark.parametrize(("name", "letter"), CASES, ids=[f"{letter} {name}" for name, letter in CASES])
 def test_every_listed_field_is_explained(name: str, letter: str) -> None:
     kind = RESOURCES[letter]
-    found = explain(f"{kind.resource.lower()}.spec.{name}")
-    assert found.entry["description"]
-    assert found.entry["example"].startswith(f"{name}:")
-    assert kind.resource in found.entry["kinds"]
+    explanation = explain(f"{kind.resource.lower()}.spec.{name}")
+    assert explanation.entry["description"]
+    assert explanation.entry["example"].startswith(f"{name}:")
+    assert kind.resource in explanation.entry["kinds"]
     assert name in [listed for listed, _, _ in explain(f"{kind.resource}.spec").entry["fields"]]
-    assert f"FIELD: spec.{name}" in render_text(found)
+    assert f"FIELD: spec.{name}" in render_text(explanation)
     schema = render_crd(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     assert schema["properties"]["spec"]["properties"][name]["description"]
 
@@ -65,9 +65,9 @@ def test_every_listed_field_is_explained(name: str, letter: str) -> None:
     ],
 )
 def test_explanations(asked: str, want_type: str, want_rest: list[str], want_flag: str) -> None:
-    found = explain(asked)
-    assert (found.entry["type"], found.entry["rest"]) == (want_type, want_rest)
-    assert want_flag in "; ".join(found.entry.get("flags", ()))
+    explanation = explain(asked)
+    assert (explanation.entry["type"], explanation.entry["rest"]) == (want_type, want_rest)
+    assert want_flag in "; ".join(explanation.entry.get("flags", ()))
 
 
 def test_engines_are_part_of_it() -> None:

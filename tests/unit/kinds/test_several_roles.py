@@ -139,5 +139,5 @@ def test_a_restart_policy_in_place_leaves_the_others_alone() -> None:
     ],
 )
 def test_what_a_service_of_groups_must_say(spec: dict[str, Any], want: set[str]) -> None:
-    found = spec_violations(GROUPS, build(GROUPS.spec, spec), "spec", SubmissionLimits())
-    assert {violation.path for violation in found} == want
+    violations = spec_violations(GROUPS, build(GROUPS.spec, spec), "spec", SubmissionLimits())
+    assert {violation.path for violation in violations} == want

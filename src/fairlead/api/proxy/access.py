@@ -41,7 +41,7 @@ class SignInToken(msgspec.Struct, frozen=True):
     """What a one-time sign-in link stands for: its URL and user."""
 
     place: UrlLocation
-    account_id: str
+    caller: Caller
 
 
 class RequestDenied(Exception):
@@ -128,7 +128,7 @@ class UrlGate:
 
     def make_link(self, caller: Caller, route: Route, url: str) -> str:
         """A link that signs a browser in as `caller`, once."""
-        code = self._links.issue(SignInToken(route.location, caller.id))
+        code = self._links.issue(SignInToken(route.location, caller))
         return f"{url.rstrip('/')}{SIGN_IN}?code={quote(code)}"
 
     def is_sign_in(self, request: RequestHead, route: Route) -> bool:
@@ -142,7 +142,7 @@ class UrlGate:
         if link is None or link.place != route.location:
             raise RequestDenied(401, "This link was already used or has expired; `fairlead url NAME` prints a new one.")
         try:
-            token = self._authenticator.sign_for(link.account_id, _use(route.location), COOKIE_SECONDS)
+            token = self._authenticator.sign_like(link.caller, _use(route.location), COOKIE_SECONDS)
         except Unauthenticated as error:
             raise RequestDenied(401, str(error)) from error
         secure = "; Secure" if self.settings.scheme == "https" else ""

@@ -74,7 +74,7 @@ async def get_in_dialect(call: Call) -> Response:
     dialect = call.path["dialect"]
     if dialect not in DIALECTS:
         raise Invalid(f"There is no dialect {dialect[:60]!r}; use {', '.join(DIALECTS)}")
-    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    workload = await read.load_readable(call.context, call.caller, call.path["workloadId"])
     stored = from_stored(
         KINDS[workload.kind],
         workload.name,

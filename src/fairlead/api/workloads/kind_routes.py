@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_boolean, query_choice, query_text, read_body
+from fairlead.api.http.body import query_boolean, query_choice, query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
 from fairlead.api.http.operation import AnyOf, Call, Handler, JsonAnswer, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
@@ -21,10 +21,10 @@ from fairlead.control.workloads.submit import submit
 from fairlead.control.workloads.update import update
 from fairlead.foresight.plan import PlanAnswer
 from fairlead.formats.rest.requests import read_changes, read_submission, render_workload
-from fairlead.formats.yaml.documents import DIALECT as WORKLOAD_YAML
 from fairlead.formats.yaml.fields import resources
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, noun_of
+from fairlead.model.dialect import Dialect
 from fairlead.model.english import with_article
 from fairlead.model.errors import Invalid
 from fairlead.model.records.people import Caller
@@ -75,6 +75,12 @@ PLAN_ID = Parameter(
     description="An addition of Fairlead: the id of a plan (`dryRun=plan`); answers 409 if it no longer holds.",
     is_addition=True,
 )
+SUSPENDED = Parameter(
+    name="suspended",
+    schema={"type": "boolean", "default": False},
+    description="An addition of Fairlead: creates it suspended; it starts when it is resumed.",
+    is_addition=True,
+)
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES_OF_CREATION = {401: Error, 403: Error, 503: Error}
 _FAILURES = {401: Error, 403: Error, 404: Error, 500: Error, 503: Error}
@@ -111,7 +117,7 @@ def _operations(kind: Kind) -> list[Operation]:
             tag=kind.title,
             summary=f"Create {with_article(noun)}",
             run=_creator(kind),
-            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT, TIMES, PLAN_ID),
+            parameters=(DRY_RUN, ORIGIN, MUST_FIT, CALLER_ENVIRONMENT, TIMES, PLAN_ID, SUSPENDED),
             body=RequestBody(schema=request_schema(kind)),
             answers={
                 200: AnyOf(kind.title, PlanAnswer),
@@ -189,10 +195,18 @@ def _creator(kind: Kind) -> Handler:
             return JsonAnswer(render_workload(kind, workload), 202)
         submission = _with_origin(kind, submission, query_choice(call, ORIGIN.name, tuple(resources())))
         environment = query_text(call, CALLER_ENVIRONMENT.name)
-        submission = msgspec.structs.replace(submission, caller_environment=environment)
+        is_active = not _is_suspended(call, kind)
+        submission = msgspec.structs.replace(submission, caller_environment=environment, is_active=is_active)
         return await _create_as_asked(call, kind, submission)
 
     return create
+
+
+def _is_suspended(call: Call, kind: Kind) -> bool:
+    is_wanted = query_boolean(call, SUSPENDED.name) is True
+    if is_wanted and not kind.can_suspend:
+        raise wrong_parameter(SUSPENDED.name, f"must be false: {with_article(noun_of(kind))} cannot be suspended")
+    return is_wanted
 
 
 def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
@@ -201,7 +215,7 @@ def _with_origin(kind: Kind, submission: Submission, origin: str) -> Submission:
         return submission
     remark = f"was written as a {origin}; it runs as a {kind.resource}"
     remarks = submission.remarks if origin == kind.resource else (*submission.remarks, ("kind", remark))
-    return msgspec.structs.replace(submission, dialect=WORKLOAD_YAML, remarks=remarks)
+    return msgspec.structs.replace(submission, dialect=Dialect.WORKLOAD_YAML, remarks=remarks)
 
 
 def _changer(kind: Kind) -> Handler:

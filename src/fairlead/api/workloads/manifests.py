@@ -7,6 +7,7 @@ stored, and shown as it was sent.
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -23,10 +24,8 @@ from fairlead.control.organization.workload_types import find_type
 from fairlead.control.references.scopes import cluster_of_scope
 from fairlead.control.workloads import lifecycle, read
 from fairlead.control.workloads.submit import submit
-from fairlead.control.workloads.update import update_from_manifest
+from fairlead.control.workloads.update import ChangedManifest, update_from_manifest
 from fairlead.formats.foreign.manifests import (
-    DIALECT,
-    OBJECT_DIALECT,
     ReadManifest,
     group_version_kind_of,
     is_read_as_workload,
@@ -38,6 +37,7 @@ from fairlead.formats.plain import Plain
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds.kind import outside_spec_names
 from fairlead.model.clock import iso
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Invalid, NotFound
 from fairlead.model.records.assets import Scope
 from fairlead.model.records.phase import Phase
@@ -160,12 +160,10 @@ async def create(call: Call) -> Response:
     wanted, *others = _read(call, manifest, project_id)
     _check_namespace(call, project_id, wanted)
     kept = msgspec.json.encode(manifest).decode()
-    dialect = DIALECT if is_read_as_workload(manifest) else OBJECT_DIALECT
+    dialect = Dialect.MANIFEST if is_read_as_workload(manifest) else Dialect.OBJECT
     made = [_submission(call, each, metadata) for each in (wanted, *others)]
     first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=kept) for each in made]
-    for each in rest:
-        # Every pod template has to comply with all rules.
-        await submit(call.context, call.caller, each, call.request_id, is_dry_run=True)
+    first = msgspec.structs.replace(first, other_specs=await _admit_others(call, rest))
     workload = await submit(call.context, call.caller, first, call.request_id)
     return as_json(_render(call, workload), 202)
 
@@ -183,6 +181,12 @@ def _read(call: Call, manifest: Plain, project_id: str) -> tuple[ReadManifest, .
         )
         raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
     return read_object(manifest)
+
+
+async def _admit_others(call: Call, submissions: Sequence[Submission]) -> tuple[msgspec.Raw, ...]:
+    """The specs of further pod templates with what policies add; raises Invalid if one breaks a rule."""
+    admitted = [await submit(call.context, call.caller, each, call.request_id, is_dry_run=True) for each in submissions]
+    return tuple(each.spec for each in admitted)
 
 
 def _submission(call: Call, wanted: ReadManifest, metadata: ManifestMetadata) -> Submission:
@@ -213,7 +217,7 @@ def _check_namespace(call: Call, project_id: str, wanted: ReadManifest) -> None:
 
 async def _load(call: Call) -> Workload:
     id = normal_id(call.path["WorkloadV2Id"], "workload")
-    workload = await read.load_workload(call.context, call.caller, id)
+    workload = await read.load_readable(call.context, call.caller, id)
     if not workload.manifest:
         raise NotFound(f"Workload {workload.name} was not submitted as a manifest; GET /api/v1/workloads/{id} shows it")
     return workload
@@ -233,16 +237,16 @@ async def update(call: Call) -> Response:
     metadata = body.metadata if body.metadata is not UNSET else ManifestMetadataUpdate()
     before = group_version_kind_of(msgspec.json.decode(workload.manifest))
     is_object = not is_read_as_workload(manifest)
-    is_other = is_object != (workload.dialect == OBJECT_DIALECT) or (is_object and wanted.gvk != before)
+    is_other = is_object != (workload.dialect is Dialect.OBJECT) or (is_object and wanted.gvk != before)
     if wanted.kind.key != workload.kind or is_other:
         raise Invalid(issues=(ComplianceIssue("manifest.kind", f"is {wanted.gvk.kind}; it cannot change"),))
-    for each in others:
-        # Only its spec counts; the name is that of the workload itself.
-        place = ManifestMetadata(name="check", use_given_name_as_prefix=True, project_id=workload.project_id)
-        submission = _submission(call, each, place)
-        await submit(call.context, call.caller, submission, call.request_id, is_dry_run=True)
+    # Only the specs of the others count; the name is that of the workload itself.
+    place = ManifestMetadata(name="check", use_given_name_as_prefix=True, project_id=workload.project_id)
+    other_specs = await _admit_others(call, [_submission(call, each, place) for each in others])
     spec, kept = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()
-    changed = await update_from_manifest(call.context, call.caller, workload, kept, spec, call.request_id)
+    first, *_ = _read(call, msgspec.json.decode(workload.manifest), workload.project_id)
+    new = ChangedManifest(text=kept, spec=spec, spec_before=first.spec, other_specs=other_specs)
+    changed = await update_from_manifest(call.context, call.caller, workload, new, call.request_id)
     return as_json(_render(call, changed), 202)
 
 

@@ -79,6 +79,7 @@ def make_view_context(context: Context, caller: Caller) -> ViewContext:
         projects=directory.projects,
         urls=context.url_registry.settings,
         visible=access.visible_projects(caller),
+        unreadable=access.unreadable_specs(caller),
     )
 
 
@@ -148,7 +149,7 @@ async def get_workload_history(call: Call) -> Response:
 
 
 async def explain_workload(call: Call) -> Response:
-    workload = await read.load_workload(call.context, call.caller, call.path["workloadId"])
+    workload = await read.load_readable(call.context, call.caller, call.path["workloadId"])
     wants_waiting = query_boolean(call, "waiting", default=True)
     waiting = await explain_waiting(call.context, call.caller, workload) if wants_waiting else None
     return as_json(render_explanation(workload, access.visible_projects(call.caller), waiting))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, UnsetType
 
 from fairlead.api.http.shapes import Shape
-from fairlead.model.pods.podset import PodSet, Request
+from fairlead.model.pods.podset import EnvironmentVariable, PodSet, Request
 from fairlead.model.records.workload import Pod
 
 
@@ -50,8 +50,11 @@ class RequestedPods(Shape):
     completions: int | None = None
 
 
-def render_asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
-    """What the spec requests: pods, resources of one pod and of all pods that run at once, image and command."""
+def render_asked(podsets: Sequence[PodSet], *, shows_process: bool = True) -> dict[str, Any]:
+    """What the spec requests: pods, resources of one pod and of all pods that run at once, image and command.
+
+    Command, arguments and variables are left out for callers who may list the workload but not read its spec.
+    """
     first = podsets[0]
     number = sum(podset.total for podset in podsets)
     completions = [podset.completions for podset in podsets if podset.completions is not None]
@@ -67,12 +70,14 @@ def render_asked(podsets: Sequence[PodSet]) -> dict[str, Any]:
         "pods_requested_resources": render_requested(first),
         "workload_requested_resources": _requested_together(podsets),
         "images": tuple(dict.fromkeys(podset.container.image for podset in podsets)),
-        "command": shlex.join(container.command) if container.command else UNSET,
-        "arguments": shlex.join(container.args) if container.args else UNSET,
-        "environment_variables": {
-            variable.name: variable.value for variable in container.environment if variable.value is not None
-        },
+        "command": shlex.join(container.command) if container.command and shows_process else UNSET,
+        "arguments": shlex.join(container.args) if container.args and shows_process else UNSET,
+        "environment_variables": _values(container.environment) if shows_process else UNSET,
     }
+
+
+def _values(environment: Iterable[EnvironmentVariable]) -> dict[str, str]:
+    return {variable.name: variable.value for variable in environment if variable.value is not None}
 
 
 def _gpus(request: Request) -> float:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
-from fairlead.api.http.body import query_text, read_body, wrong_parameter
+from fairlead.api.http.body import query_boolean, query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, Shape, Uuid
@@ -18,10 +18,11 @@ from fairlead.control.explain.past import load_past_snapshot
 from fairlead.control.explain.replay import replay_cycles
 from fairlead.control.explain.suggestions import suggest_to_caller
 from fairlead.control.explain.why import Holder, OwnerFigures, WaitingReport
+from fairlead.control.telemetry.submission_history import SubmissionHistory, load_submission_history
 from fairlead.foresight.changes import Change
 from fairlead.foresight.replayed import ReplayAnswer
 from fairlead.foresight.what_if import WhatIfAnswer
-from fairlead.model.clock import SECOND, iso
+from fairlead.model.clock import DAY, SECOND, iso
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.named_message import VisibleProjects, may_name
 from fairlead.model.records.workload import EvictionNote
@@ -29,6 +30,8 @@ from fairlead.model.records.workload import EvictionNote
 _MOST_SUGGESTIONS = 50
 #: The period that is replayed if none is given.
 _REPLAYED = 3600 * SECOND
+#: The period of which the submissions are listed if none is given.
+_RECALLED = 7 * DAY
 
 
 class Amounts(Shape):
@@ -211,7 +214,15 @@ async def ask_server_what_if(call: Call) -> Response:
         given = msgspec.json.decode(body, type=WhatIfRequest)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Invalid(issues=(ComplianceIssue("", f"the body is not a list of changes: {error}"),)) from None
-    return as_json(await compare_changed(call.context, call.caller, given.changes))
+    with_times = query_boolean(call, "times") is True
+    return as_json(await compare_changed(call.context, call.caller, given.changes, with_times=with_times))
+
+
+async def list_past_submissions(call: Call) -> Response:
+    since, until = await read_time(call, "since"), await read_time(call, "until")
+    end = call.context.clock() if until is None else until
+    since = max(0, end - _RECALLED) if since is None else since
+    return as_json(await load_submission_history(call.context, call.caller, since, until))
 
 
 class Suggestion(Shape):
@@ -277,6 +288,24 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         is_addition=True,
     ),
     Operation(
+        method="GET",
+        path="/api/v1/scheduling/history",
+        id="list_past_submissions",
+        tag="Scheduling",
+        summary="List what was submitted in a period and how long it ran; `fairlead what-if history` replays it",
+        run=list_past_submissions,
+        parameters=(
+            Parameter(
+                name="since",
+                schema={"type": "string"},
+                description="The beginning: a time or a revision; 7 days before the end if it is left out.",
+            ),
+            Parameter(name="until", schema={"type": "string"}, description="The end; now if it is left out."),
+        ),
+        answers={200: SubmissionHistory, 400: Error, 401: Error, 403: Error, 404: Error, 410: Error, 503: Error},
+        is_addition=True,
+    ),
+    Operation(
         method="POST",
         path="/api/v1/scheduling/what-if",
         id="ask_what_if",
@@ -284,7 +313,14 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         summary="Show what changes of quotas, nodes and workloads would do to everybody; nothing is changed",
         run=ask_server_what_if,
         body=RequestBody(schema=WhatIfRequest),
-        answers={200: WhatIfAnswer, 400: Error, 401: Error, 403: Error, 503: Error},
+        parameters=(
+            Parameter(
+                name="times",
+                schema={"type": "boolean", "default": False},
+                description="Whether to estimate when waiting workloads start before and after; takes a few seconds.",
+            ),
+        ),
+        answers={200: WhatIfAnswer, 400: Error, 401: Error, 403: Error, 404: Error, 503: Error},
         is_addition=True,
     ),
     Operation(

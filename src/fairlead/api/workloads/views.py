@@ -36,6 +36,7 @@ from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.serving.urls import UrlSettings
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
+from fairlead.model.dialect import Dialect
 from fairlead.model.records.event import Event
 from fairlead.model.records.named_message import VisibleProjects
 from fairlead.model.records.organization import Cluster, Project, namespace_of
@@ -46,7 +47,7 @@ from fairlead.model.records.workload import Pod, Workload
 WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
 RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
-_SOURCES = {"cli": "CLI", "rest": "Control-plane", "rest-older": "Control-plane"}
+_SOURCES = {Dialect.CLI: "CLI", Dialect.REST: "Control-plane", Dialect.OLDER_REST: "Control-plane"}
 #: The phases that Kubernetes has for a pod.
 _POD_PHASES = {
     PodPhase.STARTING: "Pending",
@@ -191,6 +192,13 @@ class ViewContext(msgspec.Struct, frozen=True):
     urls: UrlSettings = UrlSettings()
     #: Whose workloads the caller may see; messages name no others.
     visible: VisibleProjects = frozenset()
+    #: (kind, project) of workloads whose specs the caller may not read; an empty project for removed ones.
+    unreadable: frozenset[tuple[str, str]] = frozenset()
+
+    def shows_process(self, workload: Workload) -> bool:
+        """Whether the caller may see its command, arguments and variables."""
+        project_id = workload.project_id if workload.project_id in self.projects else ""
+        return (workload.kind, project_id) not in self.unreadable
 
     def namespace(self, workload: Workload) -> str:
         project = self.projects.get(workload.project_id)
@@ -280,7 +288,7 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),
         "allocated_resources": render_allocated(pods),
         **render_connections(workload, podsets, pods, view_context.urls),
-        **render_asked(podsets),
+        **render_asked(podsets, shows_process=view_context.shows_process(workload)),
         "labels": {label.name: label.value or "" for label in podsets[0].container.fields.labels if label.name},
     }
 

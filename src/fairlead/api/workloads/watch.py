@@ -124,10 +124,10 @@ async def _changes(call: Call, since: int, feeds: ChangeFeeds) -> AsyncGenerator
     guard, clock = StreamGuard(call, check), asyncio.get_running_loop().time
     sent_at = clock()
     while await guard.may_continue():
-        visible = access.visible_projects(call.caller)
+        seen = _seen(call.caller)
         load = partial(_load_messages, call.context, call.caller, project)
-        async with feeds.join((project, visible), call.context.store.subscribe, load, since) as feed:
-            while await guard.may_continue() and access.visible_projects(call.caller) == visible:
+        async with feeds.join((project, *seen), call.context.store.subscribe, load, since) as feed:
+            while await guard.may_continue() and _seen(call.caller) == seen:
                 since, batches = await feed.read(since, CHECK_SECONDS)
                 if not batches and clock() - sent_at >= KEEP_ALIVE_SECONDS:
                     # Clients remember an id without data, but do not show it.
@@ -135,6 +135,11 @@ async def _changes(call: Call, since: int, feeds: ChangeFeeds) -> AsyncGenerator
                 for batch in batches:
                     yield batch
                     sent_at = clock()
+
+
+def _seen(caller: Caller) -> tuple[object, object]:
+    """What tells callers apart for whom the messages differ."""
+    return access.visible_projects(caller), access.unreadable_specs(caller)
 
 
 async def _load_messages(context: Context, caller: Caller, project: str, since: int) -> tuple[int, list[Message]]:

@@ -356,14 +356,13 @@ def _submit(session: ServerSession, workload: IntermediateWorkload, project: Jso
     if session.invocation.get("dry-run"):
         session.console.data(f"{workload.name}: would be submitted")
         return
+    is_suspended = not workload.is_active
     if session.invocation.get("plan"):
-        show_plan_of(session, workload.kind.key, _request(session, workload, project))
+        show_plan_of(session, workload.kind.key, _request(session, workload, project), is_suspended)
         return
-    client = session.client.kind(workload.kind.key)
     create_secrets(session, workload, project)
-    created = submit_checked(session, workload.kind.key, _request(session, workload, project), workload.origin)
-    if not workload.is_active:
-        client.suspend(created["workloadId"])
+    request = _request(session, workload, project)
+    created = submit_checked(session, workload.kind.key, request, workload.origin, suspended=is_suspended)
     session.console.data(f"{created['name']}: submitted" + ("" if workload.is_active else " and suspended"))
 
 

@@ -40,6 +40,7 @@ _SCOPE_IDS = {"project": "projectId", "department": "departmentId"}
 #: Members that only a snapshot has, and members that only a policy has.
 _SNAPSHOT = {"now", "nodes", "queues", "jobs"}
 _POLICY = {"defaults", "rules", "imposedAssets"}
+_READS = "lint reads workloads, policies, snapshots and exports"
 #: Units of memory in REST.
 _UNITS = {"Mib": 1 << 20, "MB": 10**6, "GB": 10**9}
 
@@ -57,6 +58,8 @@ def read_file(text: str, path: str, project: str) -> LintMaterial:
         workloads = [workload_of(path, _in_project(each, project)) for each in _workloads(text, path)]
     except SnapshotError as error:
         raise UsageError("\n".join((f"{path} is not a valid snapshot:", *error.problems))) from None
+    except dialects.UnknownDialect:
+        raise UsageError(f"{path}: The format of the text is not known; {_READS}.") from None
     except Unconvertible as error:
         raise UsageError("\n".join(error.lines)) from None
     except ClientError as error:

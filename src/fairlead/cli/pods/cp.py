@@ -1,11 +1,12 @@
 """`cp`: copies files and folders to and from a pod, as a tar archive through a command in the pod."""
 
+import contextlib
 import io
 import os
 import select
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
 from fairlead.cli.command import Command, Invocation
@@ -140,20 +141,26 @@ def _upload(session: ServerSession, source: str, target: Place) -> None:
     command = ["/bin/sh", "-c", _UNPACK, "sh", target.path.rstrip("/") or "/", name]
     duplex = _start(session, workload, command, stdin=True)
     try:
-        sent = 0
-        for piece in _pack(source, name):
-            duplex.send_frame(INPUT, piece)
-            sent += len(piece)
-            _show_progress(session, sent)
-            if select.select([duplex], [], [], 0)[0]:
-                break
-        duplex.send_frame(END)
+        # A command that has failed takes no more input; its answer says why.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            _send(session, duplex, _pack(source, name))
         _finish(session, duplex, io.BytesIO(), target)
     except OSError as error:
         raise ClientError(f"The copy to {target.workload} was cut off: {error}.") from error
     finally:
         duplex.close()
     session.console.say(f"Copied {source} to {target.workload}:{target.path}.")
+
+
+def _send(session: ServerSession, duplex: Duplex, pieces: Iterable[bytes]) -> None:
+    sent = 0
+    for piece in pieces:
+        duplex.send_frame(INPUT, piece)
+        sent += len(piece)
+        _show_progress(session, sent)
+        if select.select([duplex], [], [], 0)[0]:
+            break
+    duplex.send_frame(END)
 
 
 def _pack(source: str, name: str) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from fairlead.store.last_backup import load_last_backup
 #: Seconds after which a backup that was made by hand is old.
 _OLD_BACKUP = 7 * 86_400.0
 _SCHEDULE = ("--backup-every", "6h", "--keep", "14")
-#: As in `fairlead.settings`: the flag of each listener, and its port without it.
+#: As in `fairlead.serve_flags`: the flag of each listener, and its port without it.
 _PORTS = (("--port", 7420), ("--proxy-port", 7421))
 
 

@@ -43,6 +43,7 @@ _LOGIN = (
 )
 _TO = Flag("to", "Address of the other server", placeholder="URL")
 _COPY = Flag("copy", "Leave waiting workloads of this server waiting", "boolean")
+_OTHER_LOGIN = "Check --client-id and --client-secret-file: they are those of a service account of that server."
 _DETAILS = """Existing objects are not changed, so the command can be run again.
 Passwords and values of secrets are never read: users and service accounts get
 new ones, which are shown once, and --secrets gives the values of credentials
@@ -112,8 +113,13 @@ def _import_runai(invocation: Invocation) -> int:
         raise UsageError("Name the Run:ai server with --url URL, and a service account there with --client-id ID.")
     # The server of this session is the configured one, or that of this machine.
     here = {name: value for name, value in invocation.parsed.values.items() if name != "url"}
-    session = ServerSession(invocation._replace(parsed=invocation.parsed._replace(values=here)))
+    own = invocation._replace(parsed=invocation.parsed._replace(values=here))
+    session = ServerSession(own)
     source = _other_server(session, url)
+    try:
+        session.client.token()
+    except NotLoggedIn as error:
+        raise NotLoggedIn(str(error), f"Log in with `{next_command(own, 'login')}`.") from error
     _check_different(source, session.client)
     bundle = _read(session, source)
     return _write(session, session.client, bundle, None)
@@ -142,7 +148,7 @@ def _other_server(session: ServerSession, url: str) -> Client:
         try:
             client.token()
         except NotLoggedIn as again:
-            raise NotLoggedIn(f"{url} does not accept the client id and secret: {again}") from again
+            raise NotLoggedIn(f"{url} does not accept the client id and secret: {again}", _OTHER_LOGIN) from again
     return client
 
 
@@ -193,5 +199,4 @@ def _show(session: ServerSession, report: Report) -> None:
         console.data("\nNew passwords and secrets, shown only now:")
         console.data("\n".join(f"  {kind} {name}: {secret}" for kind, name, secret in report.secrets))
     if report.of(LOST) and not report.is_dry:
-        again = next_command(session.invocation, " ".join(session.invocation.words))
-        console.say(f"Fix what can be fixed, then run `{again}` again; it does not change the rest.")
+        console.say("Fix what can be fixed, then run the same command again; it does not change the rest.")

@@ -32,7 +32,7 @@ def report(error: Exception, invocation: Invocation) -> int:
         raise error
     console.complain(f"fairlead: {render_error(error)}")
     if isinstance(error, NotLoggedIn):
-        console.complain(f"Log in with `{next_command(invocation, 'login')}`.")
+        console.complain(error.hint or f"Log in with `{next_command(invocation, 'login')}`.")
     return exit_code(error)
 
 

@@ -33,10 +33,10 @@ def note_unenforced(session: ServerSession, created: Json) -> None:
             session.console.say(f"Note: {condition['reason']}: {condition['message']}.")
 
 
-def show_plan_of(session: ServerSession, kind: str, body: Json) -> None:
+def show_plan_of(session: ServerSession, kind: str, body: Json, suspended: bool = False) -> None:
     """Print what would happen if this were submitted now."""
     announce_turn(session)
-    plan = session.client.kind(kind).plan(body)
+    plan = session.client.kind(kind).plan(body, suspended=suspended)
     if not session.show(plan, plan["id"]):
         show_plan(session.console, plan)
 
@@ -52,16 +52,26 @@ def _announce_evictions(session: ServerSession, kind: str, body: Json) -> None:
 
 
 def submit_checked(
-    session: ServerSession, kind: str, body: Json, origin: str = "", caller_environment: str = ""
+    session: ServerSession,
+    kind: str,
+    body: Json,
+    origin: str = "",
+    caller_environment: str = "",
+    suspended: bool = False,
 ) -> Json:
     """Submit a creation request. What can never start is refused, unless the user allows that it stays pending."""
     plan_id = session.invocation.get(PLAN_ID.name, "")
     must_fit = not plan_id and not session.invocation.get(ALLOW_PENDING.name)
-    if session.console.is_live and not plan_id:
+    if session.console.is_live and not plan_id and not suspended:
         _announce_evictions(session, kind, body)
     try:
         return session.client.kind(kind).submit(
-            body, origin=origin, must_fit=must_fit, caller_environment=caller_environment, plan_id=plan_id
+            body,
+            origin=origin,
+            must_fit=must_fit,
+            caller_environment=caller_environment,
+            plan_id=plan_id,
+            suspended=suspended,
         )
     except ServerError as error:
         if must_fit and error.details.startswith(_NEVER):

@@ -83,6 +83,9 @@ def _run(invocation: Invocation) -> int:
     if not command:
         raise UsageError('No command given. Put it after --, as in: fairlead run -- python3 -c "print(1)"')
     session = ServerSession(invocation)
+    if invocation.get("debug") and not invocation.get("detach"):
+        # Users of other command lines type -d to detach.
+        session.console.say("Note: -d is --debug, which shows requests; --detach returns at once.")
     try:
         if not session.is_elsewhere:
             find_or_start(data_folder(session.invocation), None, session.console.say)

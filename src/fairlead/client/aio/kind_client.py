@@ -26,12 +26,14 @@ class AsyncKindClient:
         must_fit: bool = False,
         caller_environment: str = "",
         plan_id: str = "",
+        suspended: bool = False,
     ) -> Json:
         """Submit a creation request, given as a dict or as JSON text; returns the new workload.
 
         `origin` is the kind of object that it was written as, if it is not this one. With `must_fit`, the server
         refuses what could not start even if all nodes were empty; with `plan_id`, if that plan no longer holds.
-        `caller_environment` is the id of variables that were stored for it.
+        `caller_environment` is the id of variables that were stored for it. With `suspended`, it starts when it is
+        resumed.
         """
         payload = body if isinstance(body, bytes) else json.dumps(body).encode()
         query = render_query(
@@ -40,6 +42,7 @@ class AsyncKindClient:
                 "mustFit": must_fit or None,
                 "callerEnvironment": caller_environment or None,
                 "planId": plan_id or None,
+                "suspended": suspended or None,
             }
         )
         workload: Json = await self._client.send("POST", self._path + query, payload)
@@ -50,13 +53,13 @@ class AsyncKindClient:
         workload: Json = await self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return workload
 
-    async def plan(self, body: Mapping[str, Any], times: bool = True) -> Json:
+    async def plan(self, body: Mapping[str, Any], times: bool = True, suspended: bool = False) -> Json:
         """What would happen if this were submitted now: where it starts or what it waits for, and whom it evicts.
 
         With `times`, also when it starts and whom it delays by how much; that takes longer.
         """
-        query = f"dryRun=plan&times={'true' if times else 'false'}"
-        plan: Json = await self._client.send("POST", f"{self._path}?{query}", json.dumps(body).encode())
+        query = render_query({"dryRun": "plan", "times": times, "suspended": suspended or None})
+        plan: Json = await self._client.send("POST", self._path + query, json.dumps(body).encode())
         return plan
 
     async def get(self, workload_id: str) -> Json:

@@ -22,11 +22,16 @@ ASSETS = (
 )
 #: A type of policies that is not a kind here, and its name in paths.
 _NIM = {"nimService": "nim-services"}
+#: Phases of workloads that wait for their user; they are suspended on the target too.
+SUSPENDED = ("Stopping", "Stopped")
 #: Which workloads are carried over, by what the user chose: those that wait, or all that have not ended.
 PHASES = {
     "none": (),
     "waiting": ("Creating", "Pending"),
-    "all": ("Creating", "Initializing", "Pending", "Resuming", "Running", "Updating", "Degraded"),
+    "all": (
+        *("Creating", "Initializing", "Pending", "Resuming", "Running", "Updating", "Degraded", "Terminating"),
+        *("Unknown", *SUSPENDED),
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""Writes workloads that wait, and suspends them on the source so that they do not run twice."""
+"""Writes workloads, and suspends them on the source so that they do not run twice. Suspended ones stay suspended."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,8 @@ from fairlead.client.client import Client
 from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
-from fairlead.client.kinds import load_kinds
+from fairlead.client.kinds import KindEntry, load_kinds
+from fairlead.client.transfer.reading import PHASES, SUSPENDED
 from fairlead.client.transfer.report import LOST, ReportLine
 from fairlead.client.transfer.writer import Writer
 
@@ -58,16 +59,22 @@ def write_workloads(writer: Writer, source: Client | None) -> None:
             continue
         place = {"projectId": project_id, "clusterId": writer.scopes.cluster_id}
         body = {"name": name, **place, **workload["request"]}
-        created = writer.create(kind.noun, name, f"/api/v1/workloads/{kind.rest}", body)
+        is_suspended = workload.get("phase") in SUSPENDED
+        query = {"suspended": True} if is_suspended else {}
+        created = writer.create(kind.noun, name, f"/api/v1/workloads/{kind.rest}", body, **query)
         if created is not None and workload["hasCallerEnvironment"]:
             reason = "its caller's variables are kept like secrets; submit it again if it needs them"
             writer.report.lose(f"environment of {kind.noun}", name, reason)
-        if created is None or source is None or writer.is_dry:
-            continue
-        if not kind.can_suspend:
-            writer.report.lose(f"end of {kind.noun}", name, "it still waits on the source; delete it there")
-            continue
-        try:
-            source.kind(kind.key).suspend(quote(str(workload["id"])))
-        except ServerError as error:
-            writer.report.lose(f"end of {kind.noun}", name, f"it still waits on the source: {error.message}")
+        if created is not None and source is not None and not writer.is_dry and not is_suspended:
+            _suspend_on_source(writer, source, kind, workload)
+
+
+def _suspend_on_source(writer: Writer, source: Client, kind: KindEntry, workload: Json) -> None:
+    name, state = str(workload["name"]), "waits" if workload.get("phase") in PHASES["waiting"] else "runs"
+    if not kind.can_suspend:
+        writer.report.lose(f"end of {kind.noun}", name, f"it still {state} on the source; delete it there")
+        return
+    try:
+        source.kind(kind.key).suspend(quote(str(workload["id"])))
+    except ServerError as error:
+        writer.report.lose(f"end of {kind.noun}", name, f"it still {state} on the source: {error.message}")

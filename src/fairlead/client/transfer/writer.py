@@ -24,12 +24,12 @@ class Writer:
         #: Told what is written next.
         self.on_step: OnStep = ignore_step
 
-    def create(self, kind: str, name: str, path: str, body: Json) -> Json | None:
+    def create(self, kind: str, name: str, path: str, body: Json, **query: object) -> Json | None:
         """Create an object; returns the answer, and None if the target refuses it."""
         if self.is_dry:
             self.report.add(CREATED, kind, name)
             return {"id": Scopes.NEW}
-        answer = self._send(kind, name, "POST", path, body)
+        answer = self._send(kind, name, "POST", path, body, **query)
         if answer is None:
             return None
         self.report.add(CREATED, kind, name)

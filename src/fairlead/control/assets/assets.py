@@ -4,6 +4,7 @@ Called by the API. A credential creates a secret, and a claim data source create
 deleted together with the asset. Secret values are removed from the spec before it is stored.
 """
 
+from collections.abc import Sequence
 from typing import TypeVar, cast
 
 import msgspec
@@ -20,6 +21,7 @@ from fairlead.control.references.users import in_use, refuse_in_use
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.people import Caller
+from fairlead.model.spec.assets import AssetVariable, CredentialKey
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.fields import Struct, fields_of, value_or
 from fairlead.store.base import Collection, Comparison, Query, Where
@@ -106,11 +108,22 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, input: Asset
             issues.append(
                 ComplianceIssue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope")
             )
-    for field in kind.credential_fields:
-        id = value_or(getattr(input.spec, field.attribute), "")
+    named = [(field.rest, value_or(getattr(input.spec, field.attribute), "")) for field in kind.credential_fields]
+    for path, id in (*named, *_credentials_of_variables(input.spec)):
         if id and not await _is_credential(context, caller, id.lower()):
-            issues.append(ComplianceIssue(f"spec.{field.rest}", f"there is no credential with the id {id}"))
+            issues.append(ComplianceIssue(f"spec.{path}", f"there is no credential with the id {id}"))
     refuse_malformed(issues)
+
+
+def _credentials_of_variables(spec: msgspec.Struct) -> list[tuple[str, str]]:
+    """(path, id) of the credentials that the variables of an environment name."""
+    given: Sequence[AssetVariable | None] | None = getattr(spec, "environment_variables", None)
+    variables = value_or(given, None) or ()
+    return [
+        (f"environmentVariables[{number}].credential.assetId", value_or(each.credential.asset_id, ""))
+        for number, each in enumerate(variables)
+        if each is not None and isinstance(each.credential, CredentialKey)
+    ]
 
 
 async def _exists(context: Context, collection: Collection[NamedRecord], scope: Scope, name: str) -> bool:

@@ -16,6 +16,7 @@ from fairlead.control.workloads.submit import find_project, new_record
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, from_iso
 from fairlead.model.custom_resource import CustomResource
+from fairlead.model.dialect import Dialect
 from fairlead.model.records.event import Event
 from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import TERMINAL, Phase
@@ -54,9 +55,12 @@ async def adopt(context: Context, caller: Caller, resource: CustomResource, subm
 def _members(made: Workload, status: dict[str, Any]) -> dict[str, Any]:
     """What the status knows of the record."""
     members: dict[str, Any] = {}
-    for member, name in (("name", "workloadName"), ("created_by", "createdBy"), ("dialect", "dialect")):
+    for member, name in (("name", "workloadName"), ("created_by", "createdBy")):
         if value := _text(status, name):
             members[member] = value
+    # Anybody may write into a status.
+    if (dialect := _text(status, "dialect")) in tuple(Dialect):
+        members["dialect"] = Dialect(dialect)
     members["requested_name"] = members.get("name", made.name)
     created_at = _time(status, "createdAt")
     if created_at is not None:

@@ -10,9 +10,9 @@ from fairlead.control.context import Context
 from fairlead.control.custom_resources.reader import owned_by_system
 from fairlead.engines.base import CustomResources
 from fairlead.formats.custom_resource import render_content
-from fairlead.formats.foreign.manifests import OBJECT_DIALECT
 from fairlead.kinds import KINDS
 from fairlead.model.custom_resource import NewResource
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import Refused
 from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
@@ -70,7 +70,7 @@ class ResourceCreation:
         """The object of a workload; None if the cluster or the namespace cannot have one."""
         kind = KINDS[workload.kind]
         project = self._context.directory.projects.get(workload.project_id)
-        if workload.dialect == OBJECT_DIALECT:
+        if workload.dialect is Dialect.OBJECT:
             # Its manifest is its object.
             return None
         if project is None or not self._objects.is_installed(kind.resource):

@@ -15,7 +15,6 @@ from fairlead.control.custom_resources.creation import ResourceCreation
 from fairlead.control.custom_resources.policies import drop_policy, is_policy, sync_policy
 from fairlead.control.custom_resources.reader import (
     CALLER,
-    DIALECT,
     drop_resource,
     drop_template,
     find_created_for,
@@ -41,6 +40,7 @@ from fairlead.control.workloads.submit import submit
 from fairlead.engines.base import CustomResources
 from fairlead.kinds import KINDS
 from fairlead.model.custom_resource import CustomResource
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import FairleadError, Invalid, NotFound
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
@@ -234,7 +234,7 @@ class CustomResourceSync:
             self._creation.forget(workload.id)
             return
         kind = KINDS[workload.kind].resource
-        if not workload.applied and workload.dialect != DIALECT:
+        if not workload.applied and workload.dialect is not Dialect.CUSTOM_RESOURCE:
             if not await self._creation.create(workload):
                 self._mark_later(workload.id, self._recheck_seconds)
         elif self._objects.has_synced(kind):

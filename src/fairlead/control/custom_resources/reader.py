@@ -25,6 +25,7 @@ from fairlead.formats.yaml.tree import YamlIssue
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 from fairlead.model.custom_resource import CustomResource
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid
 from fairlead.model.records.assets import Secret, project_scope_key
 from fairlead.model.records.organization import Project, namespace_of
@@ -35,8 +36,6 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import SECRETS, WORKLOADS
 
-#: The dialect of such workloads in their records.
-DIALECT = "custom-resource"
 #: Practically never: objects without a given time stay until somebody deletes them.
 _NEVER_SECONDS = 2**31 - 1
 #: Members of a spec that the system fills in: who applied it, and where it is reached.
@@ -76,7 +75,7 @@ async def read_resource(
     return msgspec.structs.replace(
         workload.submission(project.id, project.cluster_id),
         id=resource.id,
-        dialect=DIALECT,
+        dialect=Dialect.CUSTOM_RESOURCE,
         template_id=template.id if template else None,
         spec=_without_auto_deletion(_with_rest_fields(workload, resource)),
         applied=digests_of(resource),
@@ -99,7 +98,7 @@ def _read_own(context: Context, kind: Kind, resource: CustomResource) -> Submiss
     return msgspec.structs.replace(
         read_submission(kind, msgspec.json.encode(request)),
         id=resource.id,
-        dialect=DIALECT,
+        dialect=Dialect.CUSTOM_RESOURCE,
         applied=digests_of(resource),
         is_active=is_active(resource),
     )

@@ -135,7 +135,12 @@ class Draft:
 
     def entry_after(self) -> WorkloadEntry:
         """What the loop will hold once this is recorded."""
-        return msgspec.structs.replace(self.entry, workload=self.workload, pods=tuple(self.active_pods()))
+        pods = tuple(self.active_pods())
+        is_same = self.workload is self.entry.workload and pods == self.entry.pods
+        # The scheduler's jobs of the same object are rendered only once, but the end of a backoff adds to them.
+        if is_same and not self.workload.retries:
+            return self.entry
+        return msgspec.structs.replace(self.entry, workload=self.workload, pods=pods)
 
     def running_time(self) -> Millis:
         """How long it has run in total, until now."""
@@ -226,7 +231,8 @@ class Draft:
 
     @property
     def is_changed(self) -> bool:
-        return self.workload != self.entry.workload or bool(self.events) or bool(self.changed_pods())
+        has_other_record = self.workload is not self.entry.workload and self.workload != self.entry.workload
+        return has_other_record or bool(self.events) or bool(self.changed_pods())
 
 
 def podset_of(podsets: Iterable[PodSet], role: str) -> PodSet:

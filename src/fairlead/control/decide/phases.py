@@ -11,19 +11,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from fairlead.control.decide.autoscale import NO_LOAD, Load
-from fairlead.control.decide.cluster.blockers import explain_blockers
 from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.decide.draft import RUNNING_PHASES, Draft, WorkloadEntry
 from fairlead.control.decide.idle_gpus import has_exceeded_idle_limit, wake_at_idle_limit
 from fairlead.control.decide.observation import Observation
 from fairlead.control.decide.pods.draining import evict_from_draining_nodes
-from fairlead.control.decide.pods.restarting import forget_successes, restart_due
-from fairlead.control.decide.pods.stopping import (
-    stop_all,
-    stop_leftovers,
-    stop_on_lost_nodes,
-    stop_surplus,
-)
+from fairlead.control.decide.pods.stopping import stop_all, stop_leftovers
 from fairlead.control.decide.review import Expose, decide_review, expose_nothing, is_to_be_reviewed
 from fairlead.control.decide.rollout import revise
 from fairlead.control.decide.set_states import count_running, failure_in, set_states
@@ -104,8 +97,7 @@ class _Machine:
             self._run()
 
     def _own_pods(self) -> list[Pod]:
-        """The pods that we start and stop: none of a cluster's."""
-        return self.draft.active_pods() if self.seen.controls_pods else []
+        return self.seen.controlled_pods(self.draft)
 
     def _delete(self) -> None:
         draft = self.draft
@@ -168,44 +160,23 @@ class _Machine:
         evict_from_draining_nodes(draft, self._own_pods(), self.inputs.is_draining)
         if draft.workload.phase is Phase.TERMINATING and not self._finish_eviction():
             return
-        if self.seen.controls_pods:
-            stop_on_lost_nodes(draft, draft.active_pods(), self.inputs.has_node)
-            stop_surplus(draft, draft.active_pods(), self.load)
+        self.seen.stop_unwanted(draft, self.inputs.has_node, self.load)
         outcome = self._outcome()
         if (end := self._end(outcome)) is not None:
             self._finish(end)
             return
-        if not self._is_for_cluster_to_say(outcome):
+        if not self.seen.leaves_open(outcome):
             self._enter(outcome)
-        if self.seen.controls_pods:
-            restart_due(draft, draft.active_pods())
-        else:
-            explain_blockers(draft, self.seen)
+        self.seen.follow_up(draft)
 
     def _outcome(self) -> Outcome | None:
         return self.inputs.outcome(set_states(self.draft, self.seen.last_failure))
 
     def _find_end(self) -> Outcome | None:
-        may_have_ended = self.seen.controls_pods or self.seen.ended is not None
-        return self._end(self._outcome()) if may_have_ended else None
+        return self._end(self._outcome())
 
     def _end(self, outcome: Outcome | None) -> Outcome | None:
-        """How the workload has ended, if it has. Of a cluster's workload only the cluster says so."""
-        if self.seen.controls_pods:
-            return outcome if outcome is not None and outcome.phase in TERMINAL else None
-        ended = self.seen.ended
-        if ended is None or not self.seen.shows(self.draft.workload.run):
-            return None
-        if outcome is not None and outcome.phase is ended.phase:
-            return outcome
-        failure = self.seen.last_failure if ended.phase is Phase.FAILED else ""
-        return Outcome(ended.phase, "; ".join(text for text in (ended.message, failure) if text))
-
-    def _is_for_cluster_to_say(self, outcome: Outcome | None) -> bool:
-        """Whether pods have ended of which their job has not told the consequence yet."""
-        if outcome is None or outcome.phase is Phase.DEGRADED:
-            return self.seen.has_uncounted_end
-        return outcome.phase in TERMINAL
+        return self.seen.find_end(outcome, self.draft.workload.run)
 
     def _enter(self, outcome: Outcome | None) -> None:
         if outcome is None:
@@ -220,7 +191,7 @@ class _Machine:
     def _wait(self) -> None:
         """No pod runs or starts. A workload that has never run stays Pending, one that has is Degraded."""
         workload = self.draft.workload
-        if workload.phase in (Phase.RUNNING, Phase.UPDATING) and self._is_scaling_from_zero():
+        if workload.phase in (Phase.RUNNING, Phase.UPDATING) and self.seen.is_scaling_from_zero(self.draft):
             self.draft.set_phase(workload.phase, "Starting pods: a request arrived")
         elif workload.phase in (Phase.INITIALIZING, Phase.RUNNING, Phase.UPDATING):
             self.draft.set_phase(Phase.DEGRADED, self._retry_message() or "No pod running; waiting to be scheduled")
@@ -229,12 +200,6 @@ class _Machine:
             # Once per failure: the seconds that are left would change the record with every decision.
             if not (workload.phase_message or "").startswith(_COUNTDOWN.sub("", message)):
                 self.draft.set_phase(Phase.DEGRADED, message)
-
-    def _is_scaling_from_zero(self) -> bool:
-        """Whether it had no pods because there were no requests, and nothing is known to block the next pod."""
-        draft = self.draft
-        is_scaled = self.seen.controls_pods and any(podset.scaling is not None for podset in draft.entry.podsets)
-        return is_scaled and not draft.active_pods() and draft.workload.blocked_by is None
 
     def _retry_message(self) -> str:
         draft, workload = self.draft, self.draft.workload
@@ -279,8 +244,7 @@ class _Machine:
             self._finish(Outcome(Phase.FAILED, f"It was preempted {times}; {limit}"))
             return False
         draft.set_phase(Phase.PENDING, EVICTED)
-        if self.seen.controls_pods:
-            forget_successes(draft)
+        self.seen.forget_evicted(draft)
         return True
 
 

@@ -76,9 +76,10 @@ def forbidden_fields(podsets: Sequence[PodSet], review: Callable[[PodSet], Revie
 
 
 def _forbidden(podset: PodSet, reviewed: Review) -> list[tuple[str, str]]:
+    member = f"{podset.member}." if podset.member else ""
     asks = podset.container.fields.security != NO_SECURITY
-    prefix = f"{podset.member}.security." if podset.member else "security."
-    return [*(note for note in reviewed.refused if asks and note[0].startswith(prefix)), *reviewed.forbidden]
+    places = (f"{member}storage.hostPath[", *((f"{member}security.",) if asks else ()))
+    return [*(note for note in reviewed.refused if note[0].startswith(places)), *reviewed.forbidden]
 
 
 def _find_notes(reviews: list[Review], refused: list[tuple[str, str]]) -> list[tuple[str, str, str]]:

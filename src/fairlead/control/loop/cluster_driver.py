@@ -27,8 +27,8 @@ from fairlead.engines.base import (
     WorkloadOrder,
     WorkloadReport,
 )
-from fairlead.formats.foreign.manifests import OBJECT_DIALECT
 from fairlead.model.clock import Millis
+from fairlead.model.dialect import Dialect
 from fairlead.model.records.organization import Node, namespace_of, with_cordon_by_cluster
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Comparison, Query, Where
@@ -204,7 +204,7 @@ class ClusterDriver:
             namespace=project.namespace if project else namespace_of(workload.project_name),
             run=workload.run,
             podsets=(*entry.podsets, *podsets_of_other_templates(workload)),
-            manifest=workload.manifest.encode() if workload.dialect == OBJECT_DIALECT else b"",
+            manifest=workload.manifest.encode() if workload.dialect is Dialect.OBJECT else b"",
             priority_class=workload.priority_class,
             is_preemptible=workload.preemptible,
             created_by=workload.created_by,

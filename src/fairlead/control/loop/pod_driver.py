@@ -83,7 +83,9 @@ class PodDriver:
     async def observe(self) -> bool:
         observed = await self.engine.observe()
         self._unrecorded += [report for report in observed if isinstance(report, PodReport)]
-        return any(isinstance(report, CapacityChanged) for report in observed)
+        has_other_capacity = any(isinstance(report, CapacityChanged) for report in observed)
+        self.scheduler.needed |= has_other_capacity
+        return has_other_capacity
 
     async def take_reported(self) -> set[str]:
         self._group_reports()

@@ -19,19 +19,20 @@ from fairlead.control.assets.pod_supplies import leave_claims
 from fairlead.control.context import Context
 from fairlead.control.decide.claims import makes_claims
 from fairlead.control.decide.draft import Draft, WorkloadEntry
-from fairlead.control.ledger.intervals import close_node, close_usage, has_other_supply
+from fairlead.control.decide.placement.equivalence import Equivalent, scheduling_key
+from fairlead.control.ledger.intervals import close_usage
 from fairlead.control.loop.counters import CYCLES, Histogram
 from fairlead.control.loop.driver import Driver, OrderT
+from fairlead.control.loop.node_records import NodeRecords
 from fairlead.control.loop.usage_retention import begin_ledger
 from fairlead.control.organization.removal import remove_emptied
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, Unavailable
-from fairlead.model.records.organization import Node, with_not_ready_since
 from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, NODES, PODS, REVISIONS, SUPPLY, USAGE, WORKLOADS
+from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, PODS, REVISIONS, USAGE, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +76,7 @@ class Reconciler(Generic[OrderT]):
         self._recording: set[str] = set()
         #: Workloads whose last record failed: somebody was quicker, or the commit outcome is unknown.
         self._doubtful: set[str] = set()
-        self._has_other_nodes = False
-        #: The engine's nodes that were recorded last, by id, with the versions of their records.
-        self._recorded_nodes: dict[str, tuple[Node, int]] = {}
-        #: Names of recorded nodes that no longer exist, and stay until their last pods are gone.
-        self._gone_nodes: set[str] = set()
+        self._nodes = NodeRecords(self.context, self.driver, self._find_used_nodes)
         self._directory_changed: list[tuple[str, str]] = []
         #: Workloads to decide on although their records have not changed.
         self._asked_for: set[str] = set()
@@ -165,8 +162,7 @@ class Reconciler(Generic[OrderT]):
         asked_for, self._asked_for = self._asked_for, set()
         touched |= (self.board.due(now) | asked_for) & self.board.entries.keys()
         await self._decide_and_record(touched, now)
-        if self._gone_nodes and self._gone_nodes - self._find_used_nodes():
-            await self._record_nodes()
+        await self._nodes.drop_emptied()
         await self._recheck_waiting()
         if self.context.directory.has_leaving:
             await remove_emptied(self.context)
@@ -179,9 +175,9 @@ class Reconciler(Generic[OrderT]):
     async def _observe(self) -> set[str]:
         """Take the engine's reports; returns the workloads that they concern."""
         # First of all, and nothing in between that may fail: the engine reports everything only once.
-        self._has_other_nodes |= await self.driver.observe()
-        if self._has_other_nodes:
-            await self._record_nodes()
+        self._nodes.is_outdated |= await self.driver.observe()
+        if self._nodes.is_outdated:
+            await self._nodes.record()
         return await self.driver.take_reported()
 
     async def _decide_and_record(self, workload_ids: Collection[str], now: Millis) -> None:
@@ -202,17 +198,22 @@ class Reconciler(Generic[OrderT]):
         except Unavailable:
             self._directory_changed += changed
             raise
-        self._has_other_nodes |= any(node.cordon_request is not None for node in self.context.directory.nodes.values())
+        self._nodes.is_outdated |= any(
+            node.cordon_request is not None for node in self.context.directory.nodes.values()
+        )
         self._orders += reaction.orders
         self._asked_for |= reaction.workload_ids
 
     async def _load(self, ids: Collection[str]) -> set[str]:
         """Read the workloads that others changed; those with nothing to do stay off the board."""
-        recorded = [self.context.just_recorded.pop(id) for id in ids if id in self.context.just_recorded]
-        touched = {workload.id for workload in recorded}
-        for workload in recorded:
-            self.board.put(workload, ())
-        wanted = [id for id in ids if id not in touched]
+        touched: set[str] = set()
+        wanted: list[str] = []
+        for id in ids:
+            newcomer = self.context.just_recorded.pop(id, None)
+            if newcomer is None:
+                wanted.append(id)
+            elif not self._is_decided(self.board.put(newcomer.workload, ()), newcomer.like):
+                touched.add(id)
         for start in range(0, len(wanted), _BATCH):
             batch = tuple(wanted[start : start + _BATCH])
             where = (Where("id", Comparison.ONE_OF, batch),)
@@ -229,6 +230,12 @@ class Reconciler(Generic[OrderT]):
                 touched.add(workload.id)
         self._is_recheck_due |= not touched.isdisjoint(self.board.waiting)
         return touched
+
+    def _is_decided(self, entry: WorkloadEntry, like: Equivalent | None) -> bool:
+        """Whether a newcomer waits as its equivalent does, and a decision would only find the same once more."""
+        if like is None or entry.revises:
+            return False
+        return self.context.pending_equivalents.get(scheduling_key(entry.workload)) is like
 
     async def _read_again(self, workload: Workload, entry: WorkloadEntry) -> None:
         """Put a workload whose commit outcome was unknown on the board as it is stored, and carry out its orders."""
@@ -304,19 +311,10 @@ class Reconciler(Generic[OrderT]):
             draft.workload, version=draft.entry.workload.version + 1, updated_at=draft.now
         )
         pods = draft.changed_pods()
-        events = list(draft.events)
-        writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
-        writes += [Put(REVISIONS, revision) for revision in draft.revisions.values()]
-        writes += [Put(USAGE, interval) for interval in close_usage(draft)]
-        if workload.gone and not draft.entry.workload.gone and makes_claims(draft.entry.podsets):
-            claim_writes, claim_events = await leave_claims(self.context, workload)
-            writes += claim_writes
-            events += claim_events
-        if workload.gone and not draft.entry.workload.gone and workload.caller_environment:
-            writes.append(Delete(CALLER_ENVIRONMENTS, workload.caller_environment))
+        change = await self._build_change(draft, workload, pods)
         self._recording.add(workload.id)
         try:
-            await self.context.store.commit(Change(writes=tuple(writes), events=tuple(events)))
+            await self.context.store.commit(change)
         except Unavailable:
             self._doubtful.add(workload.id)
             raise
@@ -338,9 +336,24 @@ class Reconciler(Generic[OrderT]):
         versions = {pod.id: pod for pod in pods}
         self.board.put(workload, [versions.get(pod.id, pod) for pod in draft.pods.values()])
         self.board.discard_if_idle(workload.id)
-        if not events:
+        if not change.events:
             self.context.notify_without_event(workload.id)
         return True
+
+    async def _build_change(self, draft: Draft, workload: Workload, pods: Iterable[Pod]) -> Change:
+        """All that is written with a draft; with the end of a workload, also what existed only for it."""
+        writes: list[Put | Delete] = [Put(WORKLOADS, workload), *(Put(PODS, pod) for pod in pods)]
+        writes += [Put(REVISIONS, revision) for revision in draft.revisions.values()]
+        writes += [Put(USAGE, interval) for interval in close_usage(draft)]
+        events = list(draft.events)
+        if workload.gone and not draft.entry.workload.gone:
+            if makes_claims(draft.entry.podsets):
+                claim_writes, claim_events = await leave_claims(self.context, workload)
+                writes += claim_writes
+                events += claim_events
+            if workload.caller_environment:
+                writes.append(Delete(CALLER_ENVIRONMENTS, workload.caller_environment))
+        return Change(writes=tuple(writes), events=tuple(events))
 
     async def _recover(self) -> None:
         """Recover the state after a start: the records, then what the engine still runs of them."""
@@ -359,7 +372,7 @@ class Reconciler(Generic[OrderT]):
             self.board.put(workload, pods.get(id, ()))
         await begin_ledger(self.context)
         await self.context.directory.load()
-        await self._record_nodes()
+        await self._nodes.record()
         await self.driver.recover(workloads.values())
         await self._observe()
         self._orders += await self.driver.resume()
@@ -371,58 +384,6 @@ class Reconciler(Generic[OrderT]):
         deleted = [id for id in dict.fromkeys(changed) if await self.context.store.get(CLAIMS, id) is None]
         if deleted:
             await self.driver.engine.drop_claims(deleted)
-
-    async def _record_nodes(self) -> None:
-        """Record the engine's nodes, so that they are read from the store like everything else.
-
-        A node that no longer exists is deleted; as long as it has pods, it stays and takes no new ones.
-        """
-        known, pools = self.context.directory.nodes, self.context.directory.node_pools.values()
-        now = self.context.clock()
-        owner = self.context.node_cluster_id
-        capacity = {node.id: node for node in await self.driver.engine.capacity()}
-        changed = {
-            id: msgspec.structs.replace(node, cluster_id=owner) if owner else node
-            for id, node in capacity.items()
-            if not self._is_recorded(node)
-        }
-        used = self._find_used_nodes()
-        gone: set[str] = set()
-        writes: list[Put | Delete] = []
-        versions: dict[str, int] = {}
-        for node in known.values():
-            if node.id not in capacity and node.name not in used:
-                writes += (Delete(NODES, node.id), Put(SUPPLY, close_node(node.unique_name, node, pools, now)))
-            elif node.id not in capacity:
-                changed[node.id] = msgspec.structs.replace(node, ready=False)
-                gone.add(node.name)
-        for observed in changed.values():
-            before = known.get(observed.id)
-            node = self.driver.settle_node(with_not_ready_since(observed, before, now), before)
-            versions[node.id] = before.version if before else 0
-            if before is None or msgspec.structs.replace(before, version=node.version) != node:
-                versions[node.id] += 1
-                writes.append(Put(NODES, msgspec.structs.replace(node, version=versions[node.id])))
-                if before is None or has_other_supply(before, node):
-                    writes.append(Put(SUPPLY, close_node(node.unique_name, before, pools, now)))
-        if writes:
-            try:
-                await self.context.store.commit(Change(writes=tuple(writes)))
-            except Conflict:
-                # They were recorded before, in a commit whose outcome was unknown.
-                await self.context.directory.load()
-                raise
-            others = changed.keys() | (known.keys() - capacity)
-            await self.context.directory.refresh([(NODES.name, id) for id in others])
-        unchanged = {id: self._recorded_nodes[id] for id in capacity if id not in changed}
-        self._recorded_nodes = unchanged | {id: (capacity[id], versions[id]) for id in changed if id in capacity}
-        self._has_other_nodes, self._gone_nodes = False, gone
-
-    def _is_recorded(self, node: Node) -> bool:
-        """Whether neither the engine's node nor its record has changed since it was recorded."""
-        record = self.context.directory.nodes.get(node.id)
-        known, version = self._recorded_nodes.get(node.id, (None, 0))
-        return record is not None and known is node and version == record.version
 
     def _find_used_nodes(self) -> set[str]:
         return {pod.node for entry in self.board.entries.values() for pod in entry.pods}

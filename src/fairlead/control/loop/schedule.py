@@ -29,6 +29,7 @@ from fairlead.control.decide.placement.snapshot import (
     render_node,
     render_queues,
 )
+from fairlead.control.directory import Directory
 from fairlead.control.loop.board import Board
 from fairlead.model.clock import Millis
 from fairlead.model.records.cycle import CyclePiece
@@ -36,7 +37,18 @@ from fairlead.model.records.organization import NodePool
 from fairlead.model.records.workload import Workload
 from fairlead.scheduling import decide
 from fairlead.scheduling.model.decisions import Bind, Decisions, Eviction, Pending
-from fairlead.scheduling.model.snapshot import Job, Placement, PoolSettings, Settings, Snapshot, Strategy, Topology
+from fairlead.scheduling.model.snapshot import (
+    Job,
+    Placement,
+    PoolSettings,
+    Queue,
+    Settings,
+    Snapshot,
+    SnapshotNode,
+    Strategy,
+    Topology,
+    TopologyConstraint,
+)
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +56,31 @@ log = logging.getLogger(__name__)
 _INLINE_JOBS = 100
 #: A decision that took longer than this many milliseconds is followed by a pause as long as itself.
 _BRIEF = 20
+
+
+class _Frame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a snapshot has beside its jobs, as of a revision of the directory."""
+
+    revision: int
+    nodes: tuple[SnapshotNode, ...]
+    queues: tuple[Queue, ...]
+    topologies: tuple[Topology, ...]
+    near: dict[str, TopologyConstraint]
+    settings: Settings
+
+
+def _render_frame(directory: Directory) -> _Frame:
+    pools = list(directory.node_pools.values())
+    owners = [*directory.departments.values(), *directory.projects.values()]
+    topologies = directory.cluster.network_topologies
+    return _Frame(
+        revision=directory.revision,
+        nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
+        queues=tuple(render_queues(owners, pools)),
+        topologies=tuple(Topology(name=topology.name, levels=topology.levels) for topology in topologies),
+        near=preferred_levels(pools, topologies) if topologies else {},
+        settings=_settings(pools),
+    )
 
 
 class Scheduler:
@@ -58,6 +95,7 @@ class Scheduler:
         #: When the answer may change by time alone, or to when asking was postponed.
         self.next_change_at: Millis | None = None
         self._not_before: Millis = 0
+        self._known_frame: _Frame | None = None
         #: Since when a gang lacks members, by job; in seconds, as in `scheduling`.
         self._stale: dict[str, float] = {}
 
@@ -87,9 +125,7 @@ class Scheduler:
         self._waiting.note(workload)
 
     def snapshot(self, entries: Iterable[WorkloadEntry], now: Millis) -> Snapshot:
-        directory = self._context.directory
-        pools = list(directory.node_pools.values())
-        owners = [*directory.departments.values(), *directory.projects.values()]
+        frame = self._frame()
         jobs: list[Job] = []
         for entry in entries:
             jobs += self._board.jobs(entry, lambda entry: self._render(entry, now))
@@ -97,21 +133,23 @@ class Scheduler:
         jobs.sort(key=attrgetter("id"))
         if self._stale:
             jobs = [self._marked(job) for job in jobs]
-        topologies = directory.cluster.network_topologies
-        if topologies:
-            near = preferred_levels(pools, topologies)
-            jobs = [constrain(job, near) for job in jobs]
+        if frame.topologies:
+            jobs = [constrain(job, frame.near) for job in jobs]
         return Snapshot(
             now=now / 1000,
-            nodes=tuple(render_node(node, pools) for node in directory.nodes.values()),
-            queues=tuple(render_queues(owners, pools)),
+            nodes=frame.nodes,
+            queues=frame.queues,
             jobs=tuple(jobs),
-            topologies=(
-                *(Topology(name=topology.name, levels=topology.levels) for topology in topologies),
-                *label_topologies(jobs),
-            ),
-            settings=_settings(pools),
+            topologies=(*frame.topologies, *label_topologies(jobs)),
+            settings=frame.settings,
         )
+
+    def _frame(self) -> _Frame:
+        """Rendered again only when a record of the organization changes, which is rare compared with workloads."""
+        directory = self._context.directory
+        if self._known_frame is None or self._known_frame.revision != directory.revision:
+            self._known_frame = _render_frame(directory)
+        return self._known_frame
 
     def _marked(self, job: Job) -> Job:
         since = self._stale.get(job.id)

@@ -6,7 +6,6 @@ when a workload ends for which others may wait.
 
 import msgspec
 
-from fairlead.admission.admit import LENIENT_DIALECT
 from fairlead.admission.names import missing_names, names_used
 from fairlead.control.context import Context
 from fairlead.control.decide.dependencies import format_waiting
@@ -15,6 +14,7 @@ from fairlead.control.references.resolve import load_existing
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import read_stored_spec
 from fairlead.model.clock import Millis
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
 from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
@@ -34,12 +34,14 @@ async def find_missing(
     return missing_names(uses, await load_existing(context, project_id, creator, uses))
 
 
-async def resolve_names(context: Context, project_id: str, creator: str, spec: Spec, dialect: str) -> tuple[str, ...]:
+async def resolve_names(
+    context: Context, project_id: str, creator: str, spec: Spec, dialect: Dialect
+) -> tuple[str, ...]:
     """The missing names that a workload in the older dialect waits for; raises Invalid for other dialects."""
     missing = await find_missing(context, project_id, creator, spec)
     if not missing or _is_in_cluster(context, project_id):
         return ()
-    if dialect != LENIENT_DIALECT:
+    if not dialect.is_lenient:
         raise Invalid(issues=tuple(issue for _, issue in missing))
     return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
 
@@ -71,7 +73,7 @@ async def recheck_waiting_workloads(context: Context) -> None:
 
 
 async def _missing_names(context: Context, workload: Workload) -> tuple[str, ...]:
-    if workload.dialect != LENIENT_DIALECT or _is_in_cluster(context, workload.project_id):
+    if not workload.dialect.is_lenient or _is_in_cluster(context, workload.project_id):
         return ()
     spec = read_stored_spec(KINDS[workload.kind], bytes(workload.spec))
     missing = await find_missing(context, workload.project_id, workload.created_by, spec)

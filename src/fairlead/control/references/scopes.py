@@ -3,7 +3,7 @@
 Reads only the directory in memory. Called by the use cases of secrets, assets and templates, and by the resolver.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TypeVar
 
 from fairlead.control import access
@@ -37,14 +37,7 @@ def scope_keys_of_project(context: Context, project_id: str) -> tuple[str, ...]:
 
 def cluster_of_scope(context: Context, scope: Scope) -> str:
     """The id of the cluster that a scope is in; the first one for the whole installation."""
-    if scope.type == "cluster" and scope.id:
-        return scope.id
-    owners: dict[str, Mapping[str, Department]] = {
-        "project": context.directory.projects,
-        "department": context.directory.departments,
-    }
-    owner = owners.get(scope.type, {}).get(scope.id)
-    return owner.cluster_id if owner else context.directory.cluster_id
+    return context.directory.cluster_of_scope(scope)
 
 
 def scope_keys_around(context: Context, scope: Scope) -> tuple[str, ...]:

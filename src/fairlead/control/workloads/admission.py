@@ -1,4 +1,4 @@
-"""Admits a workload to its project: its policy, the rules of its kind and the project's own rules.
+"""Admits a workload to its project: its policy, the rules of its kind, the project's rules, and forbidden privileges.
 
 Called for submissions and changes. It raises Invalid with every issue, and writes nothing.
 """
@@ -8,8 +8,12 @@ from collections.abc import Collection
 from fairlead.admission.admit import Admitted, admit
 from fairlead.admission.project_rules import apply_project_rules, has_project_rules
 from fairlead.control.context import Context
+from fairlead.control.decide.review import forbidden_fields
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
-from fairlead.kinds.kind import Kind
+from fairlead.formats.yaml.spec import yaml_path
+from fairlead.kinds.kind import Kind, outside_spec_names
+from fairlead.model.errors import ComplianceIssue, Invalid
+from fairlead.model.spec.pod_fields import has_security_or_storage
 from fairlead.model.submission import Submission
 
 
@@ -40,3 +44,17 @@ async def admit_for_project(
         admitted,
         measures_gpus=context.engine_of(project.cluster_id).measures_gpus,
     )
+
+
+def refuse_forbidden(context: Context, kind: Kind, submission: Submission, cluster_id: str) -> None:
+    """Refuse privileges and mounts that this server never gives; in the older dialect the workload fails instead."""
+    if submission.dialect.is_lenient or not has_security_or_storage(submission.spec):
+        return
+    forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine_of(cluster_id).review)
+    if not forbidden:
+        return
+    if submission.dialect.has_yaml_names:
+        raise Invalid(issues=[ComplianceIssue(yaml_path(kind, field), why) for field, why in forbidden])
+    outside = outside_spec_names(kind)
+    paths = [field if field.partition(".")[0] in outside else f"spec.{field}" for field, _ in forbidden]
+    raise Invalid(issues=[ComplianceIssue(path, why) for path, (_, why) in zip(paths, forbidden, strict=True)])

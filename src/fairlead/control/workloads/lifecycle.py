@@ -8,7 +8,7 @@ import contextlib
 import msgspec
 
 from fairlead.control import access
-from fairlead.control.audit import audit_line
+from fairlead.control.audit import audit_line, subject_of
 from fairlead.control.context import Context
 from fairlead.control.workloads.policies import check_against_policy
 from fairlead.kinds import KINDS
@@ -124,5 +124,5 @@ def _change(
                 message=message,
             ),
         ),
-        audit=(audit_line(now, caller, verb, (WORKLOADS.name, changed.id, changed.name), request_id, message),),
+        audit=(audit_line(now, caller, verb, subject_of(changed), request_id, message),),
     )

@@ -8,10 +8,10 @@ from fairlead.admission.policies.apply import apply_policy
 from fairlead.admission.policies.merge import Policy
 from fairlead.admission.templates import apply_template
 from fairlead.control.context import Context
+from fairlead.control.decide.cluster.manifests import other_specs_of
 from fairlead.control.policies.effective import effective_policy
 from fairlead.control.references import scopes
 from fairlead.control.workloads.template_assets import load_members
-from fairlead.formats.foreign.manifests import OBJECT_DIALECT, read_object
 from fairlead.kinds import role_members
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.policies import POLICY_TYPE_OF_KIND
@@ -63,10 +63,7 @@ def find_policy_issues(
 def check_against_policy(context: Context, kind: Kind, workload: Workload) -> None:
     """Raise Forbidden if the present policy refuses a workload that was accepted earlier."""
     policy, type = policy_for(context, kind, workload.project_id), POLICY_TYPE_OF_KIND[kind.key]
-    specs = [msgspec.json.decode(workload.spec)]
-    if workload.dialect == OBJECT_DIALECT:
-        # Its spec is that of its first pod template.
-        specs += [each.spec for each in read_object(msgspec.json.decode(workload.manifest))[1:]]
+    specs = [msgspec.json.decode(each) for each in (workload.spec, *other_specs_of(workload))]
     issues = [issue for spec in specs for issue in apply_policy(type, spec, policy)[1]]
     if issues:
         reasons = "; ".join(f"{issue.field}: {issue.details}" for issue in issues)

@@ -90,9 +90,16 @@ async def load_workload(context: Context, caller: Caller, workload_id: str, kind
     return workload
 
 
+async def load_readable(context: Context, caller: Caller, workload_id: str) -> Workload:
+    """The workload, if the caller may also read its spec: lists show workloads of every kind, but no specs."""
+    workload = await load_workload(context, caller, workload_id)
+    access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id)
+    return workload
+
+
 async def load_caller_environment(context: Context, caller: Caller, workload_id: str) -> CallerEnvironment:
     """The names of the variables that a workload took over; raises NotFound if it took none."""
-    workload = await load_workload(context, caller, workload_id)
+    workload = await load_readable(context, caller, workload_id)
     record: CallerEnvironment | None = await context.store.get(CALLER_ENVIRONMENTS, workload.caller_environment)
     if record is None:
         raise NotFound(f"Workload {workload.name} has no environment of its caller")

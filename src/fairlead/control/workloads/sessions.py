@@ -65,8 +65,10 @@ async def load_session_workload(context: Context, caller: Caller, verb: str, wor
     workload = await context.store.get(WORKLOADS, workload_id)
     if workload is None:
         raise NotFound(f"There is no workload {workload_id}")
-    if verb in ("read", "logs"):
-        access.check(caller, f"workloads:{verb}", workload.project_id)
+    if verb == "read":
+        access.check(caller, "workloads:read", workload.project_id)
+    elif verb == "logs":
+        access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id)
     else:
         access.check(caller, f"{KINDS[workload.kind].rest}:update", workload.project_id)
         access.check_owner(caller, workload, is_protected=context.settings.protects_ownership)

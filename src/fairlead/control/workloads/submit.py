@@ -8,23 +8,21 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairlead.admission.admit import LENIENT_DIALECT, Admitted, requested_dependencies
+from fairlead.admission.admit import Admitted, requested_dependencies
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
 from fairlead.control.assets.claims import build_missing_claims
-from fairlead.control.audit import audit_line
+from fairlead.control.audit import audit_line, subject_of
 from fairlead.control.context import Context
-from fairlead.control.decide.placement.equivalence import pend_like, scheduling_key
-from fairlead.control.decide.review import forbidden_fields
+from fairlead.control.decide.placement.equivalence import Equivalent, Newcomer, pend_like, scheduling_key
 from fairlead.control.machine_accounts import account_of
 from fairlead.control.references.dependencies import find_unmet
 from fairlead.control.references.names import resolve_names, waiting_condition
-from fairlead.control.workloads.admission import admit_for_project
+from fairlead.control.workloads.admission import admit_for_project, refuse_forbidden
 from fairlead.control.workloads.templates import apply_named_template
-from fairlead.formats.foreign.manifests import DIALECT as MANIFEST_DIALECT
-from fairlead.formats.yaml.spec import yaml_path
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import Kind, outside_spec_names
+from fairlead.kinds.kind import Kind
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Conflict, FairleadError, Invalid, TooMuch, Unavailable
 from fairlead.model.records.caller_environment import CallerEnvironment
 from fairlead.model.records.event import Event
@@ -33,14 +31,11 @@ from fairlead.model.records.people import Caller
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Condition, Workload
 from fairlead.model.spec.canonical import drop_null_choices
-from fairlead.model.spec.pod_fields import has_security_or_storage
 from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import CLAIMS, WORKLOADS
 
 _SUFFIX_TRIES = 8
-#: Dialects in which violations are told with the names of workload YAML.
-_YAML_DIALECTS = ("workload-yaml", "custom-resource")
 
 
 class _Prepared(NamedTuple):
@@ -70,11 +65,13 @@ async def submit(
         if is_dry_run:
             await _refuse_taken_name(context, workload)
             return workload
-        workload = _pend_like_equivalent(context, prepared, workload)
+        equivalent = _find_equivalent(context, prepared, workload)
+        if equivalent is not None:
+            workload = pend_like(workload, equivalent)
         writes = [Put(CLAIMS, claim) for claim in claims]
         writes += [caller_environments.claimed(environment, workload)] if environment is not None else []
         try:
-            await _commit(context, workload, _creation(workload, caller, request_id, writes))
+            await _commit(context, Newcomer(workload, equivalent), _creation(workload, caller, request_id, writes))
         except Conflict as error:
             if "live_name" in error.columns and not submission.use_given_name_as_prefix:
                 break
@@ -95,7 +92,7 @@ async def _prepare(context: Context, caller: Caller, submission: Submission) -> 
     submission = await apply_named_template(context, kind, submission)
     admitted = await admit_for_project(context, kind, submission)
     submission = msgspec.structs.replace(submission, spec=admitted.spec)
-    _refuse_forbidden(context, kind, submission, project.cluster_id)
+    refuse_forbidden(context, kind, submission, project.cluster_id)
     missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
     environment = await caller_environments.claim(context, caller, submission.caller_environment, project.cluster_id)
@@ -107,27 +104,29 @@ def _build_record(context: Context, caller: Caller, prepared: _Prepared) -> Work
         new_record(context, caller, prepared.kind, prepared.project, prepared.submission)
     )
     conditions = (*workload.conditions, *prepared.admitted.conditions)
+    if not prepared.missing and len(conditions) == len(workload.conditions):
+        return workload
     if prepared.missing:
         conditions += (waiting_condition(prepared.missing, context.clock()),)
     return msgspec.structs.replace(workload, conditions=conditions, waits_for=prepared.missing)
 
 
-def _pend_like_equivalent(context: Context, prepared: _Prepared, workload: Workload) -> Workload:
-    """The workload as Pending already, if the loop left one like it pending and nothing has changed since."""
+def _find_equivalent(context: Context, prepared: _Prepared, workload: Workload) -> Equivalent | None:
+    """A workload like it that the loop left pending, if nothing has changed since."""
     if not prepared.submission.is_active or prepared.missing:
-        return workload
+        return None
     equivalents = context.for_cluster(prepared.project.cluster_id).pending_equivalents
-    equivalent = equivalents.get(scheduling_key(workload))
-    return workload if equivalent is None else pend_like(workload, *equivalent)
+    return equivalents.get(scheduling_key(workload)) if equivalents else None
 
 
-async def _commit(context: Context, workload: Workload, change: Change) -> None:
+async def _commit(context: Context, newcomer: Newcomer, change: Change) -> None:
     """Commit it, and hand the record to the loop of this server, which would otherwise read it at once."""
+    workload = newcomer.workload
     context = context.for_cluster(workload.cluster_id)
     if not context.has_local_loop:
         await context.store.commit(change)
         return
-    context.just_recorded[workload.id] = workload
+    context.just_recorded[workload.id] = newcomer
     try:
         await context.store.commit(change)
     except BaseException:
@@ -135,31 +134,17 @@ async def _commit(context: Context, workload: Workload, change: Change) -> None:
         raise
 
 
-def _refuse_forbidden(context: Context, kind: Kind, submission: Submission, cluster_id: str) -> None:
-    """Refuse privileges and mounts that this server never gives; in the older dialect the workload fails instead."""
-    if submission.dialect == LENIENT_DIALECT or not has_security_or_storage(submission.spec):
-        return
-    forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine_of(cluster_id).review)
-    if not forbidden:
-        return
-    if submission.dialect in _YAML_DIALECTS:
-        raise Invalid(issues=[ComplianceIssue(yaml_path(kind, field), why) for field, why in forbidden])
-    outside = outside_spec_names(kind)
-    paths = [field if field.partition(".")[0] in outside else f"spec.{field}" for field, _ in forbidden]
-    raise Invalid(issues=[ComplianceIssue(path, why) for path, (_, why) in zip(paths, forbidden, strict=True)])
-
-
 def find_project(context: Context, submission: Submission) -> Project:
     """The project that the request names; raises Invalid for unknown ids."""
     issues = []
-    if submission.cluster_id not in context.directory.clusters and submission.dialect != LENIENT_DIALECT:
+    if submission.cluster_id not in context.directory.clusters and not submission.dialect.is_lenient:
         known = ", ".join(sorted(context.directory.clusters))
         issues.append(ComplianceIssue("clusterId", f"there is no cluster {submission.cluster_id}; known are {known}"))
     project = context.directory.projects.get(submission.project_id)
     if project is None:
         known = ", ".join(f"{p.id} ({p.name})" for p in list(context.directory.projects.values())[:10])
         issues.append(ComplianceIssue("projectId", f"there is no project {submission.project_id}; known are {known}"))
-    elif not issues and submission.dialect != LENIENT_DIALECT and submission.cluster_id != project.cluster_id:
+    elif not issues and not submission.dialect.is_lenient and submission.cluster_id != project.cluster_id:
         details = f"is {submission.cluster_id}, but project {project.name} belongs to cluster {project.cluster_id}"
         issues.append(ComplianceIssue("clusterId", details))
     elif project.deleted_at is not None:
@@ -198,6 +183,7 @@ def new_record(context: Context, caller: Caller, kind: Kind, project: Project, s
         spec=_stored_spec(kind, submission),
         dialect=submission.dialect,
         manifest=submission.manifest,
+        other_specs=submission.other_specs,
         machine_user=account_of(context, context.directory.users.get(caller.id)),
         caller_environment=submission.caller_environment,
         applied=submission.applied,
@@ -238,9 +224,7 @@ def _creation(workload: Workload, caller: Caller, request_id: str, more: Sequenc
             )
             if message
         ),
-        audit=(
-            audit_line(workload.created_at, caller, "create", (WORKLOADS.name, workload.id, workload.name), request_id),
-        ),
+        audit=(audit_line(workload.created_at, caller, "create", subject_of(workload), request_id),),
     )
 
 
@@ -254,12 +238,12 @@ async def _refuse_taken_name(context: Context, workload: Workload) -> None:
         raise _name_taken(workload.name, workload.project_name, workload.dialect)
 
 
-def _name_taken(name: str, project: str, dialect: str) -> FairleadError:
+def _name_taken(name: str, project: str, dialect: Dialect) -> FairleadError:
     """The error for a taken name, with advice for the dialect."""
-    if dialect == MANIFEST_DIALECT:
+    if dialect is Dialect.MANIFEST:
         # The contract has this answer for manifests only.
         return Conflict(f"A workload named {name} already exists in project {project}", ("live_name",))
-    advice = "choose another name or send useGivenNameAsPrefix" if dialect.startswith("rest") else "choose another name"
+    advice = "choose another name" + (" or send useGivenNameAsPrefix" if dialect.has_name_prefixes else "")
     return Invalid(
         issues=(ComplianceIssue("name", f"a workload named {name} already exists in project {project}; {advice}"),)
     )

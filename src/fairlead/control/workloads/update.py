@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fairlead.admission.admit import Admitted
-from fairlead.control.audit import audit_line
+from fairlead.control.audit import audit_line, subject_of
 from fairlead.control.context import Context
 from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.records import AuditedRequest
 from fairlead.control.references.names import resolve_names
-from fairlead.control.workloads.admission import admit_for_project
+from fairlead.control.workloads.admission import admit_for_project, refuse_forbidden
 from fairlead.control.workloads.lifecycle import load_for_change
 from fairlead.formats.custom_resource import changed_members, render_content
 from fairlead.kinds import KINDS
@@ -55,31 +55,42 @@ async def update_from_resource(
     return await _update(context, caller, (kind, workload_id), wanted, change, "")
 
 
+class ChangedManifest(msgspec.Struct, frozen=True):
+    """A changed manifest, and what was read from it."""
+
+    text: str
+    #: The spec of its first pod template.
+    spec: Mapping[str, object]
+    #: That of the manifest before the change, without what policies and metadata added.
+    spec_before: Mapping[str, object]
+    #: The admitted specs of the other templates.
+    other_specs: tuple[msgspec.Raw, ...]
+
+
 async def update_from_manifest(
-    context: Context,
-    caller: Caller,
-    workload: Workload,
-    manifest: str,
-    spec: Mapping[str, object],
-    request_id: str = "",
+    context: Context, caller: Caller, workload: Workload, new: ChangedManifest, request_id: str = ""
 ) -> Workload:
     """Replace the spec by that of a changed manifest; raises Invalid for members that cannot change.
 
-    The values that were given besides the manifest stay, unless the spec has others.
+    The values that were given besides the manifest stay, unless the spec has others. So does what a policy has added to
+    members that cannot change.
     """
     kind = KINDS[workload.kind]
     changeable = _changeable(kind)
 
     def change(workload: Workload, before: Mapping[str, object]) -> tuple[dict[str, object], dict[str, object]]:
-        after = {**{name: before[name] for name in _BESIDES_MANIFEST if name in before}, **spec}
+        same = {name for name in before if new.spec.get(name) == new.spec_before.get(name)} - changeable
+        after = {**{name: before[name] for name in _BESIDES_MANIFEST if name in before}, **new.spec}
+        after |= {name: before[name] for name in same}
         changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         fixed = sorted(changed - changeable)
         if fixed:
             detail = f"cannot change in a submitted {kind.title}; delete the workload and submit it again"
             raise Invalid(issues=tuple(ComplianceIssue(f"spec.{name}", detail) for name in fixed))
-        return after, {"resource_changes": _find_resource_changes(workload, before, after), "manifest": manifest}
+        return after, {"resource_changes": _find_resource_changes(workload, before, after), **kept}
 
-    return await _update(context, caller, (workload.kind, workload.id), spec, change, request_id)
+    kept: dict[str, object] = {"manifest": new.text, "other_specs": new.other_specs}
+    return await _update(context, caller, (workload.kind, workload.id), new.spec, change, request_id)
 
 
 def _changeable(kind: Kind) -> set[str]:
@@ -171,6 +182,8 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
         spec=build(kind.spec, spec),
     )
     admitted = await admit_for_project(context, kind, submission, _changeable(kind))
+    changed = msgspec.structs.replace(submission, spec=admitted.spec, dialect=workload.dialect)
+    refuse_forbidden(context, kind, changed, workload.cluster_id)
     await resolve_names(context, workload.project_id, workload.created_by, admitted.spec, submission.dialect)
     return admitted
 
@@ -189,8 +202,7 @@ def _build_commit(
         reason="Update",
         message=message,
     )
-    subject = (WORKLOADS.name, changed.id, changed.name)
-    line = audit_line(now, caller, request.operation, subject, request.id, message)
+    line = audit_line(now, caller, request.operation, subject_of(changed), request.id, message)
     line = msgspec.structs.replace(line, changes=_spec_changes(before, changed))
     return Change(writes=(Put(WORKLOADS, changed),), events=(event,), audit=(line,))
 

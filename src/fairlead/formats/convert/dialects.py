@@ -29,6 +29,10 @@ _WRITERS = {REST: to_rest.render, YAML: to_yaml.render, FLAGS: to_flags.render}
 _UNKNOWN_DIALECT = "The format of the text is not known; name it with --from."
 
 
+class UnknownDialect(Unconvertible):
+    """The dialect of the text cannot be detected, so that it has to be named where that is possible."""
+
+
 def detect(text: str, file: str = "") -> str:
     """The dialect of a text; `file` is its name in messages."""
     if "#SBATCH" in text[:100_000]:
@@ -56,7 +60,7 @@ def _detect_in_tree(text: str, file: str) -> str:
         raise Unconvertible([str(issue) for issue in issues] or lines_of(file, ["The text is empty."]))
     content = documents[0].content
     if not isinstance(content, dict):
-        raise Unconvertible(lines_of(file, [_UNKNOWN_DIALECT]))
+        raise UnknownDialect(lines_of(file, [_UNKNOWN_DIALECT]))
     version = content["apiVersion"].content if "apiVersion" in content else ""
     if version:
         return JOB if version == "batch/v1" else YAML
@@ -66,7 +70,7 @@ def _detect_in_tree(text: str, file: str) -> str:
         return REST
     if {"run", "setup", "resources"} & set(content):
         return SKYPILOT
-    raise Unconvertible(lines_of(file, [_UNKNOWN_DIALECT]))
+    raise UnknownDialect(lines_of(file, [_UNKNOWN_DIALECT]))
 
 
 def read_any(text: str, dialect: str, kind: Kind | None = None, file: str = "") -> list[IntermediateWorkload]:

@@ -14,6 +14,7 @@ from fairlead.formats.foreign.tasks import (
     annotate,
     ask_for_compute,
     ask_for_gpus,
+    missing_image,
     port_in,
     run_on_nodes,
     shell,
@@ -57,7 +58,9 @@ def read_dstack(task: Plain) -> ForeignTask:
         source.take("max_duration")
         annotate(spec, time_limit.ANNOTATION, str(int(limit[1]) * _SECONDS[limit[2]]))
     kind = _read_kind(what, spec, source)
-    return ForeignTask(name=take_name(source), spec=spec, losses=unconverted(source), kind=kind)
+    name = take_name(source)
+    losses = [*unconverted(source), *missing_image(spec, "the configuration")]
+    return ForeignTask(name=name, spec=spec, losses=losses, kind=kind)
 
 
 def _read_kind(what: str, spec: Plain, source: Source) -> Kind | None:

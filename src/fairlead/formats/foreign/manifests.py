@@ -29,10 +29,6 @@ from fairlead.kinds.kind import Kind
 from fairlead.kinds.training import TRAINING
 from fairlead.model.errors import ComplianceIssue, Invalid
 
-#: The dialect of workloads that were read from a manifest.
-DIALECT = "manifest"
-#: The dialect of workloads whose manifest itself is applied to a cluster, with the pod templates of Fairlead.
-OBJECT_DIALECT = "object"
 #: What a Deployment has besides its template; a rollout needs none of it here.
 _OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
 

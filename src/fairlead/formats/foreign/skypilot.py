@@ -10,6 +10,7 @@ from fairlead.formats.foreign.tasks import (
     ForeignTask,
     ask_for_compute,
     ask_for_gpus,
+    missing_image,
     port_in,
     run_on_nodes,
     shell,
@@ -44,7 +45,9 @@ def read_skypilot(task: Plain) -> ForeignTask:
         given = take_all(source, member)
         if given:
             source.losses.append(Loss(path=member, reason=_MOUNTS, value=given))
-    return ForeignTask(name=take_name(source), spec=spec, losses=unconverted(source), kind=kind)
+    name = take_name(source)
+    losses = [*unconverted(source), *missing_image(spec, "the task")]
+    return ForeignTask(name=name, spec=spec, losses=losses, kind=kind)
 
 
 def _read_kind(spec: Plain, source: Source) -> Kind | None:

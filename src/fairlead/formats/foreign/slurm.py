@@ -8,7 +8,7 @@ import re
 import shlex
 
 from fairlead.formats.foreign.slurm_script import Tasks, is_mpi, render_script, uses_srun
-from fairlead.formats.foreign.tasks import ForeignTask, annotate, count, run_on_nodes, shell, variables
+from fairlead.formats.foreign.tasks import ForeignTask, annotate, count, missing_image, run_on_nodes, shell, variables
 from fairlead.formats.losses import Loss
 from fairlead.formats.plain import Plain
 from fairlead.kinds.distributed import DISTRIBUTED
@@ -33,9 +33,6 @@ _SHORT = {
     "x": "exclude",
     "d": "dependency",
 }
-_NO_IMAGE = (
-    "an sbatch script names no image; add one before you submit (fairlead.local/host uses the files of one machine)"
-)
 _GPUS = re.compile(r"(?:gpu:)?(?:[A-Za-z][\w.-]*:)?(\d+)\Z")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTkmgt]?)[Bb]?\Z")
 _OUTPUT = ("output", "error", "open-mode")
@@ -92,8 +89,7 @@ def read_sbatch(text: str) -> ForeignTask:
         array=spec.get("completions", 0),
     )
     spec |= shell(render_script(script, tasks))
-    if "image" not in spec:
-        losses.append(Loss(path="image", reason=_NO_IMAGE))
+    losses += missing_image(spec, "an sbatch script")
     name = next((value for option, value in options if option == "job-name"), "")
     return ForeignTask(name=name, spec=spec, losses=losses, kind=kind)
 

@@ -13,6 +13,7 @@ from fairlead.kinds.distributed import DISTRIBUTED
 from fairlead.kinds.kind import Kind
 
 _NOT_HERE = "has no equivalent"
+_NO_IMAGE = "names no image; add one before you submit (fairlead.local/host uses the files of one machine)"
 _CALLERS = "is a variable of the caller; add it as a value or as a secret"
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?\+?\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(\d+(?:\.\d+)?)")
@@ -37,6 +38,11 @@ def unconverted(source: Source, reason: str = _NOT_HERE) -> list[Loss]:
         if value not in (None, {}, [])
     ]
     return source.losses + rest
+
+
+def missing_image(spec: Plain, what: str) -> list[Loss]:
+    """What is lost if the foreign description, such as `an sbatch script`, relies on an image of its system."""
+    return [] if "image" in spec else [Loss(path="image", reason=f"{what} {_NO_IMAGE}")]
 
 
 def shell(commands: str) -> dict[str, str]:

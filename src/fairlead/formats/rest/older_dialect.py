@@ -9,7 +9,6 @@ from typing import TypeGuard
 
 from fairlead.formats.plain import Plain
 
-DIALECT = "rest-older"
 _MIG_TYPE = "migProfile"
 
 

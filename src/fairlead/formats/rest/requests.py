@@ -13,10 +13,10 @@ from msgspec import UNSET, Meta
 
 from fairlead.formats.check import SchemaViolation, find_violations, follows_from, normalize_sizes
 from fairlead.formats.plain import Plain
-from fairlead.formats.rest.older_dialect import DIALECT as OLDER
 from fairlead.formats.rest.older_dialect import is_older, to_present
 from fairlead.kinds.kind import Kind, outside_spec_names, spec_violations
 from fairlead.model.clock import iso
+from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.phase import DesiredPhase, Phase
 from fairlead.model.records.workload import Workload
@@ -123,7 +123,7 @@ def read_submission(kind: Kind, body: bytes) -> Submission:
     """Read a creation request into a submission; raises Invalid with every mistake."""
     if b"migProfile" not in body and b"\\u0000" not in body:
         try:
-            return _submission(kind, _decoder(kind).decode(body), "rest", ())
+            return _submission(kind, _decoder(kind).decode(body), Dialect.REST, ())
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # The walk below finds this mistake again, and all others.
     plain = _plain(body)
@@ -143,7 +143,7 @@ def read_changes(kind: Kind, body: bytes) -> Plain:
 
 
 def _submission(
-    kind: Kind, request: CreationRequest[Any], dialect: str, remarks: tuple[tuple[str, str], ...]
+    kind: Kind, request: CreationRequest[Any], dialect: Dialect, remarks: tuple[tuple[str, str], ...]
 ) -> Submission:
     return Submission(
         kind=kind.key,
@@ -193,7 +193,7 @@ def _walked(kind: Kind, plain: Plain, older: bool) -> Submission:
         cluster_id=plain["clusterId"],
         template_id=plain.get("templateId"),
         spec=built,
-        dialect=OLDER if older else "rest",
+        dialect=Dialect.OLDER_REST if older else Dialect.REST,
         remarks=tuple(remarks),
     )
 
@@ -243,7 +243,8 @@ def render_workload(kind: Kind, workload: Workload) -> bytes:
     """A workload's object in the API: what was sent, and its state."""
     spec, beside = _split(kind, workload.spec)
     shown = msgspec.json.encode(
-        WorkloadObject[msgspec.Raw](
+        # Not of a generic alias, which costs more to call than the object itself.
+        WorkloadObject(
             name=workload.name,
             requested_name=workload.requested_name,
             workload_id=workload.id,

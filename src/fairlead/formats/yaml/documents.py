@@ -36,13 +36,13 @@ from fairlead.formats.yaml.tree import (
 from fairlead.formats.yaml.values import InvalidValue, node_type_name, read_value
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind, spec_violations
+from fairlead.model.dialect import Dialect
 from fairlead.model.records.organization import NAMESPACE_PREFIX, project_in
 from fairlead.model.spec.fields import INT32_MAX, Spec, build
 from fairlead.model.spec.names import name_violations
 from fairlead.model.spec.rules import SubmissionLimits as RuleLimits
 from fairlead.model.submission import Submission
 
-DIALECT = "workload-yaml"
 _ROOT = ("apiVersion", "kind", "metadata", "spec", "status")
 _METADATA = (
     "name",
@@ -115,7 +115,7 @@ class YamlWorkload(msgspec.Struct, frozen=True, kw_only=True):
             project_id=project_id,
             cluster_id=cluster_id,
             spec=self.spec,
-            dialect=DIALECT,
+            dialect=Dialect.WORKLOAD_YAML,
             remarks=self.remarks,
         )
 

@@ -15,7 +15,7 @@ from fairlead.model.spec.claims import AccessModes, Pvc
 from fairlead.model.spec.compute import Compute, ExtendedResource
 from fairlead.model.spec.environment import Variable
 from fairlead.model.spec.fields import Field, Struct, fields_of, is_given, sources_of, value_or
-from fairlead.model.spec.network import ExposedUrl, Port
+from fairlead.model.spec.network import ExposedUrl, Port, RelatedUrl
 from fairlead.model.spec.placement import MatchExpression, NodeAffinityRequired, NodeSelectorTerm, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
 from fairlead.model.spec.storage import BasicStorage, DataStorage, EmptyDir, Git, HostPath, Nfs, Storage
@@ -238,7 +238,15 @@ def _exposed_url(item: ExposedUrl) -> Broken:
     if not is_given(item.authorization_type) and item.authorized_users and item.authorized_groups:
         details = "has authorizedUsers and authorizedGroups; give only one of them, or an authorizationType"
         yield "", details, "authorizedUsers is used, authorizedGroups is ignored"
+    for member, names in (("authorizedUsers", item.authorized_users), ("authorizedGroups", item.authorized_groups)):
+        if isinstance(names, tuple) and any(not name.strip() for name in names):
+            yield member, "has an empty name; leave it out, or give a name", "the empty name admits nobody"
     yield from _port_number("container", item.container)
+
+
+def _related_url(item: RelatedUrl) -> Broken:
+    if item.type == "":
+        yield "type", "is empty; name the service at the URL, such as wandb", "the service has no name"
 
 
 def _port(item: Port) -> Broken:
@@ -305,6 +313,7 @@ RULES: dict[type, Callable[[Any], Broken]] = {
     BasicSecurity: _security,
     Security: _security,
     ExposedUrl: _exposed_url,
+    RelatedUrl: _related_url,
     Port: _port,
     Toleration: _toleration,
     MatchExpression: _match_expression,

@@ -199,5 +199,5 @@ def test_a_project_that_is_lost_is_named_as_it_was_given(
 def test_explain(tmp_path: Path) -> None:
     text = call("explain", "trainingworkload.spec.gpu", home=tmp_path).out
     assert "spec.compute.gpuPortionRequest" in text
-    found = json.loads(call("explain", "trainingworkload.spec", "-o", "json", home=tmp_path).out)
-    assert len(found["fields"]) > 60
+    decoded = json.loads(call("explain", "trainingworkload.spec", "-o", "json", home=tmp_path).out)
+    assert len(decoded["fields"]) > 60

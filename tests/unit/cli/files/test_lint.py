@@ -89,8 +89,8 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def findings(home: Path, *words: str) -> list[tuple[str, str, str]]:
-    called = call("lint", *words, "-o", "json", home=home)
+def findings(home: Path, *arguments: str) -> list[tuple[str, str, str]]:
+    called = call("lint", *arguments, "-o", "json", home=home)
     found = json.loads(called.out)["findings"]
     assert called.code == (FAILED if found else OK), called
     return [(each["file"], each["rule"], each["path"]) for each in found]
@@ -170,7 +170,7 @@ def test_sarif(home: Path) -> None:
     ("text", "message"),
     [
         ("a: [", "1:"),
-        ("just words", "not known"),
+        ("just words", "not known; lint reads workloads, policies, snapshots and exports."),
         (WORKLOAD.replace("cpuLimit", "cpuLimits"), "spec.cpuLimits"),
         (POLICY.replace("max", "most"), "policy small is not valid"),
         (POLICY.replace("scope: tenant", "scope: moon"), "scope must be one of"),

@@ -74,9 +74,9 @@ _ENTRIES: list[dict[str, Any]] = [
 TABLE = cast(list[FlagEntry], [{"type": "string", "repeatable": False, "help": "", **entry} for entry in _ENTRIES])
 
 
-def spec_of(*words: str) -> dict[str, Any]:
+def spec_of(*arguments: str) -> dict[str, Any]:
     spec: dict[str, Any] = {}
-    apply_flags(TABLE, parse(words, [as_flag(entry) for entry in TABLE]).values, spec)
+    apply_flags(TABLE, parse(arguments, [as_flag(entry) for entry in TABLE]).values, spec)
     return spec
 
 

@@ -1,6 +1,12 @@
-"""The next times of workloads: one each is enough, however often they are looked at."""
+"""The next times of workloads: one each is enough, however often they are looked at; and jobs that are kept."""
 
+from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.placement.snapshot import render_jobs
 from fairlead.control.loop.board import Board
+from fairlead.model.clock import Millis
+from fairlead.model.records.phase import Phase
+from fairlead.model.records.workload import Tally
+from tests import builders
 
 
 def test_a_workload_is_woken_once_however_often_that_was_asked_for() -> None:
@@ -24,3 +30,16 @@ def test_looking_again_and_again_keeps_the_list_short() -> None:
             board.wake(now + 2000, "a")
         board.due(now)
     assert len(board._wakes) <= 2
+
+
+def test_the_end_of_a_backoff_adds_to_jobs_that_were_asked_for_before() -> None:
+    board = Board({})
+    waiting = builders.workload(phase=Phase.DEGRADED, tallies={"main": Tally(failed=1, retry_at=2000)})
+    entry = WorkloadEntry(workload=waiting, pods=(), podsets=(builders.podset(),))
+
+    def count_tasks(now: Millis) -> int:
+        after = Draft(entry, now).entry_after()
+        jobs = board.jobs(after, lambda entry: render_jobs(entry, "team", now))
+        return sum(len(job.tasks) for job in jobs)
+
+    assert [count_tasks(now) for now in (1000, 1500, 2000)] == [0, 0, 1]

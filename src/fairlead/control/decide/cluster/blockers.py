@@ -1,10 +1,12 @@
 """Why a cluster has not placed a workload, written into its record in the cluster's own words. Pure.
 
-Called by the phase machine. On an engine of single pods our own scheduler explains (`placement/placements.py`).
+Called for each observation of a cluster. On an engine of single pods our own scheduler explains
+(`placement/placements.py`).
 """
 
+from collections.abc import Sequence
+
 from fairlead.control.decide.draft import Draft
-from fairlead.control.decide.observation import Observation
 from fairlead.engines.base import SCALE_UP, SchedulingBlocker
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import PENDING_REASONS, PendingMessage, Workload
@@ -13,17 +15,17 @@ from fairlead.model.records.workload import PENDING_REASONS, PendingMessage, Wor
 CLUSTER = "cluster"
 
 
-def explain_blockers(draft: Draft, seen: Observation) -> None:
+def explain_blockers(draft: Draft, blockers: Sequence[SchedulingBlocker], retrying_because: str) -> None:
     """Write an event only when the reason changes."""
     workload = draft.workload
-    if seen.retrying_because and workload.phase is Phase.PENDING:
-        draft.set_phase(Phase.PENDING, seen.retrying_because)
+    if retrying_because and workload.phase is Phase.PENDING:
+        draft.set_phase(Phase.PENDING, retrying_because)
         return
-    if not seen.blockers:
+    if not blockers:
         if workload.blocked_by is not None and workload.phase is not Phase.PENDING:
             draft.set(blocked_by=None, pending_messages=())
         return
-    first = seen.blockers[0]
+    first = blockers[0]
     if (workload.blocked_by or {}).get("code") != first.code:
         is_scale_up = first.code == SCALE_UP
         is_scheduler = first.can_create_pods and not is_scale_up
@@ -35,7 +37,7 @@ def explain_blockers(draft: Draft, seen: Observation) -> None:
     draft.set(
         blocked_by={"code": first.code, "detail": first.message, "source": CLUSTER},
         pending_messages=tuple(
-            _pending_message(blocker, workload) for blocker in seen.blockers if blocker.code in PENDING_REASONS
+            _pending_message(blocker, workload) for blocker in blockers if blocker.code in PENDING_REASONS
         ),
     )
     if workload.phase is Phase.PENDING:

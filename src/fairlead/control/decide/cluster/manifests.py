@@ -3,14 +3,20 @@
 import msgspec
 
 from fairlead.control.decide.expand import expand_spec
-from fairlead.formats.foreign.manifests import OBJECT_DIALECT, read_object
+from fairlead.formats.foreign.manifests import read_object
+from fairlead.model.dialect import Dialect
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.workload import Workload
 
 
 def podsets_of_other_templates(workload: Workload) -> tuple[PodSet, ...]:
     """One for each pod template besides the first, which is the spec of the workload. All have the same role."""
-    if workload.dialect != OBJECT_DIALECT:
-        return ()
+    return tuple(expand_spec(workload.kind, bytes(spec)).podsets[0] for spec in other_specs_of(workload))
+
+
+def other_specs_of(workload: Workload) -> tuple[msgspec.Raw, ...]:
+    """The specs of these templates; those of the manifest, if an older version wrote the record."""
+    if workload.other_specs or workload.dialect is not Dialect.OBJECT:
+        return workload.other_specs
     _, *others = read_object(msgspec.json.decode(workload.manifest))
-    return tuple(expand_spec(workload.kind, msgspec.json.encode(each.spec)).podsets[0] for each in others)
+    return tuple(msgspec.Raw(msgspec.json.encode(each.spec)) for each in others)

@@ -8,14 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from fairlead.control.decide.cluster.blockers import explain_blockers
 from fairlead.control.decide.cluster.pods import describe_last_failure, fold_pods
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.observation import Observation
-from fairlead.engines.base import ClusterPod, WorkloadReport
+from fairlead.engines.base import ClusterPod, SchedulingBlocker, WorkloadReport
 from fairlead.kinds.kind import Outcome
 from fairlead.model.pods.podset import RestartPolicy
 from fairlead.model.records.organization import Node
-from fairlead.model.records.phase import PodPhase
+from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 
 #: Ends that a job counts.
 _COUNTED = frozenset({PodPhase.SUCCEEDED, PodPhase.FAILED})
@@ -32,7 +33,40 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, Node] = {}
 
 
-def apply_cluster_report(draft: Draft, state: ClusterState) -> Observation:
+class ClusterObservation(Observation, frozen=True, kw_only=True):
+    """Of an engine of whole workloads: the cluster controls the pods, and alone says when a workload is over."""
+
+    #: The run whose objects exist.
+    run: int
+    #: How it ended, as the cluster reports it.
+    ended: Outcome | None = None
+    #: Why the cluster's scheduler has not placed it.
+    blockers: tuple[SchedulingBlocker, ...] = ()
+    #: A pod has ended that its job has not counted yet.
+    has_uncounted_end: bool = False
+
+    def shows(self, run: int) -> bool:
+        return self.run == run
+
+    def find_end(self, outcome: Outcome | None, run: int) -> Outcome | None:
+        ended = self.ended
+        if ended is None or not self.shows(run):
+            return None
+        if outcome is not None and outcome.phase is ended.phase:
+            return outcome
+        failure = self.last_failure if ended.phase is Phase.FAILED else ""
+        return Outcome(ended.phase, "; ".join(text for text in (ended.message, failure) if text))
+
+    def leaves_open(self, outcome: Outcome | None) -> bool:
+        if outcome is None or outcome.phase is Phase.DEGRADED:
+            return self.has_uncounted_end
+        return outcome.phase in TERMINAL
+
+    def follow_up(self, draft: Draft) -> None:
+        explain_blockers(draft, self.blockers, self.retrying_because)
+
+
+def apply_cluster_report(draft: Draft, state: ClusterState) -> ClusterObservation:
     """Write the pods of the report into the draft, and read the rest."""
     report = state.report
     if report.run == draft.workload.run:
@@ -44,8 +78,7 @@ def apply_cluster_report(draft: Draft, state: ClusterState) -> Observation:
     succeeded = sum(pod.phase is PodPhase.SUCCEEDED for pod in counted)
     last_failure = describe_last_failure(report)
     is_replaced = any(pod.phase is PodPhase.STARTING for pod in report.pods)
-    return Observation(
-        controls_pods=False,
+    return ClusterObservation(
         run=report.run,
         has_no_pods=report.has_no_pods,
         is_removed=report.is_removed,

@@ -9,6 +9,7 @@ because more of the same leaves all shares as they are. Tests compare both ways.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,12 +18,14 @@ from fairlead.control.decide.placement.missing_pods import count_missing_pods
 from fairlead.control.decide.review import ISOLATION, NOT_ENFORCED
 from fairlead.model.clock import Millis
 from fairlead.model.records.phase import Phase
-from fairlead.model.records.workload import Workload
+from fairlead.model.records.workload import Condition, Workload
 from fairlead.scheduling import format_reason
 from fairlead.scheduling.model.decisions import Decisions, FairShare, Pending
 
 #: Everything of a workload that a scheduling decision reads, except its age.
 SchedulingKey = tuple[str, str, str, int, bool, tuple[str, ...], tuple[str, ...], bytes]
+#: Stands for the name of the workload; no name of a workload, node or queue contains it.
+_NAME = "\0"
 
 
 def scheduling_key(workload: Workload) -> SchedulingKey:
@@ -38,12 +41,45 @@ def scheduling_key(workload: Workload) -> SchedulingKey:
     )
 
 
+class Equivalent(msgspec.Struct, frozen=True, eq=False):
+    """A recorded workload that waits, and what its newcomers share: their records differ in the name only."""
+
+    workload: Workload
+    #: The sentence of the reason, with _NAME where it names the workload.
+    message: str
+    #: The reason as data. It names the workload if it has the member "task".
+    blocked_by: dict[str, Any]
+    names_task: bool
+    notes: tuple[Condition, ...]
+
+
+class Newcomer(NamedTuple):
+    """A workload that was just written, and the one that it waits like, if it is Pending from its first record."""
+
+    workload: Workload
+    like: Equivalent | None = None
+
+
+def make_equivalent(workload: Workload, pending: Pending) -> Equivalent:
+    reason = pending.reason
+    names_task = reason.task is not None
+    if names_task:
+        reason = msgspec.structs.replace(reason, task=_NAME)
+    return Equivalent(
+        workload=workload,
+        message=format_reason(reason),
+        blocked_by=msgspec.to_builtins(reason, str_keys=True),
+        names_task=names_task,
+        notes=tuple(note for note in workload.conditions if note.type in (NOT_ENFORCED, ISOLATION)),
+    )
+
+
 @dataclass
 class KnownBlockers:
     """Why workloads wait since the last decision, by scheduling key. Forgotten as soon as anything else changes."""
 
     #: A recorded workload per key. Submissions read it, so that an equal newcomer is Pending from its first record.
-    equivalents: dict[SchedulingKey, tuple[Workload, Pending]] = field(default_factory=dict)
+    equivalents: dict[SchedulingKey, Equivalent] = field(default_factory=dict)
     _reasons: dict[SchedulingKey, Pending] = field(default_factory=dict)
 
     def clear(self) -> None:
@@ -55,8 +91,8 @@ class KnownBlockers:
         if self._reasons and workload.phase is Phase.PENDING and workload.blocked_by is not None:
             key = scheduling_key(workload)
             pending = self._reasons.get(key)
-            if pending is not None:
-                self.equivalents[key] = (workload, pending)
+            if pending is not None and key not in self.equivalents:
+                self.equivalents[key] = make_equivalent(workload, pending)
 
     def learn(self, entries: Mapping[str, WorkloadEntry], decisions: Decisions) -> None:
         """Remember what was left pending, if more of the same cannot change the fair shares."""
@@ -92,18 +128,20 @@ def _named(pending: Pending, workload: Workload) -> Pending:
     return msgspec.structs.replace(pending, reason=msgspec.structs.replace(pending.reason, task=workload.name))
 
 
-def pend_like(workload: Workload, equivalent: Workload, pending: Pending) -> Workload:
+def pend_like(workload: Workload, equivalent: Equivalent) -> Workload:
     """A workload equal to one that waits is Pending from its first record, for the same reason."""
-    reason = _named(pending, workload).reason
+    message, blocked_by = equivalent.message, equivalent.blocked_by
+    if equivalent.names_task:
+        message = message.replace(_NAME, workload.name)
+        blocked_by = {**blocked_by, "task": workload.name}
     return msgspec.structs.replace(
         workload,
-        phase=equivalent.phase,
-        phase_message=format_reason(reason),
-        phase_reason=equivalent.phase_reason,
-        blocked_by=msgspec.to_builtins(reason, str_keys=True),
-        pending_messages=equivalent.pending_messages,
-        conditions=workload.conditions
-        + tuple(note for note in equivalent.conditions if note.type in (NOT_ENFORCED, ISOLATION)),
+        phase=equivalent.workload.phase,
+        phase_message=message,
+        phase_reason=equivalent.workload.phase_reason,
+        blocked_by=blocked_by,
+        pending_messages=equivalent.workload.pending_messages,
+        conditions=workload.conditions + equivalent.notes,
     )
 
 

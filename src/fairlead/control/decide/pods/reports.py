@@ -5,9 +5,11 @@ Called by the phase machine. An attempt counts once: reports of earlier attempts
 
 from collections.abc import Callable, Iterable
 
+from fairlead.control.decide.autoscale import Load
 from fairlead.control.decide.draft import Draft, podset_of
 from fairlead.control.decide.observation import Observation
-from fairlead.control.decide.pods.restarting import Backoff, break_group
+from fairlead.control.decide.pods.restarting import Backoff, break_group, forget_successes, restart_due
+from fairlead.control.decide.pods.stopping import stop_on_lost_nodes, stop_surplus
 from fairlead.engines.base import PodReport, PodState
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, RestartPolicy, RestartScope
@@ -20,14 +22,35 @@ START_ERROR = "StartError"
 UPLOADING = "Uploading"
 
 
-def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backoff) -> Observation:
+class PodObservation(Observation, frozen=True, kw_only=True):
+    """Of an engine of single pods: we start and stop them, and the pods of the draft are all there is."""
+
+    def controlled_pods(self, draft: Draft) -> list[Pod]:
+        return draft.active_pods()
+
+    def is_scaling_from_zero(self, draft: Draft) -> bool:
+        is_scaled = any(podset.scaling is not None for podset in draft.entry.podsets)
+        return is_scaled and not draft.active_pods() and draft.workload.blocked_by is None
+
+    def stop_unwanted(self, draft: Draft, has_node: Callable[[str], bool], load: Load) -> None:
+        stop_on_lost_nodes(draft, draft.active_pods(), has_node)
+        stop_surplus(draft, draft.active_pods(), load)
+
+    def forget_evicted(self, draft: Draft) -> None:
+        forget_successes(draft)
+
+    def follow_up(self, draft: Draft) -> None:
+        restart_due(draft, draft.active_pods())
+
+
+def apply_pod_reports(draft: Draft, reports: Iterable[PodReport], backoff: Backoff) -> PodObservation:
     """Write reports into the pods of the draft. Beyond the pods there is only what one that starts waits for."""
     for report in reports:
         _apply(draft, report, backoff)
     starting = (pod for pod in draft.pods.values() if pod.phase is PodPhase.STARTING and pod.exit_code is None)
     slow = next((pod for pod in starting if pod.message), None)
     uploading = next((pod for pod in draft.active_pods() if pod.reason == UPLOADING), None)
-    return Observation(
+    return PodObservation(
         starting_message=f"Pod {slow.name}: {slow.message}" if slow is not None else "",
         uploading_message=uploading.message if uploading is not None else "",
     )
