@@ -25,7 +25,20 @@ LAB = (
     ("configmap", "create", "settings", "-p", "vision", "--from-literal", "mode=fast"),
     ("secret", "create", "wandb", "-p", "vision", "--from-literal", "key=s3cr3t"),
     ("pvc", "create", "data", "-p", "vision", "--size", "1Gi"),
+    ("nodepool", "create", "small", "--label", "tier=small"),
+    ("role", "create", "watcher", "--permission-set", "Departments: view"),
+    ("user", "grant", "ann@lab.example", "--role", "watcher", "--department", "research"),
+    ("credential", "create", "own", "--from-literal", "token=hidden-word"),
+    ("notification", "add", "--webhook", "https://hooks.lab.example/x", "-p", "vision"),
 )
+
+POLICY = """
+type: training
+name: small-jobs
+scope: department
+department: research
+rules: {imagePullPolicy: {options: [{value: IfNotPresent}]}}
+"""
 
 
 def write_lab(server: Server) -> Caller:
@@ -33,6 +46,7 @@ def write_lab(server: Server) -> Caller:
     fairlead = Caller(server.data_dir)
     for words in LAB:
         fairlead.ok(*words)
+    fairlead.ok("policy", "apply", "-f", "-", stdin=POLICY)
     with server.client() as client:
         vision = client.project("vision")
         place = {"scope": "project", "projectId": int(vision["id"])}
@@ -81,7 +95,7 @@ def expect_lab(target: Server) -> None:
         department = next(row for row in client.departments() if row["name"] == "research")
         vision = client.project("vision")
         assert vision["parentId"] == department["id"]
-        assert [row["gpu"]["deserved"] for row in vision["resources"]] == [2]
+        assert [row["gpu"]["deserved"] for row in vision["resources"]] == [2, 0]
         assert "ann@lab.example" in [row["username"] for row in client.request("GET", "/api/v1/users")]
         rules = client.request("GET", "/api/v1/authorization/access-rules")["accessRules"]
         assert ("ann@lab.example", "project", vision["id"]) in [
@@ -90,6 +104,9 @@ def expect_lab(target: Server) -> None:
         assert ("ci", "department", department["id"]) in [
             (rule["subjectId"], rule["scopeType"], rule["scopeId"]) for rule in rules
         ]
+        roles = {role["name"]: role for role in client.request("GET", "/api/v2/authorization/roles")}
+        assert [each["name"] for each in roles["watcher"]["permissionSets"]] == ["Departments: view"]
+        assert ("ann@lab.example", roles["watcher"]["id"]) in [(rule["subjectId"], rule["roleId"]) for rule in rules]
         [template] = client.request("GET", "/api/v1/workload-templates")["entries"]
         [compute] = client.request("GET", "/api/v1/asset/compute")["entries"]
         assert template["assets"]["compute"] == compute["meta"]["id"]
@@ -102,16 +119,22 @@ def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: 
     fairlead = Caller(lab.data_dir)
     words = ("move", "--to", target.url, *login(target, tmp_path))
     planned = fairlead.ok(*words, "--dry-run")
-    assert planned.startswith("Dry run: nothing was written.\nWould be created: 1 department, 2 projects, 1 user,")
+    assert planned.startswith("Dry run: nothing was written.\nWould be created: 1 node pool, 1 department, 2 projects,")
+    assert "1 policy" in planned.partition("\n")[2].partition("\n")[0]
+    # The quotas that the new node pool brings about do not count as a difference.
+    assert "differs" not in planned
     assert "vision" not in Caller(target.data_dir).ok("project", "list")
 
     moved = fairlead.ok(*words)
     expect_lab(target)
-    assert "2 trainings" in moved
+    assert "1 policy, 2 trainings" in moved
+    assert "differs" not in moved
     assert "hidden-word" not in moved
     lost = moved.partition("Not carried over:\n")[2]
     assert "  password asset registry: its value is never shown" in lost
     assert "  secret wandb: its value is never shown" in lost
+    assert "  personal credential own: its value is never shown" in lost
+    assert "  notification rule hooks.lab.example: its keys are never shown" in lost
     assert "  claim data: data is not carried over" in lost
     assert "  environment of training took: its caller's variables are kept like secrets" in lost
     password = re.search(r"password of user ann@lab.example: (\S+)", moved)
@@ -128,7 +151,11 @@ def test_a_lab_moves(lab: Server, make_server: Callable[..., Server], tmp_path: 
     assert "Created: 1 password asset, 1 secret\n" in again
     third = fairlead.ok(*words)
     assert "Created" not in third
-    assert "Unchanged: 1 node pool, 2 departments, 3 projects," in third
+    assert "Unchanged: 2 node pools, 2 departments, 3 projects," in third
+    # What the target decided since then is not undone without a word.
+    there.ok("policy", "apply", "-f", "-", stdin=POLICY.replace("IfNotPresent", "Always"))
+    assert "policy small-jobs (trainings, department): differs; --update replaces it" in fairlead.ok(*words)
+    assert "Changed: 1 policy" in fairlead.ok(*words, "--update")
 
 
 def _password(name: str, password: str) -> dict[str, str]:
@@ -149,13 +176,16 @@ def test_a_file_and_our_own_server_as_runai(lab: Server, make_server: Callable[.
     words = ("import", "runai", "--url", lab.url, *login(lab, tmp_path))
     taken = there.ok(*words)
     assert "Created" not in taken
-    assert "Unchanged: 1 node pool, 2 departments, 3 projects, 1 user, 1 service account, 2 access rules" in taken
+    assert (
+        "Unchanged: 2 node pools, 2 departments, 3 projects, 1 user, 1 service account, 1 custom role, 3 access rules"
+        in taken
+    )
 
     Caller(lab.data_dir).ok("project", "update", "vision", "--gpu-quota", "3")
     assert "project vision: differs in resources; --update changes it" in there.ok(*words)
     assert "Changed: 1 project" in there.ok(*words, "--update")
     with target.client() as client:
-        assert [row["gpu"]["deserved"] for row in client.project("vision")["resources"]] == [3]
+        assert [row["gpu"]["deserved"] for row in client.project("vision")["resources"]] == [3, 0]
 
 
 def test_what_is_refused(lab: Server, tmp_path: Path) -> None:

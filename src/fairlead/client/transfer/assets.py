@@ -7,8 +7,10 @@ caller gives.
 from collections.abc import Mapping
 from typing import Any
 
+from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import load_kinds
+from fairlead.client.transfer.report import CREATED
 from fairlead.client.transfer.scopes import Scopes
 from fairlead.client.transfer.writer import Writer
 
@@ -170,7 +172,28 @@ class AssetWriter:
                 continue
             place = {"scope": scope[0], "name": meta["name"], **_place(scope)}
             body = {"meta": place, "policy": policy["policy"]}
-            self._writer.change("policy", name, "PUT", f"/api/v2/policy/{rest}", body)
+            there = self._load_policy(f"/api/v2/policy/{rest}", scope)
+            if there is None:
+                self._writer.put("policy", name, f"/api/v2/policy/{rest}", body, CREATED)
+            elif there == policy["policy"]:
+                self._writer.leave_unchanged("policy", name)
+            elif self._writer.updates:
+                self._writer.put("policy", name, f"/api/v2/policy/{rest}", body)
+            else:
+                self._writer.leave_unchanged("policy", name, "differs; --update replaces it")
+
+    def _load_policy(self, path: str, scope: tuple[str, str]) -> Json | None:
+        """The target's policy in this scope; None if it has none."""
+        if scope[1] == Scopes.NEW:
+            return None
+        try:
+            answer = self._writer.target.request("GET", path, scope=scope[0], **_place(scope))
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            return None
+        content: Json | None = answer.get("policy")
+        return content
 
 
 def _is_at(meta: Json, scope: tuple[str, str]) -> bool:

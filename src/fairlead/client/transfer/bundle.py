@@ -4,6 +4,7 @@ It has no passwords and no values of secrets: no interface shows those.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from fairlead.client.access.tokens import write_private
@@ -36,8 +37,10 @@ class Bundle(NamedTuple):
     policies: list[Json]
     #: Creation requests, each with `rest`, `id` and `projectName`.
     workloads: list[Json]
-    #: What could not be read.
+    #: What could not be read, or is never carried over.
     unread: list[list[str]]
+    #: Custom roles with their permission sets.
+    roles: Sequence[Json] = ()
 
     def lines(self) -> list[ReportLine]:
         return [ReportLine(*(str(part) for part in row)) for row in self.unread]
@@ -55,7 +58,7 @@ def load(text: str, path: str) -> Bundle:
         raise ClientError(f"{path} is not an export of Fairlead: {error}.") from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ClientError(f"{path} is not an export of Fairlead: its format is not {FORMAT}.")
-    missing = [name for name in Bundle._fields if name not in content]
+    missing = [name for name in Bundle._fields if name not in content and name not in Bundle._field_defaults]
     if missing:
         raise ClientError(f"{path} is incomplete: it has no {', '.join(missing)}.")
-    return Bundle(**{name: content[name] for name in Bundle._fields})
+    return Bundle(**{name: content[name] for name in Bundle._fields if name in content})

@@ -3,6 +3,7 @@
 from typing import Any
 
 from fairlead.client.json_object import Json
+from fairlead.client.transfer.scopes import Scopes
 from fairlead.client.transfer.writer import Writer
 
 _POOL = (
@@ -15,6 +16,9 @@ _OWNER = ("description", "schedulingRules", "nodeTypes", "defaultNodePools")
 def write_organization(writer: Writer) -> None:
     for pool in writer.bundle.node_pools:
         _write_pool(writer, pool)
+    if not writer.is_dry:
+        # A new node pool has given those that exist a quota in it.
+        writer.scopes.load_owners()
     for department in writer.bundle.departments:
         _write_owner(writer, "department", department, {})
     for project in writer.bundle.projects:
@@ -73,13 +77,24 @@ def _write(writer: Writer, kind: str, name: str, path: str, body: Json) -> None:
             writer.scopes.there[kind][name] = {**created, "name": name}
         return
     body.pop("parentId", None)
-    differing = [member for member, value in body.items() if _plain(value) != _plain(there.get(member))]
+    differing = [member for member, value in body.items() if _comparable(value) != _comparable(there.get(member))]
     if not differing:
         writer.leave_unchanged(kind, name)
     elif writer.updates:
-        writer.change(kind, name, "PUT", f"{path}/{there['id']}", body)
+        writer.put(kind, name, f"{path}/{there['id']}", body)
     else:
         writer.leave_unchanged(kind, name, f"differs in {', '.join(differing)}; --update changes it")
+
+
+def _comparable(value: Any) -> Any:
+    """As `_plain`; quotas in node pools that a dry run would create cannot be compared yet."""
+    if isinstance(value, list):
+        value = [one for one in value if not (isinstance(one, dict) and _is_new(one.get("nodePool")))]
+    return _plain(value)
+
+
+def _is_new(pool: Any) -> bool:
+    return isinstance(pool, dict) and pool.get("id") == Scopes.NEW
 
 
 def _plain(value: Any) -> Any:

@@ -22,6 +22,24 @@ ASSETS = (
 )
 #: A type of policies that is not a kind here, and its name in paths.
 _NIM = {"nimService": "nim-services"}
+#: Objects of Fairlead that are only listed: path, member of the answer, member with the name, kind, reason.
+_STAYING = (
+    (
+        "/api/v1/user-credentials",
+        *("items", "name", "personal credential"),
+        "its value is never shown; its owner creates it again with `fairlead credential create`",
+    ),
+    (
+        "/api/v1/datavolumes",
+        *("datavolumes", "name", "data volume"),
+        "data is not carried over; copy it to the target's storage",
+    ),
+    (
+        "/api/v1/notification-rules",
+        *("rules", "target", "notification rule"),
+        "its keys are never shown; add it again with `fairlead notification add`",
+    ),
+)
 #: Phases of workloads that wait for their user; they are suspended on the target too.
 SUSPENDED = ("Stopping", "Stopped")
 #: Which workloads are carried over, by what the user chose: those that wait, or all that have not ended.
@@ -43,10 +61,12 @@ class Reader:
 
     def read(self, workloads: str = "waiting") -> Bundle:
         """Everything that the caller can see; `workloads` says which of those."""
+        self._report_staying()
         return self.read_organization(workloads)._replace(
             clusters=self._rows("clusters", "/api/v1/clusters", ""),
             users=self._rows("users", "/api/v1/users", ""),
             service_accounts=self._service_accounts(),
+            roles=[row for row in self._optional("/api/v2/authorization/roles", "") if row.get("custom")],
             access_rules=self._rows("access rules", "/api/v1/authorization/access-rules", "accessRules", is_paged=True),
             assets=[
                 {**row, "path": path}
@@ -90,6 +110,20 @@ class Reader:
                 raise
             self._unread.append([LOST, what, path, f"the source does not show them ({error.status})"])
             return []
+
+    def _optional(self, path: str, member: str) -> list[Json]:
+        """The rows of a list that other servers than Fairlead's do not have."""
+        try:
+            answer = self._client.request("GET", path)
+        except ServerError as error:
+            if error.status not in (403, 404, 405):
+                raise
+            return []
+        return list(answer[member] if member else answer)
+
+    def _report_staying(self) -> None:
+        for path, member, name, kind, reason in _STAYING:
+            self._unread += [[LOST, kind, str(row[name]), reason] for row in self._optional(path, member)]
 
     def _service_accounts(self) -> list[Json]:
         """Service accounts; versions before 2.23 call them applications."""

@@ -14,6 +14,7 @@ class Scopes:
     NEW = "new"
 
     def __init__(self, target: Client, bundle: Bundle) -> None:
+        self._target = target
         self.cluster: Json = target.clusters()[0]
         self._names = {
             "cluster": {str(row["uuid"]): str(row["name"]) for row in bundle.clusters},
@@ -21,11 +22,12 @@ class Scopes:
             "project": {str(row["id"]): str(row["name"]) for row in bundle.projects},
         }
         #: Rows of the target by kind and name.
-        self.there: dict[str, dict[str, Json]] = {
-            "node pool": {str(row["name"]): row for row in target.node_pools()},
-            "department": {str(row["name"]): row for row in target.departments()},
-            "project": {str(row["name"]): row for row in target.projects()},
-        }
+        self.there: dict[str, dict[str, Json]] = {"node pool": {str(row["name"]): row for row in target.node_pools()}}
+        self.load_owners()
+
+    def load_owners(self) -> None:
+        self.there["department"] = {str(row["name"]): row for row in self._target.departments()}
+        self.there["project"] = {str(row["name"]): row for row in self._target.projects()}
 
     @property
     def cluster_id(self) -> str:

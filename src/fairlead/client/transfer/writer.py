@@ -35,9 +35,9 @@ class Writer:
         self.report.add(CREATED, kind, name)
         return answer if isinstance(answer, dict) else {}
 
-    def change(self, kind: str, name: str, method: str, path: str, body: Json, **query: object) -> None:
-        if self.is_dry or self._send(kind, name, method, path, body, **query) is not None:
-            self.report.add(CHANGED, kind, name)
+    def put(self, kind: str, name: str, path: str, body: Json, outcome: str = CHANGED) -> None:
+        if self.is_dry or self._send(kind, name, "PUT", path, body) is not None:
+            self.report.add(outcome, kind, name)
 
     def leave_unchanged(self, kind: str, name: str, why: str = "") -> None:
         self.report.add(UNCHANGED, kind, name, why)
