@@ -215,6 +215,9 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             if host.reconciler is None and proxied:
                 await relay.start(proxied)
         _calm_collector()
+        # Flags with which it does not start would keep the next start, without flags, from starting too.
+        if changed := record(settings):
+            log.warning(changed)
         _announce(settings, url, host.find_warnings() if host else ())
         if machine_socket:
             await machine_socket.start()
@@ -243,7 +246,7 @@ async def _prepare_records(settings: ServerSettings, context: Context) -> Signer
     cluster = context.directory.cluster
     if await ensure_accounts(context, settings.data_dir, cluster.id):
         await _share_keys(settings)
-    _check_and_record_mode(settings, context)
+    _check_mode(settings, context)
     signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
     await agree_on_key(context, signer.fingerprint)
     await agree_on_vault(context)
@@ -291,12 +294,10 @@ def _load_recovered(folder: Path) -> RecoveredOrganization | None:
         raise Refused(f"{folder / RECOVERED} cannot be read; run `fairlead restore --from-cluster` again") from error
 
 
-def _check_and_record_mode(settings: ServerSettings, context: Context) -> None:
-    """Check the mode against who has an account here, and remember it with the flags."""
+def _check_mode(settings: ServerSettings, context: Context) -> None:
+    """Check the mode against who has an account here."""
     users = (user for user in context.directory.users.values() if user.type == "user" and user.name != ADMINISTRATOR)
     check_mode(settings, sorted(user.name for user in users))
-    if changed := record(settings):
-        log.warning(changed)
 
 
 def _request_settings(settings: ServerSettings) -> RequestSettings:

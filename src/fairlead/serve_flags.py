@@ -65,8 +65,8 @@ def serve_parser() -> argparse.ArgumentParser:
 def _add_listener_flags(add: Callable[..., argparse.Action]) -> None:
     add("--host", default="127.0.0.1", help="address to listen on; any other than loopback needs TLS or --insecure")
     add("--port", type=_read_port, help=f"default {DEFAULT_PORT}, or a free one if that is in use; 0 for any")
-    add("--tls-certificate", help="PEM file with the certificate chain")
-    add("--tls-key", help="PEM file with its private key")
+    add("--tls-certificate", metavar="FILE", help="PEM file with the certificate chain")
+    add("--tls-key", metavar="FILE", help="PEM file with its private key")
     add("--insecure", action="store_true", help="serve plain HTTP on addresses other than loopback")
     add(
         "--drain-seconds",
@@ -95,7 +95,7 @@ def _add_url_flags(add: Callable[..., argparse.Action]) -> None:
 
 def _add_pod_flags(add: Callable[..., argparse.Action]) -> None:
     add("--node", action="append", default=[], help="declare a node: NAME:cpu=4,memory=16Gi,gpus=8,gpu-memory=80Gi")
-    add("--nodes", help="YAML file that declares nodes")
+    add("--nodes", metavar="FILE", help="YAML file that declares nodes")
     add("--machine", default="local", help="name of this machine in the database")
     add(
         "--allow",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from fairlead.client.access.local import make_paths_absolute
 from fairlead.control.context import ControlSettings
 from fairlead.control.keys import write_private
 from fairlead.control.notifications.settings import NotificationSettings
@@ -164,6 +165,7 @@ def is_postgres(database: str) -> bool:
 
 
 def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> ServerSettings:
+    arguments = make_paths_absolute(arguments)
     _, flags = start_parser().parse_known_args(arguments)
     given = serve_parser().parse_args(arguments)
     folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
@@ -182,7 +184,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         nodes=tuple(given.node),
         nodes_file=given.nodes or "",
         machine=given.machine,
-        machine_socket=os.path.abspath(given.machine_socket) if given.machine_socket else "",
+        machine_socket=given.machine_socket or "",
         advertise=given.advertise or "",
         proxy_port=given.proxy_port,
         domain=given.domain,
@@ -212,9 +214,9 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         keep_logs_size=given.keep_logs_size,
         backup_every=given.backup_every,
         backup_keep=given.keep,
-        backup_dir=os.path.abspath(given.backup_dir) if given.backup_dir else "",
-        audit_export=_audit_target(given.audit_export),
-        metrics_token_file=os.path.abspath(given.metrics_token_file) if given.metrics_token_file else "",
+        backup_dir=given.backup_dir or "",
+        audit_export=given.audit_export,
+        metrics_token_file=given.metrics_token_file or "",
         drain_seconds=given.drain_seconds,
         log_to_stderr=not (given.quiet or given.background),
         check=given.check,
@@ -243,13 +245,13 @@ def _sign_on_settings(given: argparse.Namespace) -> SignOnSettings:
     return SignOnSettings(
         issuer=given.oidc_issuer,
         client_id=given.oidc_client_id,
-        client_secret_file=os.path.abspath(given.oidc_client_secret_file) if given.oidc_client_secret_file else "",
+        client_secret_file=given.oidc_client_secret_file or "",
         scopes=tuple(given.oidc_scopes.replace(",", " ").split()),
         username_claim=given.oidc_username_claim,
         groups_claim=given.oidc_groups_claim,
         domains=tuple(domain.lower().removeprefix("@") for domain in given.oidc_domain),
         audiences=tuple(given.oidc_audience),
-        ca_file=os.path.abspath(given.oidc_ca_file) if given.oidc_ca_file else "",
+        ca_file=given.oidc_ca_file or "",
         name=given.oidc_name,
         public_url=given.public_url,
     )
@@ -258,12 +260,8 @@ def _sign_on_settings(given: argparse.Namespace) -> SignOnSettings:
 def _notification_settings(given: argparse.Namespace) -> NotificationSettings:
     return NotificationSettings(
         smtp_url=given.smtp_url,
-        smtp_password_file=os.path.abspath(given.smtp_password_file) if given.smtp_password_file else "",
+        smtp_password_file=given.smtp_password_file or "",
         smtp_from=given.smtp_from,
         allowed=tuple(given.notify_allow),
         public_url=given.public_url,
     )
-
-
-def _audit_target(given: str) -> str:
-    return given if not given or given.startswith("syslog") else os.path.abspath(given)

@@ -49,6 +49,18 @@ def test_a_start_after_a_stop_has_the_flags_that_it_had(fairlead: Caller) -> Non
     assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["other"])
 
 
+def test_flags_with_which_it_does_not_start_are_not_remembered(fairlead: Caller) -> None:
+    (fairlead.folder / "nodes.yaml").write_text("nodes: [{name: lab, cpu: 2, memory: 2Gi}]")
+    failed = fairlead("server", "start", "--", "--shared", "--nodes", "other.yaml")
+    assert f"cannot read the nodes file '{fairlead.folder}/other.yaml'" in failed.err
+    fairlead.ok("server", "start", "--", "--shared", "--nodes", "nodes.yaml")
+    fairlead.ok("server", "stop")
+    assert fairlead("server", "start", "--", "--nodes", "other.yaml").code == exit_codes.FAILED
+    fairlead.ok("server", "start")
+    assert (is_personal(fairlead), nodes_of(fairlead)) == (False, ["lab"])
+    assert "the server has declared nodes (--nodes)" in fairlead("doctor").out
+
+
 def test_what_run_starts_is_the_server_that_was_stopped(fairlead: Caller) -> None:
     fairlead.ok("server", "start", "--", *NODE)
     fairlead.ok("server", "stop")

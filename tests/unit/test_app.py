@@ -1,10 +1,14 @@
 """What the server decides before it starts."""
 
+import os
+
 import pytest
 
 from fairlead.app import can_serve, read_url_settings
+from fairlead.client.access.local import PATH_FLAGS
 from fairlead.control.serving.urls import UrlLocation, render_url
 from fairlead.model.errors import Refused
+from fairlead.serve_flags import serve_parser
 from fairlead.settings import read_settings
 
 
@@ -26,6 +30,20 @@ def test_settings_from_flags_win_over_the_environment() -> None:
     settings = read_settings(["--data-dir", "/from/flag"], environment)
     assert str(settings.data_dir) == "/from/flag"
     assert settings.database == "postgresql:///there"
+
+
+def test_every_flag_with_a_path_is_made_absolute() -> None:
+    actions = serve_parser()._actions  # no public list
+    files = {action.option_strings[0] for action in actions if action.metavar in ("FILE", "FOLDER", "PATH")}
+    assert files | {"--database", "--audit-export"} == PATH_FLAGS
+
+
+def test_the_data_folder_remembers_paths_that_hold_everywhere() -> None:
+    flags = ["--nodes", "n.yaml", "--tls-key=key.pem", "--audit-export", "syslog", "--database", "postgresql://h/d"]
+    settings = read_settings(["--data-dir", "/nowhere", *flags], {})
+    here = os.getcwd()
+    want = ("--nodes", f"{here}/n.yaml", f"--tls-key={here}/key.pem", *flags[3:])
+    assert (settings.flags, settings.nodes_file) == (want, f"{here}/n.yaml")
 
 
 @pytest.mark.parametrize(

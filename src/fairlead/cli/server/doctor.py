@@ -74,8 +74,10 @@ def _examine(invocation: Invocation, checks: Checks) -> list[Finding]:
 
 def _with_recorded_flags(finding: Finding, invocation: Invocation) -> Finding:
     """Advice that adds a flag to the server keeps the others; a server with declared nodes needs no more of them."""
-    if RESTART in finding.advice and read_flag(load_flags(data_folder(invocation)), "--node"):
-        return Finding(finding.what, finding.state, f"{finding.found}; the server has declared nodes (--node)")
+    flags = load_flags(data_folder(invocation))
+    declaring = [name for name in ("--node", "--nodes") if read_flag(flags, name)]
+    if RESTART in finding.advice and declaring:
+        return Finding(finding.what, finding.state, f"{finding.found}; the server has declared nodes ({declaring[0]})")
     advice = finding.advice.replace(RESTART, restart_with_flags(invocation))
     return Finding(finding.what, finding.state, finding.found, advice)
 

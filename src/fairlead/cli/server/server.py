@@ -14,12 +14,18 @@ from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import chosen_format, render
 from fairlead.cli.terminal.times import shown_time
 from fairlead.client import ClientError
-from fairlead.client.access.local import LocalServer, exists, is_alive, is_in_background, load_flags, load_local
+from fairlead.client.access.local import (
+    LocalServer,
+    exists,
+    is_alive,
+    is_in_background,
+    load_flags,
+    load_local,
+    make_paths_absolute,
+)
 
 _PAUSE = 0.02
 _FAREWELL = 5.0
-#: Flags of `serve` whose value is a path.
-_PATH_FLAGS = frozenset({"--tls-certificate", "--tls-key", "--backup-dir", "--kubeconfig", "--machine-socket"})
 _TIMEOUT = Flag("timeout", "Wait at most this long for the server to stop", "duration", default="30s")
 
 
@@ -73,19 +79,9 @@ def _status(invocation: Invocation) -> int:
 
 
 def _read_flags(invocation: Invocation) -> list[str] | None:
-    """The flags after --, with paths that hold in every folder: the server runs in another one."""
+    """The flags after --; the server runs in another folder than this command."""
     flags = invocation.parsed.trailing
-    if flags is None:
-        return None
-    absolute: list[str] = []
-    for flag in flags:
-        name, equals, value = flag.partition("=")
-        if absolute and absolute[-1] in _PATH_FLAGS:
-            flag = os.path.abspath(flag)
-        elif equals and name in _PATH_FLAGS:
-            flag = f"{name}={os.path.abspath(value)}"
-        absolute.append(flag)
-    return absolute
+    return None if flags is None else make_paths_absolute(flags)
 
 
 def _start(invocation: Invocation) -> int:

@@ -15,6 +15,28 @@ BACKGROUND = ("serve", "--background")
 #: The file in a data folder with the mode and the flags of its server; the server writes it.
 RECORD = "settings.json"
 
+#: Flags of `serve` whose value is a path, or may be one.
+PATH_FLAGS = frozenset(
+    {
+        *(
+            "--tls-certificate",
+            "--tls-key",
+            "--database",
+            "--nodes",
+            "--machine-socket",
+            "--backup-dir",
+            "--audit-export",
+        ),
+        *(
+            "--metrics-token-file",
+            "--oidc-client-secret-file",
+            "--oidc-ca-file",
+            "--smtp-password-file",
+            "--kubeconfig",
+        ),
+    }
+)
+
 
 class LocalServer(NamedTuple):
     url: str
@@ -87,6 +109,25 @@ def read_flag(flags: Sequence[str], name: str) -> str | None:
         if flag.startswith(f"{name}="):
             return flag[len(name) + 1 :]
     return None
+
+
+def make_paths_absolute(flags: Sequence[str]) -> list[str]:
+    """Flags of `serve` with paths that hold in every folder: the next start may be in another one."""
+    absolute: list[str] = []
+    for flag in flags:
+        name, equals, value = flag.partition("=")
+        if absolute and absolute[-1] in PATH_FLAGS:
+            flag = _absolute(flag)
+        elif equals and name in PATH_FLAGS:
+            flag = f"{name}={_absolute(value)}"
+        absolute.append(flag)
+    return absolute
+
+
+def _absolute(value: str) -> str:
+    """A path as an absolute one; a URL, and `syslog`, stay as they are."""
+    is_path = value and "://" not in value and value != "syslog"
+    return os.path.abspath(value) if is_path else value
 
 
 def is_personal_folder(folder: str) -> bool:
