@@ -200,7 +200,7 @@ def _add_copy_flags(add: Callable[..., argparse.Action]) -> None:
         "--audit-export",
         default="",
         metavar="TARGET",
-        help="send the audit as lines of JSON to a file, or to syslog (syslog, syslog://HOST:PORT)",
+        help="send the audit log as lines of JSON to a file, or to syslog (syslog, syslog://HOST:PORT)",
     )
     add("--metrics-token-file", default="", metavar="FILE", help="file with the token that requests for /metrics need")
 

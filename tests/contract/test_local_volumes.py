@@ -258,7 +258,7 @@ class TestShared:
                 words = await fail(harness, storage={"hostPath": [{"path": path, "mountPath": "/here"}]})
                 assert "storage.hostPath[0].path" in words
             words = await fail(harness, storage={"hostPath": [{"path": f"{folder}/out", "mountPath": "/here"}]})
-            assert f"({folder}/out): a link in it leads out of {folder}, the folder that is allowed" in words
+            assert f"({folder}/out): a link in it leads outside {folder}, the allowed folder" in words
 
     @scenario
     async def test_host_path_never_shows_the_data_folder(self, data: Path) -> None:

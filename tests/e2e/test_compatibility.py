@@ -14,7 +14,7 @@ def test_the_older_page_posted_literally_is_accepted(server: Server) -> None:
     assert answer.json["projectId"] == "1"
     # It names objects that the project does not have: it waits for them and says which, and is not refused.
     waiting = server.until_phase(answer.json["workloadId"], "Pending")
-    assert "Waiting until its project has: " in waiting["phaseMessage"]
+    assert " to be created in its project" in waiting["phaseMessage"]
     assert [one["reason"] for one in waiting["conditions"] if one["type"] == "WaitsForNames"] == ["NotFound"]
 
 

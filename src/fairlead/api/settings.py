@@ -19,7 +19,7 @@ from fairlead.model.spec.fields import Spec
 #: Key → label, description, and whether this installation has it.
 _TENANT: Mapping[str, tuple[str, str, bool]] = {
     "cpuQuota": ("CPU quota", "Projects and departments have quotas of CPU and memory", True),
-    "overQuotaPriority": ("Over quota weight", "Projects and departments have weights of what is over quota", True),
+    "overQuotaPriority": ("Over quota weight", "Projects and departments have over-quota weights", True),
     "policies": ("Policies", "Policies apply to submissions", True),
     "dataVolumes": ("Data volumes", "Data can be shared between projects", True),
     "templates": ("Templates", "Workloads can be made from templates", True),

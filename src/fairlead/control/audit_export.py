@@ -82,7 +82,7 @@ def make_sink(target: str) -> Sink:
         path = Path(target).absolute()
         if not path.parent.is_dir():
             raise Refused(
-                f"The audit cannot be sent to {target[:200]}: there is no folder {path.parent}; "
+                f"The audit log cannot be sent to {target[:200]}: there is no folder {path.parent}; "
                 "create it, or give another file, syslog or syslog://HOST"
             )
         return FileSink(path)
@@ -90,7 +90,7 @@ def make_sink(target: str) -> Sink:
     try:
         port = parts.port or _SYSLOG_PORT
     except ValueError as error:
-        raise Refused(f"{target[:200]} is not a valid target of the audit: {error}") from error
+        raise Refused(f"{target[:200]} is not a valid target for the audit log: {error}") from error
     if parts.hostname:
         return SyslogSink((parts.hostname, port))
     return SyslogSink(parts.path if parts.scheme and parts.path else _SYSLOG_SOCKET)
@@ -124,7 +124,7 @@ class AuditExporter:
                 pause = _PAUSE
             except (OSError, FairleadError) as error:
                 pause = min(pause * 2, _LONGEST_PAUSE)
-                log.warning("The audit cannot be exported yet, trying again in %d seconds: %s", pause, error)
+                log.warning("The audit log cannot be exported yet, retrying in %d seconds: %s", pause, error)
             await asyncio.sleep(pause)
 
     async def export(self, until: int) -> int:

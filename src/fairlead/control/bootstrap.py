@@ -74,7 +74,11 @@ async def _add_recovered(context: Context, recovered: RecoveredOrganization) -> 
         if record.id in known:
             continue
         if any(one.name == record.name for one in known.values()):
-            log.warning("%s %s of the cluster was not added: the backup has another one", collection.name, record.name)
+            log.warning(
+                "%s %s of the cluster was not added: the backup has one with the same name",
+                collection.name,
+                record.name,
+            )
             continue
         missing.append((collection, msgspec.structs.replace(record, version=1)))
     if missing:

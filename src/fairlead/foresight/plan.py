@@ -215,7 +215,7 @@ def describe_difference(planned: PlanAnswer, present: PlanAnswer) -> list[str]:
     if planned.status != present.status or planned.status != "starts":
         differences.append(f"It was planned: {planned.message} Now: {present.message}")
     elif _places(planned) != _places(present):
-        differences.append(f"Its pods get other places: {_places(present)} instead of {_places(planned)}.")
+        differences.append(f"Its pods would be placed differently: {_places(present)} instead of {_places(planned)}.")
     elif planned.pods != present.pods:
         differences.append("Its pods start in another scheduling cycle than planned.")
     for member, verb in (("evicted", "evict"), ("moved", "move"), ("delayed", "delay")):

@@ -70,7 +70,8 @@ def explain_precedence(snapshot: Snapshot, workload: str, other: str, asker: Ask
 
 
 def _no_place(workloads: SnapshotWorkloads, key: str, first: str) -> tuple[Cause, str]:
-    return "noPlace", f"{workloads.name(first)} did not take its place: without it, {workloads.name(key)} waits too."
+    other, own = workloads.name(first), workloads.name(key)
+    return "noPlace", f"{other} did not keep {own} waiting: without it, {own} would wait too."
 
 
 def _compare(

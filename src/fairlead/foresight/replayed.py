@@ -68,7 +68,7 @@ def list_differences(snapshot: Snapshot, before: RecordedOutcome, now: Decisions
 
 
 def _outcomes(binds: Iterable[Bind], evictions: Iterable[Eviction], pipelined: Sequence[Pipelined]) -> dict[str, str]:
-    outcomes = {each.task: f"a place is kept on {each.node}" for each in pipelined}
+    outcomes = {each.task: f"a place is reserved on {each.node}" for each in pipelined}
     outcomes |= {each.task: f"{each.rule} from {each.node} for {each.by_job or 'nobody'}" for each in evictions}
     for bind in binds:
         devices = f" (GPU {', '.join(map(str, bind.devices))})" if bind.devices else ""

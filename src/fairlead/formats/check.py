@@ -57,12 +57,12 @@ def follows_from(rule: Violation, wrong: Iterable[str]) -> bool:
     """Whether a rule is broken only because a wrong member was removed: that member itself, one below it, or an object
     whose rule names it. Rules name the members that they depend on."""
     parent = rule.path.rpartition(".")[0]
-    around = (rule.path, parent, parent.rpartition(".")[0])
+    owners = (rule.path, parent, parent.rpartition(".")[0])
     for path in wrong:
         if rule.path == path or rule.path.startswith((f"{path}.", f"{path}[")):
             return True
         owner, _, member = path.rpartition(".")
-        if owner in around and re.search(rf"\b{re.escape(member.partition('[')[0])}\b", rule.details):
+        if owner in owners and re.search(rf"\b{re.escape(member.partition('[')[0])}\b", rule.details):
             return True
     return False
 
@@ -120,11 +120,11 @@ def _items(field: Field, value: list[object], path: str, violations: list[Schema
     if most is not None and len(value) > most:
         violations.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
     for number, item in enumerate(value[:most]):
-        here = f"{path}[{number}]"
+        item_path = f"{path}[{number}]"
         if item is not None:
-            _single(field.item, field, item, here, violations)
+            _single(field.item, field, item, item_path, violations)
         elif not field.item_nullable:
-            violations.append(SchemaViolation(here, "is null, which is not allowed"))
+            violations.append(SchemaViolation(item_path, "is null, which is not allowed"))
         if len(violations) > MOST:
             return
 

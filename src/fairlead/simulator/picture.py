@@ -30,13 +30,13 @@ def render_svg(answer: HistoryAnswer) -> str:
         for number, report in enumerate(reports):
             wait = report.projects[place_in_report].wait_p90
             part = 1.0 if wait == float("inf") else wait / longest
-            place = top + 4 + number * 11
+            top_of_bar = top + 4 + number * 11
             lines.append(
-                f'<rect x="{_LEFT}" y="{place}" width="{max(1, round(part * _WIDTH))}" height="9" '
+                f'<rect x="{_LEFT}" y="{top_of_bar}" width="{max(1, round(part * _WIDTH))}" height="9" '
                 f'fill="{_COLORS[number]}"><title>{format_wait(wait)}</title></rect>'
             )
             lines.append(
-                f'<text x="{_LEFT + max(1, round(part * _WIDTH)) + 4}" y="{place + 9}" font-size="9">'
+                f'<text x="{_LEFT + max(1, round(part * _WIDTH)) + 4}" y="{top_of_bar + 9}" font-size="9">'
                 f"{format_wait(wait)}</text>"
             )
     return "\n".join([*lines, "</svg>"]) + "\n"

@@ -97,4 +97,4 @@ def test_null_removes_a_member_inside_an_object_only(api: ApiServer) -> None:
 def test_a_file_without_a_workload_is_pointed_out(api: ApiServer, tmp_path: Path) -> None:
     empty = apply(api, tmp_path, "# nothing\n")
     assert (empty.code, empty.out) == (1, "")
-    assert "There is no workload, template or policy in it" in empty.err
+    assert "No workload, template or policy found in" in empty.err

@@ -133,4 +133,4 @@ def test_only_known_tools_can_be_allowed(busy: ApiServer, tmp_path: Path) -> Non
         env=environment(busy, tmp_path),
     )
     assert called.returncode == 2
-    assert "--allow 'delete' is not a tool that changes something; there are submit, suspend." in called.stderr
+    assert "--allow 'delete' is not a tool that makes changes; choose from submit, suspend." in called.stderr

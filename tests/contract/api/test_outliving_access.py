@@ -115,7 +115,7 @@ def test_an_exchanged_token_makes_no_session(tmp_path: Path) -> None:
         refused = api.call("POST", LINKS, token=token)
         assert (refused.status, refused.json["details"].partition(";")[0]) == (
             403,
-            "A token that was exchanged signs no browser in",
+            "An exchanged token cannot sign a browser in",
         )
 
 

@@ -52,4 +52,4 @@ def test_the_difference_between_a_plan_and_the_present() -> None:
     (difference,) = describe_difference(planned, waits)
     assert difference.startswith("It was planned: Starts 1 pod on n1. Now: Waiting for 1 GPU")
     elsewhere = make_plan(cluster(job("new"), nodes=(node("n2"),)), "new")
-    assert describe_difference(planned, elsewhere) == ["Its pods get other places: n2 0 instead of n1 0."]
+    assert describe_difference(planned, elsewhere) == ["Its pods would be placed differently: n2 0 instead of n1 0."]

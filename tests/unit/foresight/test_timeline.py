@@ -133,7 +133,7 @@ FIRSTS = [
         "it-would-not-have-fitted",
         cluster(job("me", gpu=4), job("other", gpu=1), nodes=(node("n1", gpu=2),)),
         "noPlace",
-        "did not take its place",
+        "did not keep me waiting",
     ),
 ]
 

@@ -96,7 +96,7 @@ async def get_departments(call: Call) -> Response:
 async def refuse_department_admins(call: Call) -> Response:
     check_cluster(call)
     raise Refused(
-        "Administrators of a department are given by access rules: send POST /api/v1/authorization/access-rules with "
+        "Administrators of a department are set by access rules: send POST /api/v1/authorization/access-rules with "
         f"the role of the department administrator and the scope of department {call.path['department-id'][:60]}"
     )
 
@@ -204,7 +204,7 @@ DEPRECATED_OWNER_OPERATIONS: tuple[Operation, ...] = (
         method="PUT",
         path=f"{BASE}/{{clusterId}}/departments/{{department-id}}/access-control",
         id="updateDepartmentAdmins",
-        summary="Refused: administrators of a department are given by access rules",
+        summary="Refused: administrators of a department are set by access rules",
         run=refuse_department_admins,
         parameters=path_parameters("clusterId", "department-id"),
         body=RequestBody(schema={"type": "object"}),

@@ -179,7 +179,7 @@ _RULES = RestResource(
         ),
         CreateRoute(
             id="create_access_rule",
-            summary="Give a subject a role in a scope",
+            summary="Grant a role in a scope to a subject",
             body=RuleCreation,
             read=rule_input,
             use_case=access_rules.create_rule,

@@ -96,7 +96,7 @@ class BrowserSessions:
     async def make_link(self, call: Call) -> Response:
         refuse_access_key(call.caller)
         if self._is_of_provider(call.context, call.caller) and not call.caller.session_id:
-            raise Forbidden("A token that was exchanged signs no browser in; sign on with your organization's account")
+            raise Forbidden("An exchanged token cannot sign a browser in; sign on with your organization's account")
         path = f"{SIGN_IN_PATH}?code={self._codes.issue(call.caller)}"
         return as_json(PageLink(path=path, expires_at=iso(call.context.clock() + LINK_LIFETIME)), headers=NO_CACHE)
 

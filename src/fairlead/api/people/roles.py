@@ -193,7 +193,7 @@ _CUSTOM_ROLES = RestResource(
             use_case=roles.update_role,
         ),
         DeleteRoute(
-            id="delete_role", summary="Delete a custom role that no access rule gives", use_case=roles.delete_role
+            id="delete_role", summary="Delete a custom role that no access rule grants", use_case=roles.delete_role
         ),
     ),
 )

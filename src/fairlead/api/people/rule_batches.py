@@ -223,7 +223,7 @@ BATCH_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/authorization/access-rules/batch-create",
         id="batch_create_access_rules",
         tag="Access rules",
-        summary="Give several subjects a role in several scopes",
+        summary="Grant a role in several scopes to several subjects",
         run=create_many,
         body=RequestBody(schema=RuleBatchCreation),
         answers={200: CreationBatch, **_FAILURES},

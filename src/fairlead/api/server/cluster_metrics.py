@@ -76,7 +76,7 @@ def _owner_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[S
         ]
         for _, quota, labels in rows:
             if quota.gpu.deserved is not None:
-                text = f"GPUs that a {what} has a right to; a {what} without a limit has no series"
+                text = f"Guaranteed GPUs of a {what}; a {what} with an unlimited quota has no series"
                 yield Sample(f"fairlead_{what}_gpu_quota", quota.gpu.deserved, labels, text)
         for queue, quota, labels in rows:
             text = f"GPUs that pods of a {what} hold, parts included"
@@ -94,7 +94,7 @@ def _user_samples(entries: list[WorkloadEntry]) -> Iterator[Sample]:
         if gpus:
             held[entry.workload.created_by] = held.get(entry.workload.created_by, 0.0) + gpus
     ranked = sorted(held.items(), key=lambda item: (-item[1], item[0]))
-    text = f"GPUs that a user's pods hold; all but the first {MOST_SHOWN} users together are `{OTHERS}`"
+    text = f"GPUs that a user's pods hold; users beyond the first {MOST_SHOWN} are summed up as `{OTHERS}`"
     for user, gpus in ranked[:MOST_SHOWN]:
         yield Sample("fairlead_user_gpus_allocated", gpus, {"user": user}, text)
     if ranked[MOST_SHOWN:]:
@@ -119,7 +119,7 @@ def _phase_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[S
             waited = now - workload.phase_updated_at
             oldest[workload.project_id] = max(oldest.get(workload.project_id, 0), waited)
     for project in projects:
-        text = "Seconds for which the workload of a project waits that has waited longest; 0 if none waits"
+        text = "How long the longest-waiting workload of a project has waited, in seconds; 0 if none waits"
         yield Sample(
             "fairlead_queue_longest_wait_seconds", oldest.get(project.id, 0) / 1000, _owner_labels(project), text
         )

@@ -87,7 +87,7 @@ class MachineSocket:
         try:
             account = pwd.getpwuid(uid).pw_name
         except KeyError:
-            return SignInAnswer(error=f"This machine has no account with the number {uid}")
+            return SignInAnswer(error=f"This machine has no account with the id {uid}")
         try:
             name, tokens = self._sign_in(account)
         except FairleadError as error:

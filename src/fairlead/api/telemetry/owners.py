@@ -46,8 +46,8 @@ async def _count(call: Call, pool: str, groups: tuple[str, ...], *, of_projects:
         node_pool=query_text(call, pool),
         department_id=query_text(call, "departmentId"),
     )
-    sums = await owners.count_owners(call.context, call.caller, question, of_projects=of_projects)
-    return render_telemetry(call, question.type, sums)
+    totals = await owners.count_owners(call.context, call.caller, question, of_projects=of_projects)
+    return render_telemetry(call, question.type, totals)
 
 
 def _metrics_of(what: str) -> Handler:

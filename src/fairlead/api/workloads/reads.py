@@ -321,7 +321,7 @@ WORKLOAD_OPERATIONS: tuple[Operation, ...] = (
     _read(
         path="/api/v1/workloads/{workloadId}/precedence",
         id="explain_workload_precedence",
-        summary="Explain why another workload got its place while this one waited",
+        summary="Explain why another workload was placed while this one waited",
         run=explain_workload_precedence,
         parameters=(
             WORKLOAD_ID,

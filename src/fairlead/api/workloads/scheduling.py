@@ -274,7 +274,7 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/scheduling/replay",
         id="replay_scheduling_cycles",
         tag="Scheduling",
-        summary="Decide recorded scheduling cycles again, and list what this version decides differently",
+        summary="Repeat recorded scheduling decisions, and list what this version decides differently",
         run=replay_scheduling,
         parameters=(
             Parameter(
@@ -310,7 +310,7 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         path="/api/v1/scheduling/what-if",
         id="ask_what_if",
         tag="Scheduling",
-        summary="Show what changes of quotas, nodes and workloads would do to everybody; nothing is changed",
+        summary="Show what changes to quotas, nodes and workloads would do to all workloads; nothing is changed",
         run=ask_server_what_if,
         body=RequestBody(schema=WhatIfRequest),
         parameters=(
@@ -334,7 +334,7 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 name="workloadIds",
                 schema={"type": "string"},
-                description=f"Ids joined by commas, at most {_MOST_SUGGESTIONS}.",
+                description=f"Ids separated by commas, at most {_MOST_SUGGESTIONS}.",
             ),
         ),
         answers={200: SuggestionList, 400: Error, 401: Error, 403: Error, 503: Error},

@@ -49,8 +49,8 @@ class AgentTools:
         return plan
 
     def what_if(self, changes: list[dict[str, Any]]) -> Json:
-        """Show what changes would do to everybody, without making them: who starts, who is evicted, who waits longer,
-        shares before and after. Examples of changes: {"change": "share", "queue": "team-a", "field": "quota",
+        """Show what changes would do to all workloads, without making them: who starts, who is evicted, who waits
+        longer, shares before and after. Examples of changes: {"change": "share", "queue": "team-a", "field": "quota",
         "resource": "gpu", "value": 8}, {"change": "addNodes", "like": "node-1", "count": 2}, {"change": "node", "node":
         "node-1", "action": "drain"}, {"change": "removeWorkload", "workload": "team-a/bert"}. `field` may also be limit
         or weight, `action` cordon, uncordon or remove."""

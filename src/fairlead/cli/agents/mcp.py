@@ -16,14 +16,18 @@ SKILL = os.path.join(os.path.dirname(__file__), "SKILL.md")
 ALLOWED = ("submit", "suspend")
 _FLAGS = (
     PROJECT,
-    Flag("allow", "Also offer tools that change something: submit, suspend; joined by commas", placeholder="TOOLS"),
+    Flag(
+        "allow",
+        "Also offer tools that make changes: submit, suspend, or both separated by a comma",
+        placeholder="TOOLS",
+    ),
     Flag("skill", "Print a skill file for coding agents, and do nothing else", "boolean"),
     Flag("http", "Listen on this port of 127.0.0.1 instead; 0 takes a free one", "integer", placeholder="PORT"),
 )
 _DETAILS = """\
-Agents start it by themselves, with a line in their settings such as
+Agents start it themselves if their settings contain a line such as
   {"mcpServers": {"fairlead": {"command": "fairlead", "args": ["mcp"]}}}
-It answers with your rights and reads only, unless --allow is given.
+Tools act with your rights, and only read unless --allow is given.
 Over HTTP every request needs the token that is printed at the start, or the
 one in FAIRLEAD_MCP_TOKEN.
 `fairlead mcp --skill` prints a file that tells an agent how to use Fairlead;
@@ -43,9 +47,7 @@ def _serve(invocation: Invocation) -> int:
     allowed = [word.strip() for word in str(invocation.get("allow", "")).split(",") if word.strip()]
     unknown = [word for word in allowed if word not in ALLOWED]
     if unknown:
-        raise UsageError(
-            f"--allow '{unknown[0]}' is not a tool that changes something; there are {', '.join(ALLOWED)}."
-        )
+        raise UsageError(f"--allow '{unknown[0]}' is not a tool that makes changes; choose from {', '.join(ALLOWED)}.")
     session = ServerSession(invocation)
     try:
         tool_server = load_module("agents.tool_server")

@@ -162,9 +162,7 @@ def _read(session: ServerSession, templates: Templates) -> _Documents | None:
             session.console.complain(line)
         return None
     if not workloads and not documents and not policies:
-        session.console.complain(
-            f"{', '.join(path for path, _ in files)}: There is no workload, template or policy in it."
-        )
+        session.console.complain(f"No workload, template or policy found in {', '.join(path for path, _ in files)}.")
         return None
     for workload in workloads:
         for path, what in workload.remarks:

@@ -33,7 +33,7 @@ _DETAILS = _INTRODUCTION + "\n".join(f"  {rule.id}\n      {rule.summary}" for ru
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Find contradictions and traps in files or on the server"
+    summary = "Find contradictions and pitfalls in files or on the server"
     return (Command("", summary, _run, _FLAGS, "[FILE...]", 0, None, details=_DETAILS),)
 
 
@@ -86,9 +86,9 @@ def _summary(material: LintMaterial, findings: tuple[LintFinding, ...]) -> str:
     counts = f"{len(material.workloads)} workloads and {len(material.policies)} policies"
     cluster = material.cluster
     if cluster is None:
-        known = "no cluster; a snapshot or an export would let quotas be checked"
+        known = "no cluster: to check quotas, add a snapshot or an export"
     elif cluster.nodes is None:
-        known = "quotas, but no nodes; a snapshot has them"
+        known = "quotas, but no nodes: to check nodes, add a snapshot"
     else:
         known = f"a cluster of {len(cluster.nodes)} nodes"
     return f"Findings: {len(findings)}. Checked: {counts}, {known}."

@@ -88,9 +88,9 @@ def find_needed_capacity(invocation: Invocation) -> int:
     for number in sorted(tried):
         console.data(f"{named(number)}: p{match[1]} wait {format_wait(tried[number])}")
     if count is None:
-        console.complain(f"Not even this is enough: {named(most)}.")
+        console.complain(f"Even this is not enough: {named(most)}.")
         return FAILED
-    console.data(f"Enough, and the least that is: {named(count)}.")
+    console.data(f"The least that is enough: {named(count)}.")
     return OK
 
 
@@ -101,7 +101,7 @@ def _choose_capacity(
     like = invocation.get("like")
     if invocation.get("by", "nodes") == "nodes":
         if not cluster.nodes:
-            raise UsageError("The cluster has no node of which there could be more.")
+            raise UsageError("The cluster has no node to add copies of.")
         name = like or cluster.nodes[0].name
         return more_nodes(cluster, name), lambda count: f"{plural(count, 'more node')} like {name}"
     if like:

@@ -25,7 +25,7 @@ def _show_consequences(session: ServerSession, node: Json, action: str) -> None:
     """Of the first cluster, which is the one that the scheduler's questions are about."""
     first = session.client.clusters()[0]
     if node["clusterUuid"] != first["uuid"]:
-        session.console.say(f"What would follow is not known: node {node['name']} is not in cluster {first['name']}.")
+        session.console.say(f"The effects are unknown: node {node['name']} is not in cluster {first['name']}.")
         return
     announce_turn(session)
     show_what_if(session.console, session.client.what_if([{"change": "node", "node": node["name"], "action": action}]))

@@ -36,7 +36,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
         Flag("to", "The end; now by default", placeholder="TIME"),
         *OUTPUT,
     )
-    summary = "Decide recorded scheduling cycles again and list what differs"
+    summary = "Repeat recorded scheduling decisions and list what differs"
     return (Command("", summary, _replay, flags, details=_DETAILS),)
 
 

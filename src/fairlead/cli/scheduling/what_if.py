@@ -65,7 +65,7 @@ workloads.
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
-    summary = "Show what changes would do to everybody, without making them"
+    summary = "Show what changes would do to all workloads, without making them"
     replayed = "Replay the submissions of a period with changes"
     needed = "Find how many more nodes, or how much more quota, a target for waiting times needs"
     return (

@@ -231,5 +231,5 @@ class Demo:
         while not condition():
             if time.monotonic() > deadline:
                 self._show()
-                raise TimedOut(f"The demo gave up after {_PATIENCE:g} s of waiting until {what}.")
+                raise TimedOut(f"The demo waited {_PATIENCE:g} s until {what}, and gave up.")
             time.sleep(_PAUSE)

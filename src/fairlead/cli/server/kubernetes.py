@@ -49,7 +49,7 @@ Prints nothing and fails if the namespace or a definition exists already and was
 not created by Fairlead."""
 
 _ADOPT_FLAGS = (
-    Flag("cluster-id", "Your Fairlead: the clusterId in credentials.json", placeholder="ID"),
+    Flag("cluster-id", "Id of your Fairlead installation: the clusterId in credentials.json", placeholder="ID"),
     Flag("namespace", "Only workloads in this namespace", placeholder="NAME"),
     Flag("start", "Start the copies of workloads that are not suspended", "boolean"),
     Flag("kubeconfig", "Kubeconfig of the cluster", placeholder="FILE", default="$KUBECONFIG"),

@@ -43,7 +43,7 @@ _LOGIN = (
 )
 _TO = Flag("to", "Address of the other server", placeholder="URL")
 _COPY = Flag("copy", "Leave waiting workloads of this server waiting", "boolean")
-_OTHER_LOGIN = "Check --client-id and --client-secret-file: they are those of a service account of that server."
+_OTHER_LOGIN = "Check --client-id and --client-secret-file: they must belong to a service account of that server."
 _DETAILS = """Existing objects are not changed, so the command can be run again.
 Passwords and values of secrets are never read: users and service accounts get
 new ones, which are shown once, and --secrets gives the values of credentials
@@ -56,7 +56,9 @@ def commands(noun: str) -> tuple[Command, ...]:
         summary = "Move everything from this server to another"
         return (Command("", summary, _move, (_TO, *_LOGIN, *_WRITE, _WORKLOADS, _COPY), details=_DETAILS),)
     if noun == "export":
-        return (Command("", "Write everything that `move` moves to a file", _export, (_WORKLOADS,), "FILE", 1, 1),)
+        return (
+            Command("", "Export everything that `move` would move to a file", _export, (_WORKLOADS,), "FILE", 1, 1),
+        )
     runai = "Import everything from a Run:ai server, over its REST interface"
     return (
         Command(

@@ -18,7 +18,7 @@ from fairlead.client.errors import NameNotFound
 from fairlead.client.json_object import Json
 
 _HISTORY = Flag("history", "Show since when it waited for what, when it ran and why it was evicted", "boolean")
-_AFTER = Flag("after", "Explain why this workload got its place first", placeholder="NAME")
+_AFTER = Flag("after", "Explain why this workload was placed first", placeholder="NAME")
 _DETAILS = """\
   fairlead why bert --at 14:05        why it waited then
   fairlead why bert --history         12 min quota, 40 min no room for its gang

@@ -46,7 +46,7 @@ def format_waiting(waits_for: Sequence[str]) -> str:
     parts = [f"Can never start: {', '.join(never)}"] if never else []
     parts += [f"Waiting for {', '.join(complete)} to complete"] if complete else []
     parts += [f"Waiting for {', '.join(end)} to end"] if end else []
-    parts += [f"Waiting until its project has: {', '.join(missing)}"] if missing else []
+    parts += [f"Waiting for {', '.join(missing)} to be created in its project"] if missing else []
     return "; ".join(parts)
 
 

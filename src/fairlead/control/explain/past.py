@@ -78,12 +78,12 @@ def _unknown_then(cycle: RecordedCycle, workload: Workload) -> WhyAnswer:
     elif workload.completed_at is not None and workload.completed_at <= cycle.at:
         why = f"It had ended at {in_words(workload.completed_at)}."
     else:
-        why = "It was suspended, ended, or new and equal to one that waited already."
+        why = "It was suspended or had ended, or it was new and waited behind an equal workload."
     return WhyAnswer(
         workload=workload.name,
         project=workload.project_name,
         status="notWaiting",
-        message=f"The scheduling cycle at {in_words(cycle.at)} had no pod of it to place or to keep. {why}",
+        message=f"The scheduling cycle at {in_words(cycle.at)} did not involve any of its pods. {why}",
         now=cycle.snapshot.now,
         revision=cycle.entry.revision,
     )
@@ -177,9 +177,9 @@ async def _compare(
 
 def _not_compared(context: Context, workload: Workload, other: Workload, has_started: bool) -> PrecedenceAnswer:
     if has_started:
-        message = f"{workload.name} was not waiting when {other.name} got its place."
+        message = f"{workload.name} was not waiting when {other.name} was placed."
     else:
-        message = f"{other.name} has not got a place since {workload.name} was submitted."
+        message = f"{other.name} has not been placed since {workload.name} was submitted."
     return PrecedenceAnswer(
         workload=workload.name,
         project=workload.project_name,

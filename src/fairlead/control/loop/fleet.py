@@ -90,7 +90,9 @@ class Fleet:
             except Exception as error:
                 # Nobody waits for this task, and other clusters must not suffer from it.
                 is_expected = isinstance(error, FairleadError | OSError)
-                log.warning("cluster %s does not run, retrying: %s", cluster.name, error, exc_info=not is_expected)
+                log.warning(
+                    "cluster %s could not be started, retrying: %s", cluster.name, error, exc_info=not is_expected
+                )
                 self.context.engines[cluster.id] = broken_engine(str(error))
             finally:
                 self.hosts.pop(cluster.id, None)

@@ -94,7 +94,7 @@ async def update_role(context: Context, caller: Caller, id: str, input: RoleInpu
 
 
 async def delete_role(context: Context, caller: Caller, id: str, request_id: str = "") -> None:
-    """Delete a custom role that no access rule gives."""
+    """Delete a custom role that no access rule grants."""
     access.check(caller, "roles:delete")
 
     async def attempt() -> None:
@@ -102,7 +102,7 @@ async def delete_role(context: Context, caller: Caller, id: str, request_id: str
         role = _find(context, caller, cluster, id)
         rules = [rule for rule in context.directory.access_rules.values() if rule.role_id == role.id]
         if rules:
-            raise Invalid(f"The role {role.name} is given by {len(rules)} access rules; delete them first")
+            raise Invalid(f"The role {role.name} is granted by {len(rules)} access rules; delete them first")
         message = f"Role {role.name} was deleted by {caller.name}"
         left = tuple(other for other in cluster.roles if other.id != role.id)
         await change_cluster(context, AuditedRequest(caller, "delete", request_id), cluster, message, roles=left)

@@ -93,7 +93,7 @@ async def _record(context: Context, workload: Workload, names: tuple[str, ...]) 
         subject_id=workload.id,
         project_id=workload.project_id,
         reason=WAITS_FOR_NAMES,
-        message=format_waiting(names) or "It has all that it waited for",
+        message=format_waiting(names) or "Everything that it waited for exists now",
         source="control",
     )
     try:

@@ -26,8 +26,8 @@ class _Source(NamedTuple):
 
 
 def main(verb: str) -> int:
-    place = os.environ["BUCKET_FOLDER"]
-    data, notes = os.path.join(place, "data"), os.path.join(place, "notes")
+    folder = os.environ["BUCKET_FOLDER"]
+    data, notes = os.path.join(folder, "data"), os.path.join(folder, "notes")
     fetch = _Source(
         url=os.environ["BUCKET_URL"],
         bucket=os.environ["BUCKET"],

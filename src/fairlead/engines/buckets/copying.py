@@ -45,14 +45,14 @@ def _check_room(folder: int, needed: int, bucket: str) -> None:
 
 def _copy_one(bucket: Bucket, stored: BucketObject, folder: int) -> tuple[int, int]:
     *parents, name = _names(stored.key)
-    here = os.dup(folder)
+    current = os.dup(folder)
     try:
         for parent in parents:
-            here = _enter(here, parent)
+            current = _enter(current, parent)
         if not name:
             return 0, 0  # a key that ends in a slash stands for the folder
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        file = os.open(name, flags, 0o644, dir_fd=here)
+        file = os.open(name, flags, 0o644, dir_fd=current)
         try:
             for piece in bucket.read(stored.key):
                 os.write(file, piece)
@@ -61,7 +61,7 @@ def _copy_one(bucket: Bucket, stored: BucketObject, folder: int) -> tuple[int, i
         finally:
             os.close(file)
     finally:
-        os.close(here)
+        os.close(current)
 
 
 def _names(key: str) -> list[str]:
@@ -156,15 +156,15 @@ def bring_back(fetch: BucketSource, folder: int, manifest: int, tell: Callable[[
 
 def _open(folder: int, key: str) -> int:
     *parents, name = key.split("/")
-    here = os.dup(folder)
+    current = os.dup(folder)
     try:
         for parent in parents:
-            below = os.open(parent, _FOLDER, dir_fd=here)
-            os.close(here)
-            here = below
-        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
+            child = os.open(parent, _FOLDER, dir_fd=current)
+            os.close(current)
+            current = child
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
     finally:
-        os.close(here)
+        os.close(current)
 
 
 def _walk(folder: int, prefix: str) -> list[tuple[str, tuple[int, int]]]:

@@ -13,7 +13,7 @@ from fairlead.engines.local.network.tools import Lack, NetworkTools, find_tools
 from fairlead.model.finding import Finding
 
 _NETWORKS = "Pods' own networks"
-_EGRESS = "Pods reach the outside"
+_EGRESS = "Connections from pods to the outside"
 
 
 def examine(data_dir: str, is_personal: bool = True) -> list[Finding]:

@@ -51,8 +51,8 @@ def _cgroups(controller: str) -> list[Path]:
         if controllers and controller not in controllers.split(","):
             continue
         for root in [f"/sys/fs/cgroup/{controllers}"] if controllers else ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]:
-            here = Path(root + path)
-            folders += [here, *(parent for parent in here.parents if str(parent).startswith(root))]
+            group_path = Path(root + path)
+            folders += [group_path, *(parent for parent in group_path.parents if str(parent).startswith(root))]
     return folders
 
 

@@ -31,7 +31,7 @@ def read_leader_worker_set(spec: Plain) -> tuple[Kind, Plain]:
     leader = _read_role(group, "leaderTemplate" if group.get("leaderTemplate") else "workerTemplate")
     ports = leader.pop("ports", [])
     if len(ports) > 1:
-        raise invalid(_PATH, f"its leader has {len(ports)} ports; a distributed inference serves on one")
+        raise invalid(_PATH, f"its leader has {len(ports)} ports; a distributed inference workload serves on one")
     read: Plain = {"workers": size - 1, "leader": leader}
     if ports:
         read["servingPort"] = {"port": ports[0]["container"], "exposeExternally": False}

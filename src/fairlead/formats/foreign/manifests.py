@@ -125,7 +125,7 @@ def read_manifest(manifest: Plain) -> ReadManifest:
     reader = _READERS.get(gvk)
     if reader is None:
         known = ", ".join(each.title for each in _READERS)
-        detail = f"is a {gvk.title[:120]}; manifests that can be run here are {known}"
+        detail = f"is a {gvk.title[:120]}; the supported manifests are {known}"
         raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
     metadata = read_mapping(manifest, "metadata", "manifest")
     kind, spec = reader(read_mapping(manifest, "spec", "manifest"))

@@ -181,7 +181,7 @@ def _count_tasks(sizes: dict[str, str], losses: list[Loss]) -> tuple[int, int]:
     """The number of nodes, and of tasks on each."""
     nodes = _whole(sizes.get("nodes", "1").partition("-")[0], 1)
     if "-" in sizes.get("nodes", "") and sizes["nodes"] not in ("1-1", f"{nodes}-{nodes}"):
-        _lose(losses, "nodes", sizes["nodes"], f"the smaller number of nodes is asked for ({nodes})")
+        _lose(losses, "nodes", sizes["nodes"], f"the smaller number of nodes is requested ({nodes})")
     if "ntasks-per-node" in sizes:
         return nodes, _whole(sizes["ntasks-per-node"], 1)
     tasks = _whole(sizes.get("ntasks", str(nodes)), nodes)

@@ -252,8 +252,8 @@ def _manifest(node: YamlNode, issues: list[YamlIssue]) -> Manifest | None:
 def _members(node: YamlNode, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, YamlNode]:
     for name, inner in node.content.items():
         if name not in known and len(issues) < MOST_ISSUES:
-            here = f"{path}.{name[:80]}" if path else name[:80]
-            issues.append(issue_at(inner, here, f"is not known{near(name, known)}"))
+            field_path = f"{path}.{name[:80]}" if path else name[:80]
+            issues.append(issue_at(inner, field_path, f"is not known{near(name, known)}"))
     content: dict[str, YamlNode] = node.content
     return content
 

@@ -162,13 +162,13 @@ class SpecReading:
             if len(self.issues) >= MOST_ISSUES:
                 return
             path = f"spec.{field.name}.items.{key[:80]}"
-            here = f"{field.path}[{len(items)}]"
+            item_path = f"{field.path}[{len(items)}]"
             try:
-                items.append(self._item(field, key, item, path, here))
+                items.append(self._item(field, key, item, path, item_path))
             except InvalidValue as wrong:
                 self.issues.append(issue_at(item, path, str(wrong)))
             else:
-                self.places[here] = (path, item)
+                self.places[item_path] = (path, item)
 
     def _item(self, field: YamlField, key: str, node: YamlNode, path: str, here: str) -> object:
         if field.form is MAP:

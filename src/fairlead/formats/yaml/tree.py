@@ -76,10 +76,10 @@ class YamlIssue(msgspec.Struct, frozen=True, order=True):
     details: str
 
     def __str__(self) -> str:
-        place = self.file or "YAML"
+        source = self.file or "YAML"
         if self.line:
-            place += f":{self.line}:{self.column}"
-        return f"{place}: {self.path}: {self.details}" if self.path else f"{place}: {self.details}"
+            source += f":{self.line}:{self.column}"
+        return f"{source}: {self.path}: {self.details}" if self.path else f"{source}: {self.details}"
 
 
 class _TooMuch(Exception):
@@ -276,7 +276,7 @@ class _Reader:
         node.line, node.column = line, column
         first = parent.content.setdefault(key, node)
         if first is not node and len(self.issues) < MOST_ISSUES:
-            details = f"'{key[:80]}' is here a second time; the first is in line {first.line}"
+            details = f"'{key[:80]}' is repeated; it first occurs in line {first.line}"
             self.issues.append(YamlIssue(self.file, line, column, "", details))
 
 

@@ -23,9 +23,9 @@ def name_violations(name: str, as_prefix: bool, path: str = "name") -> list[Viol
     if not name:
         return [Violation(path, "is empty; it must be given")]
     if len(name) > longest:
-        room = f" together with the hyphen and {SUFFIX_LENGTH} characters that follow a prefix" if as_prefix else ""
+        suffix = f" together with the hyphen and {SUFFIX_LENGTH} characters that follow a prefix" if as_prefix else ""
         broken.append(
-            Violation(path, f"has {len(name)} characters; at most {longest} are allowed, to fit {LONGEST_NAME}{room}")
+            Violation(path, f"has {len(name)} characters; at most {longest} are allowed, to fit {LONGEST_NAME}{suffix}")
         )
     if not shape.match(name):
         broken.append(Violation(path, f"is '{name[:80]}'; {ending}"))

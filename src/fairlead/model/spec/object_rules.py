@@ -189,10 +189,14 @@ def _mounts(item: BasicStorage) -> Broken:
             path = getattr(volume, mount.attribute, None)
             if not isinstance(path, str) or not path.startswith("/") or volume.exclude is True:
                 continue
-            here = f"{field.rest}[{number}]"
-            other = taken.setdefault("/".join(part for part in path.split("/") if part not in ("", ".")), here)
-            if other != here:
-                yield f"{here}.{mount.rest}", f"is '{path[:80]}', where {other} is mounted already; choose another", ""
+            item_path = f"{field.rest}[{number}]"
+            other = taken.setdefault("/".join(part for part in path.split("/") if part not in ("", ".")), item_path)
+            if other != item_path:
+                yield (
+                    f"{item_path}.{mount.rest}",
+                    f"is '{path[:80]}', where {other} is mounted already; choose another",
+                    "",
+                )
 
 
 @cache

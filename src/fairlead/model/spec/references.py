@@ -93,13 +93,13 @@ def _walk(struct: Struct, owner: object, path: str, by_key: bool) -> Iterator[Na
             continue
         if field.about.ignored_if and _read(owner, _member(struct, field.about.ignored_if)) is True:
             continue
-        here = f"{path}.{field.rest}" if path else field.rest
+        field_path = f"{path}.{field.rest}" if path else field.rest
         if field.about.refers is not None:
-            yield _named(struct, owner, field, field.about.refers, here)
+            yield _named(struct, owner, field, field.about.refers, field_path)
         elif field.struct is not None and isinstance(value, tuple):
-            yield from _walk_items(field, field.struct, value, here, by_key)
+            yield from _walk_items(field, field.struct, value, field_path, by_key)
         elif field.struct is not None:
-            yield from _walk(field.struct, value, here, by_key)
+            yield from _walk(field.struct, value, field_path, by_key)
 
 
 def _walk_items(

@@ -55,23 +55,23 @@ def _check(struct: msgspec.Struct, path: str, broken: list[Violation], is_item: 
     cls = struct.__class__
     for field in _plan(cls):
         value = getattr(struct, field.attribute)
-        here = f"{path}.{field.rest}"
+        field_path = f"{path}.{field.rest}"
         if value is UNSET or value is None:
             if field.about.mandatory:
                 instead = "the item is left out" if is_item else ""
-                broken.append(Violation(here, "is missing; it must be given", instead))
+                broken.append(Violation(field_path, "is missing; it must be given", instead))
         elif field.is_list and field.struct is not None:
-            _check_items(field, value, here, broken)
+            _check_items(field, value, field_path, broken)
         elif field.struct is not None:
-            _check(value, here, broken, is_item=False)
+            _check(value, field_path, broken, is_item=False)
         elif field.is_quantity:
-            _check_quantity(field, value, here, broken)
+            _check_quantity(field, value, field_path, broken)
         elif field.about.syntax is not None:
-            texts = (
-                [(f"{here}[{number}]", text) for number, text in enumerate(value)] if field.is_list else [(here, value)]
-            )
-            flaws = [(place, flaw_of(field.about.syntax, text)) for place, text in texts]
-            broken.extend(Violation(place, flaw, field.about.older) for place, flaw in flaws if flaw)
+            texts = [(field_path, value)]
+            if field.is_list:
+                texts = [(f"{field_path}[{number}]", text) for number, text in enumerate(value)]
+            flaws = [(text_path, flaw_of(field.about.syntax, text)) for text_path, text in texts]
+            broken.extend(Violation(text_path, flaw, field.about.older) for text_path, flaw in flaws if flaw)
     rule = RULES.get(cls)
     if rule is not None:
         broken.extend(
@@ -86,12 +86,12 @@ def _check_items(field: Field, items: tuple[msgspec.Struct | None, ...], path: s
     for number, item in enumerate(items):
         if item is None or getattr(item, "exclude", None) is True:
             continue
-        here = f"{path}[{number}]"
+        item_path = f"{path}[{number}]"
         name = getattr(item, key.attribute) if key is not None else None
         if key is not None and is_given(name) and known.setdefault(name, number) != number:
             details = f"is '{str(name)[:80]}', the same as item {known[name]}; each item needs its own {key.rest}"
-            broken.append(Violation(f"{here}.{key.rest}", details))
-        _check(item, here, broken, is_item=True)
+            broken.append(Violation(f"{item_path}.{key.rest}", details))
+        _check(item, item_path, broken, is_item=True)
     for together in field.about.unique:
         _check_unique(together.split("+"), items, path, broken)
 

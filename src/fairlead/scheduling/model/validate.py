@@ -62,7 +62,7 @@ def queue_problems(queues: Sequence[Queue]) -> list[str]:
 
 
 def _twice(what: str, names: Iterable[str]) -> list[str]:
-    return [f"{what} {name} is there {count} times." for name, count in Counter(names).items() if count > 1]
+    return [f"{what} {name} occurs {count} times." for name, count in Counter(names).items() if count > 1]
 
 
 def _cycles(queues: Iterable[Queue]) -> list[str]:

@@ -43,7 +43,7 @@ def test_everything_is_told_and_what_can_never_happen_first() -> None:
     waits = ("secret key", "after 1 a", "after 2 b", "afterany 3 c", "never 4 d failed")
     assert format_waiting(waits) == (
         "Can never start: d failed; Waiting for a, b to complete; Waiting for c to end; "
-        "Waiting until its project has: secret key"
+        "Waiting for secret key to be created in its project"
     )
     assert dependency_ids(waits) == ("1", "2", "3")
     assert recheck(("secret key",), {}) == ()

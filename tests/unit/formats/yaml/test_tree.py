@@ -15,8 +15,8 @@ BOMB = "a: &a [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
     ("text", "want_place", "want_words"),
     [
         pytest.param("a: 1\nb:\n\tc: 2\n", (3, 1), "tab", id="tab"),
-        pytest.param("a: 1\nb: 2\na: 3\n", (3, 1), "'a' is here a second time; the first is in line 1", id="duplicate"),
-        pytest.param("a:\n  b: {c: 1, c: 2}\n", (2, 13), "'c' is here a second time", id="duplicate in flow"),
+        pytest.param("a: 1\nb: 2\na: 3\n", (3, 1), "'a' is repeated; it first occurs in line 1", id="duplicate"),
+        pytest.param("a:\n  b: {c: 1, c: 2}\n", (2, 13), "'c' is repeated", id="duplicate in flow"),
         pytest.param("[" * 200_000, (1, 65), "nested more than 64 levels deep", id="200,000 brackets"),
         pytest.param("{a: " * 200_000, (1, 257), "nested more than 64 levels deep", id="200,000 braces"),
         pytest.param("- " * 200_000, (1, 129), "nested more than 64 levels deep", id="200,000 dashes"),

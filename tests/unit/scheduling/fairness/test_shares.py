@@ -63,7 +63,7 @@ def test_shares_are_read_with_all_that_is_wrong() -> None:
     with pytest.raises(SnapshotError) as caught:
         read_shares(given)
     assert caught.value.problems == (
-        "Queue x in node pool default is there 2 times.",
+        "Queue x in node pool default occurs 2 times.",
         "Queue y in node pool default is its own ancestor.",
     )
     with pytest.raises(SnapshotError, match="total: is missing"):

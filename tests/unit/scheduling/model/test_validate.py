@@ -70,7 +70,7 @@ def queue(name: str, parent: str | None) -> Queue:
         pytest.param(snapshot(Task(id="t", gpu=1, gpu_portion=0.5)), "more than one way", id="two kinds of request"),
         pytest.param(snapshot(Task(id="t", gpu_portion=1.5)), "below 1", id="a portion above one"),
         pytest.param(snapshot(Task(id="t", pod_set="x")), "pod set x", id="a pod set that is not there"),
-        pytest.param(snapshot(nodes=(NODE, NODE)), "Node n1 is there 2 times", id="a node twice"),
+        pytest.param(snapshot(nodes=(NODE, NODE)), "Node n1 occurs 2 times", id="a node twice"),
         pytest.param(
             snapshot(queues=(queue("a", "b"), queue("b", "a"))), "Queue a in node pool default is its own", id="a ring"
         ),

@@ -226,8 +226,8 @@ class Executor:
         if unwatched or self._cache.has_objects(id):
             await self._wait_until_gone(id, changed, _FIRST_WAIT)
         # A request may have had no effect, and a watch may be behind: only what it shows to be gone is.
-        there = {controller_by_key(kind) for kind, _ in self._cache.controllers_of(id)}
-        return (asked - deleted) | there | ({POD} if self._cache.objects_of(id).pods else set())
+        existing = {controller_by_key(kind) for kind, _ in self._cache.controllers_of(id)}
+        return (asked - deleted) | existing | ({POD} if self._cache.objects_of(id).pods else set())
 
     async def _is_deleted_by_name(self, workload_id: str, kind: Resource) -> bool:
         """Delete the objects of a kind that this server wrote; whether all are known by name, and gone."""

@@ -28,8 +28,8 @@ class Resource(msgspec.Struct, frozen=True):
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """Of all objects, of those in a namespace, or of one."""
-        place = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
-        return f"{self.base}{place}/{self.plural}" + (f"/{name}" if name else "")
+        namespaced = f"/namespaces/{namespace}" if namespace and self.is_namespaced else ""
+        return f"{self.base}{namespaced}/{self.plural}" + (f"/{name}" if name else "")
 
 
 def _read(line: str) -> Resource:

@@ -192,7 +192,7 @@ def judge_autoscaler(name: str, *, has_adjuster: bool) -> list[Finding]:
     findings = [Finding(what, "ok", f"{name}; workloads that fit no present node wait for a new one")]
     if not has_adjuster:
         advice = "Install KAI with global.clusterAutoscaling=true: autoscalers do not see requests for parts of GPUs"
-        findings.append(Finding("Node scale adjuster", "note", "KAI's is not installed", advice))
+        findings.append(Finding("Node scale adjuster", "note", "KAI's node scale adjuster is not installed", advice))
     return findings
 
 

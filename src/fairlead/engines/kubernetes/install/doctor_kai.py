@@ -80,14 +80,15 @@ async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     """Whether a pod for KAI could be created, and the time in the cluster."""
     ours = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
     names = [one.metadata.name for one in msgspec.json.decode(ours, type=ListedObjects).items]
-    here = round(datetime.now(UTC).timestamp() * 1000)
+    local_time = round(datetime.now(UTC).timestamp() * 1000)
     try:
         path = POD.path((names or ["default"])[0])
         answer = await api.request("POST", path, _render_pod(), query={"dryRun": "All"})
     except ApiError as error:
-        return judge_refusal(error), here
+        return judge_refusal(error), local_time
     made = msgspec.json.decode(answer, type=StoredObject)
-    return Finding(NEW_PODS, "ok", "can be created for KAI"), objects.millis(made.metadata.creation_timestamp) or here
+    created_at = objects.millis(made.metadata.creation_timestamp)
+    return Finding(NEW_PODS, "ok", "can be created for KAI"), created_at or local_time
 
 
 def _render_pod() -> Manifest:

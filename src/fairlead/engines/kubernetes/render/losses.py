@@ -70,16 +70,16 @@ def _is_something(value: Any) -> bool:
 def _left_out(typed: Any, path: str) -> Iterator[tuple[str, str]]:
     """Items of lists that no pod set has, by their paths, and why."""
     for field in fields_of(typed.__class__):
-        value, place = getattr(typed, field.attribute), f"{path}{field.rest}"
+        value, field_path = getattr(typed, field.attribute), f"{path}{field.rest}"
         if field.struct is None or not is_given(value):
             continue
         for position, item in enumerate(value) if field.is_list else ():
             if item is not None and not counts(item):
-                yield f"{place}[{position}]", _EXCLUDED if getattr(item, "exclude", None) is True else _INCOMPLETE
+                yield f"{field_path}[{position}]", _EXCLUDED if getattr(item, "exclude", None) is True else _INCOMPLETE
             elif item is not None:
-                yield from _left_out(item, f"{place}[{position}].")
+                yield from _left_out(item, f"{field_path}[{position}].")
         if not field.is_list:
-            yield from _left_out(value, f"{place}.")
+            yield from _left_out(value, f"{field_path}.")
 
 
 def _places(spec: dict[str, Any], left_out: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -101,9 +101,9 @@ def _walk(plain: Any, path: str, place: str, reason: str, left_out: dict[str, st
     elif isinstance(plain, list) and any(isinstance(item, dict) for item in plain):
         number = 0
         for position, item in enumerate(plain):
-            there = f"{place}[{position}]"
-            yield from _walk(item, f"{path}[{number}]", there, reason or left_out.get(there, ""), left_out)
-            number += item is not None and there not in left_out
+            item_path = f"{place}[{position}]"
+            yield from _walk(item, f"{path}[{number}]", item_path, reason or left_out.get(item_path, ""), left_out)
+            number += item is not None and item_path not in left_out
     else:
         yield path, place, reason
 

@@ -259,10 +259,10 @@ def render_manifest(context: RenderContext, text: bytes, shapes: Sequence[PodTem
     body = {name: value for name, value in given.items() if name not in ("metadata", "status")}
     templates = list(find_templates({"spec": body.get("spec")}))
     for (path, template), shape in zip(templates, shapes, strict=True):
-        place: Any = body
+        parent: Any = body
         for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = {**template, **_with_container_name(shape.template, template)}
+            parent = parent[step]
+        parent[path[-1]] = {**template, **_with_container_name(shape.template, template)}
     users = given.get("metadata") or {}
     metadata = metadata_of_runner(context, shapes[0])
     for name in ("labels", "annotations"):

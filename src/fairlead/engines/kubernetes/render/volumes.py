@@ -34,7 +34,7 @@ def render_claims(context: RenderContext, source: Source) -> list[Manifest]:
     for number, item in source.items("storage.pvc"):
         if item.get("existingPvc"):
             continue
-        here = f"storage.pvc[{number}].claimInfo"
+        claim_path = f"storage.pvc[{number}].claimInfo"
         info = item.get("claimInfo") or {}
         modes = info.get("accessModes") or {}
         wanted = [mode for name, mode in _MODES if modes.get(name)] or ["ReadWriteOnce"]
@@ -44,7 +44,7 @@ def render_claims(context: RenderContext, source: Source) -> list[Manifest]:
         if info.get("volumeMode") == "Block":
             spec["volumeMode"] = "Block"
         annotations = {pair["key"]: pair.get("value", "") for pair in info.get("addedAttrValues") or ()}
-        source.take_below(here)
+        source.take_below(claim_path)
         metadata: Manifest = {"name": _claim_name(context.name, number, item), "namespace": context.namespace}
         if context.ownership_labels:
             labels = {**context.ownership_labels, EPHEMERAL_LABEL: "true" if item.get("ephemeral") else "false"}

@@ -90,12 +90,12 @@ def _observe_newer(root: str, own: str, controllers: tuple[str, ...]) -> Groups 
 def _enable(folder: str, controllers: tuple[str, ...]) -> list[str]:
     """Let the groups below `folder` have the controllers that it has; which those are."""
     with open(f"{folder}/cgroup.controllers") as file:
-        there = [name for name in file.read().split() if name in controllers]
+        available = [name for name in file.read().split() if name in controllers]
     with open(f"{folder}/cgroup.subtree_control") as file:
-        missing = [name for name in there if name not in file.read().split()]
+        missing = [name for name in available if name not in file.read().split()]
     if missing:
         small_files.write(f"{folder}/cgroup.subtree_control", " ".join(f"+{name}" for name in missing))
-    return there
+    return available
 
 
 def _make_room(own: str) -> bool:

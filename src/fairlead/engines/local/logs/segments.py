@@ -45,16 +45,16 @@ class Segments:
             if not starts:
                 return offset, b""
             offset = max(offset, starts[0])
-            place = bisect_right(starts, offset) - 1
+            index = bisect_right(starts, offset) - 1
             try:
-                with open(self.path(starts[place]), "rb") as file:
-                    file.seek(offset - starts[place])
+                with open(self.path(starts[index]), "rb") as file:
+                    file.seek(offset - starts[index])
                     data = file.read(count)
             except FileNotFoundError:  # rotated away since
                 continue
-            if data or place == len(starts) - 1:
+            if data or index == len(starts) - 1:
                 return offset, data
-            offset = starts[place + 1]
+            offset = starts[index + 1]
 
     def next_line(self, offset: int) -> int:
         """Where the first whole line at or after `offset` begins; the end when there is none."""
@@ -80,12 +80,12 @@ class Segments:
             begin = max(first, offset - CHUNK)
             data = self._between(begin, offset)
             begin = offset - len(data)
-            place = len(data)
-            while (place := data.rfind(b"\n", 0, place)) >= 0:
+            line_end = len(data)
+            while (line_end := data.rfind(b"\n", 0, line_end)) >= 0:
                 # The newline that ends the very last line begins none.
-                count -= begin + place != end - 1
+                count -= begin + line_end != end - 1
                 if count == 0:
-                    return begin + place + 1
+                    return begin + line_end + 1
             offset = begin
         return first
 
@@ -127,10 +127,10 @@ class Index:
 
     def time_of(self, offset: int) -> Millis:
         """When the byte at `offset` came."""
-        place = bisect_right(self._offsets, offset) - 1
-        return self._times[max(place, 0)] if self._times else 0
+        index = bisect_right(self._offsets, offset) - 1
+        return self._times[max(index, 0)] if self._times else 0
 
     def offset_at(self, time: Millis, otherwise: int) -> int:
         """The first byte that came at `time` or later."""
-        place = bisect_left(self._times, time)
-        return self._offsets[place] if place < len(self._offsets) else otherwise
+        index = bisect_left(self._times, time)
+        return self._offsets[index] if index < len(self._offsets) else otherwise

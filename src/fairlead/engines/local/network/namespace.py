@@ -95,7 +95,7 @@ def enter(plan: NetworkPlan, namespace: int, user: int = -1) -> None:
     # What the host mounts later is still seen; what is mounted here stays here.
     mount_syscalls.mount("none", "/", flags=mount_syscalls.MS_REC | mount_syscalls.MS_SLAVE)
     for target, source in plan.files:
-        place = os.path.realpath(target)
-        if os.path.isfile(place):
-            mount_syscalls.mount(source, place, flags=mount_syscalls.MS_BIND)
-            mount_syscalls.make_read_only(place)
+        real_path = os.path.realpath(target)
+        if os.path.isfile(real_path):
+            mount_syscalls.mount(source, real_path, flags=mount_syscalls.MS_BIND)
+            mount_syscalls.make_read_only(real_path)

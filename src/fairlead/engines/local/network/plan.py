@@ -99,7 +99,7 @@ class PodNetworks:
             with router.locked(), Links() as links:
                 self._router = router.hold(links, self._router_plan())
         except OSError as error:
-            lack = Lack("nftables", f"pods' networks cannot get their rules ({error.strerror})", _NO_RULES)
+            lack = Lack("nftables", f"the rules for pods' networks cannot be set ({error.strerror})", _NO_RULES)
             self._tools = self._tools._replace(nft="", lacks=(*self._tools.lacks, lack))
 
     def repair(self) -> bool:
@@ -243,7 +243,7 @@ class PodNetworks:
             self._next_group = number % _MOST_GROUPS + 1
             if number not in used:
                 return number
-        raise Refused(f"{_MOST_GROUPS} workloads of this server have networks already")
+        raise Refused(f"{_MOST_GROUPS} workloads of this server have networks, the maximum")
 
     def _plan_of_user(self, pod: PodSpec) -> NetworkPlan:
         """A network without root, in which a pod knows only its own address."""

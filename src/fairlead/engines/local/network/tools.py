@@ -82,7 +82,7 @@ def _check_namespaces() -> Lack | None:
         return Lack("user namespaces", "this kernel has no user namespaces", "boot one with CONFIG_USER_NS")
     for name, forbidden, allowed in _NAMESPACE_SETTINGS:
         if small_files.read(f"/proc/sys/{name.replace('.', '/')}").strip() == forbidden:
-            problem = f"the kernel lets no user make namespaces ({name} is {forbidden})"
+            problem = f"the kernel does not let users create namespaces ({name} is {forbidden})"
             return Lack("user namespaces", problem, f"run as root: sysctl -w {name}={allowed}")
     return None
 

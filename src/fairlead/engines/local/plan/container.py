@@ -243,15 +243,15 @@ def _render_options(name: str, pod: PodSpec, granted: PodRights, rights: ServerR
     return options
 
 
-def _render_working_dir(runtime: Runtime, place: str, volumes: Volumes, read_only: bool) -> list[str]:
+def _render_working_dir(runtime: Runtime, directory: str, volumes: Volumes, read_only: bool) -> list[str]:
     """Where it starts. An engine makes a folder that its image lacks; the others refuse to, but make volumes.
 
     A volume without a name starts with what the image has there, belongs to the user, and goes with the container.
     """
-    options = [f"--workdir={place}"] if place else []
-    is_usual = _IN_EVERY_IMAGE.fullmatch(place) or any(sign in place for sign in ',"')
-    if runtime.is_direct and not is_usual and can_be_made(place, volumes.mounts):
-        options.append(f"--mount=type=volume,destination={place}{',ro=true' if read_only else ''}")
+    options = [f"--workdir={directory}"] if directory else []
+    is_usual = _IN_EVERY_IMAGE.fullmatch(directory) or any(sign in directory for sign in ',"')
+    if runtime.is_direct and not is_usual and can_be_made(directory, volumes.mounts):
+        options.append(f"--mount=type=volume,destination={directory}{',ro=true' if read_only else ''}")
     return options
 
 
@@ -303,15 +303,15 @@ def render_mounts(volumes: Sequence[Volume], folder: str, *, staged: bool) -> tu
         if volume.kind == "memory" and not volume.files:
             options.append(_render_memory(volume))
             continue
-        place = f"{folder}/volume{number}" if staged else volume.source
-        placed.append(volume._replace(place=place))
-        options.append(_render_bind(volume, place))
+        mount_source = f"{folder}/volume{number}" if staged else volume.source
+        placed.append(volume._replace(place=mount_source))
+        options.append(_render_bind(volume, mount_source))
     return placed, options
 
 
-def _render_bind(volume: Volume, place: str) -> str:
+def _render_bind(volume: Volume, mount_source: str) -> str:
     ways = ["ro" if volume.read_only else "rw", "rslave" if volume.follows else "rprivate"]
-    return f"--volume={place}:{volume.at}:{','.join(ways)}"
+    return f"--volume={mount_source}:{volume.at}:{','.join(ways)}"
 
 
 def _render_memory(volume: Volume) -> str:

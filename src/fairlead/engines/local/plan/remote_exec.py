@@ -74,7 +74,7 @@ def refusals(podset: PodSet, settings: LocalSettings) -> tuple[tuple[str, str], 
     if not (podset.files or podset.may_exec_in) or container.can_stage(runtime):
         return ()
     why = (
-        "pods that start programs in others of their workload find a socket and files in a place of their own, which "
-        f"{runtime} cannot be given here; use the host runtime, or podman with a server of root"
+        "pods that start programs in other pods of their workload need a socket and files, which "
+        f"{runtime} cannot mount here; use the host runtime, or podman with a server that runs as root"
     )
     return ((f"annotations[{container.ANNOTATION}]", why),)

@@ -103,8 +103,8 @@ def render_order(
     if runtime == plan_container.HOST:
         return order
     whole = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
-    around = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=whole)
-    command, container = plan_container.render(runtime, pod, granted, rights, environment, around)
+    container_context = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=whole)
+    command, container = plan_container.render(runtime, pod, granted, rights, environment, container_context)
     order = _with_container(order, command, container)
     if volumes.fetches.git or volumes.fetches.buckets:
         order = order._replace(fetching=_render_fetching(container.mounts, granted, rights, folders, volumes, key))
@@ -253,5 +253,5 @@ def _own_places(granted: PodRights, private: str, *, has_home: bool) -> list[Vol
 
 def is_within(path: str, volumes: Sequence[Volume]) -> bool:
     """Whether a path lies in a volume that can be written."""
-    around = [volume for volume in volumes if f"{path}/".startswith(f"{volume.at}/")]
-    return bool(around) and not max(around, key=lambda volume: len(volume.at)).read_only
+    containing = [volume for volume in volumes if f"{path}/".startswith(f"{volume.at}/")]
+    return bool(containing) and not max(containing, key=lambda volume: len(volume.at)).read_only

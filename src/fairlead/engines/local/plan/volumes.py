@@ -168,8 +168,10 @@ class _Planner:
             raise Refused(f"{field}.path: '{mount.path}' is not an absolute path without '..'")
         within = ""
         if not settings.is_personal:
-            around = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
-            allowed = [folder for folder in around if path == folder or path.startswith(folder.rstrip("/") + "/")]
+            allowed_folders = [folder.rstrip("/") or "/" for folder in settings.allowed.host_paths]
+            allowed = [
+                folder for folder in allowed_folders if path == folder or path.startswith(folder.rstrip("/") + "/")
+            ]
             if not allowed:
                 raise Refused(f"{field}.path: {settings.allowed.path_refusal(path)}")
             within = max(allowed, key=len)
@@ -211,12 +213,12 @@ class _Planner:
         self._mount_claim(claim, mount.mount_path, field, read_only=claim.read_only)
 
     def _mount_claim(self, claim: ClaimSupply, at: str, field: str, *, read_only: bool) -> None:
-        place = self._ground.claim_folder(claim.storage_class, claim.id)
+        claim_folder = self._ground.claim_folder(claim.storage_class, claim.id)
         self.claims.append(claim)
         if claim.size_bytes is not None:
-            self._sized(at, field, place, claim.size_bytes, read_only=read_only, durable=True)
+            self._sized(at, field, claim_folder, claim.size_bytes, read_only=read_only, durable=True)
         else:
-            self._add(Volume("folder", at, field, source=f"{place}/data", mode=0o777, read_only=read_only))
+            self._add(Volume("folder", at, field, source=f"{claim_folder}/data", mode=0o777, read_only=read_only))
 
     def _config_map(self, mount: ConfigMapMount, field: str) -> None:
         values = self._supplies.config_maps.get(mount.config_map)
@@ -303,7 +305,9 @@ def check_runtime_can_mount(made_of: str, at: str, field: str, ground: VolumeCon
         raise Refused(f"{field}: '{at}' has a ':' or ',', which {runtime} reads as the end of a path")
     if ground.mounts or made_of in ("memory", "folder") or (made_of == "host" and ground.settings.is_personal):
         return
-    raise Refused(f"{field}: {runtime} cannot mount it here; use the host runtime, or podman with a server of root")
+    raise Refused(
+        f"{field}: {runtime} cannot mount it here; use the host runtime, or podman with a server that runs as root"
+    )
 
 
 def check_target(path: str, field: str) -> str:
@@ -320,10 +324,10 @@ def check_target(path: str, field: str) -> str:
 def can_be_made(working_dir: str, mounts: Iterable[Volume]) -> bool:
     """Whether a working directory may become a place of the pod's own: not where a volume is, nor over the kernel's."""
     try:
-        place = check_target(working_dir, "workingDir")
+        directory = check_target(working_dir, "workingDir")
     except Refused:
         return False
-    return not any(f"{place}/".startswith(f"{volume.at}/") for volume in mounts)
+    return not any(f"{directory}/".startswith(f"{volume.at}/") for volume in mounts)
 
 
 def _refuse_twice(mounts: Iterable[Volume]) -> None:

@@ -22,25 +22,25 @@ esac
 
 def clone(fetch: GitFetch) -> None:
     """Put the working copy at its place; raises OSError with git's own message."""
-    room = f"{_ROOM}/.fetch-{os.getpid()}"
-    os.mkdir(room, 0o700)
+    folder = f"{_ROOM}/.fetch-{os.getpid()}"
+    os.mkdir(folder, 0o700)
     try:
-        environment = _environment(fetch, room)
+        environment = _environment(fetch, folder)
         where = ["--branch=" + fetch.branch] if fetch.branch else []
         wait = ["--no-checkout"] if fetch.revision else []
         _git(["clone", "--quiet", *where, *wait, "--", fetch.repository, fetch.at], fetch, environment)
         if fetch.revision:
             _git(["-C", fetch.at, "checkout", "--quiet", "--detach", fetch.revision, "--"], fetch, environment)
     finally:
-        for name in os.listdir(room):
-            os.unlink(f"{room}/{name}")
-        os.rmdir(room)
+        for name in os.listdir(folder):
+            os.unlink(f"{folder}/{name}")
+        os.rmdir(folder)
 
 
-def _environment(fetch: GitFetch, room: str) -> dict[str, str]:
+def _environment(fetch: GitFetch, folder: str) -> dict[str, str]:
     environment = {
         "PATH": programs.PATH,
-        "HOME": room,
+        "HOME": folder,
         "LANG": "C.UTF-8",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -50,21 +50,21 @@ def _environment(fetch: GitFetch, room: str) -> dict[str, str]:
         "GIT_HTTP_LOW_SPEED_TIME": str(fetch.silence),
     }
     if fetch.password or fetch.user:
-        _write(f"{room}/user", fetch.user, 0o600)
-        _write(f"{room}/password", fetch.password, 0o600)
-        _write(f"{room}/askpass", _ASKED.format(room=room), 0o700)
-        environment["GIT_ASKPASS"] = f"{room}/askpass"
+        _write(f"{folder}/user", fetch.user, 0o600)
+        _write(f"{folder}/password", fetch.password, 0o600)
+        _write(f"{folder}/askpass", _ASKED.format(room=folder), 0o700)
+        environment["GIT_ASKPASS"] = f"{folder}/askpass"
     if fetch.key:
-        _write(f"{room}/key", fetch.key.rstrip("\n") + "\n", 0o600)
+        _write(f"{folder}/key", fetch.key.rstrip("\n") + "\n", 0o600)
     options = {
         "BatchMode": "yes",
         "ConnectTimeout": fetch.silence,
         "ServerAliveInterval": fetch.silence,
         "ServerAliveCountMax": 1,
         "StrictHostKeyChecking": "accept-new",
-        "UserKnownHostsFile": f"{room}/known_hosts",
+        "UserKnownHostsFile": f"{folder}/known_hosts",
         "IdentitiesOnly": "yes",
-        "IdentityFile": f"{room}/key" if fetch.key else "none",
+        "IdentityFile": f"{folder}/key" if fetch.key else "none",
     }
     flags = " ".join(f"-o {name}={value}" for name, value in options.items())
     environment["GIT_SSH_COMMAND"] = f"ssh -F {os.devnull} {flags}"

@@ -100,13 +100,13 @@ class MountTree:
 
     def attach(self, at: str, source: int) -> None:
         is_folder = stat.S_ISDIR(os.fstat(source).st_mode)
-        place = self._real(at)
-        target = self._target(place, is_folder)
+        real_path = self._real(at)
+        target = self._target(real_path, is_folder)
         try:
             mount_syscalls.move_mount(source, target, at)
         finally:
             os.close(target)
-        self._places[at] = place
+        self._places[at] = real_path
 
     def close(self) -> None:
         """New entries are for mount points only."""
@@ -116,32 +116,32 @@ class MountTree:
 
     def _real(self, at: str) -> str:
         """The path without the host's own links; a path inside a volume is used as it is written."""
-        around = self._around(at)
-        return self._places[around] + at[len(around) :] if around else os.path.realpath(at)
+        volume = self._around(at)
+        return self._places[volume] + at[len(volume) :] if volume else os.path.realpath(at)
 
     def _around(self, at: str) -> str:
         """The innermost volume in which a path lies; empty for none."""
-        around = (place for place in self._places if at.startswith(f"{place}/"))
-        return max(around, key=len, default="")
+        containing = (place for place in self._places if at.startswith(f"{place}/"))
+        return max(containing, key=len, default="")
 
     def _open(self, path: str) -> int:
         return mount_syscalls.open_within(self._root, path, os.O_PATH, _STRAIGHT)
 
-    def _target(self, place: str, is_folder: bool) -> int:
+    def _target(self, real_path: str, is_folder: bool) -> int:
         try:
-            target = self._open(place)
+            target = self._open(real_path)
         except FileNotFoundError:
-            self._make(place, is_folder)
-            target = self._open(place)
+            self._make(real_path, is_folder)
+            target = self._open(real_path)
         if stat.S_ISDIR(os.fstat(target).st_mode) is not is_folder:
             os.close(target)
             number = errno.ENOTDIR if is_folder else errno.EISDIR
-            raise OSError(number, os.strerror(number), place)
+            raise OSError(number, os.strerror(number), real_path)
         return target
 
-    def _make(self, place: str, is_folder: bool) -> None:
+    def _make(self, path: str, is_folder: bool) -> None:
         """Make a mount point, in a volume or in a rebuilt folder, never on the host."""
-        parent = os.path.dirname(place)
+        parent = os.path.dirname(path)
         while not self._exists(parent):
             parent = os.path.dirname(parent)
         inside = (*self._places.values(), *self._rebuilt)
@@ -149,17 +149,17 @@ class MountTree:
             parent not in inside and self._is_of_host(parent)
         ):
             self._rebuild(parent)
-        names = place[len(parent) :].strip("/").split("/")
-        here = self._open(parent)
+        names = path[len(parent) :].strip("/").split("/")
+        current = self._open(parent)
         for number, name in enumerate(names):
             if number == len(names) - 1 and not is_folder:
-                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=here))
+                os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=current))
                 break
-            os.mkdir(name, 0o755, dir_fd=here)
-            below = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=here)
-            os.close(here)
-            here = below
-        os.close(here)
+            os.mkdir(name, 0o755, dir_fd=current)
+            child = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=current)
+            os.close(current)
+            current = child
+        os.close(current)
 
     def _is_of_host(self, folder: str) -> bool:
         """Whether a folder is the host's own, seen through a rebuilt one."""
@@ -196,9 +196,9 @@ class MountTree:
     def _enter_new_root(self, cover: int, entries: list[tuple[str, int, str, int]]) -> None:
         """The root itself is rebuilt below another folder, which is then turned to."""
         stage = next(f"/{name}" for name, mode, _, _ in entries if stat.S_ISDIR(mode) and name != "proc")
-        place = self._open(stage)
-        mount_syscalls.move_mount(cover, place, stage)
-        os.close(place)
+        target = self._open(stage)
+        mount_syscalls.move_mount(cover, target, stage)
+        os.close(target)
         _fill(cover, entries)
         os.fchdir(cover)
         mount_syscalls.pivot_root(".", ".")

@@ -167,7 +167,7 @@ def _host(volume: Volume, plan: MountPlan) -> OpenedVolume:
             opened = mount_syscalls.open_within(folder, rest, os.O_PATH, rules)
         except OSError as error:
             # The kernel calls it a link across devices, which it need not be.
-            message = f"a link in it leads out of {volume.within}, the folder that is allowed"
+            message = f"a link in it leads outside {volume.within}, the allowed folder"
             raise OSError(error.errno, message if error.errno == errno.EXDEV else error.strerror, path) from error
         finally:
             os.close(folder)

@@ -56,8 +56,8 @@ def join_network(argv: Sequence[str], plan: NetworkPlan, namespace: int, contain
         own = [HOST_NETWORK, "--uts=private"]
     if container.pull:
         argv = ["--pull=never" if word.startswith("--pull=") else word for word in argv]
-    place = argv.index(HOST_NETWORK)
-    return [*argv[:place], *own, f"--hostname={plan.hostname}", "--no-hosts", *files, *argv[place + 1 :]]
+    index = argv.index(HOST_NETWORK)
+    return [*argv[:index], *own, f"--hostname={plan.hostname}", "--no-hosts", *files, *argv[index + 1 :]]
 
 
 def pull_image(container: ContainerRun, environment: dict[str, str]) -> None:
@@ -118,8 +118,8 @@ def load_image(container: ContainerRun, command: CommandLine) -> CommandLine:
     names = [line.partition(b": ")[2].strip() for line in answer.splitlines() if line.startswith(b"Loaded image")]
     if not names:
         raise OSError(errno.EINVAL, "see its output in the log", load[-1].partition("=")[2])
-    place = command.argv.index(container.image)
-    return command._replace(argv=[*command.argv[:place], names[-1].decode(), *command.argv[place + 1 :]])
+    index = command.argv.index(container.image)
+    return command._replace(argv=[*command.argv[:index], names[-1].decode(), *command.argv[index + 1 :]])
 
 
 def run(

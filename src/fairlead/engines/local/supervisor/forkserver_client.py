@@ -57,7 +57,7 @@ class Forking:
     async def _send(self, supervisor_end: socket.socket) -> None:
         link = self._link
         if link is None:
-            raise ConnectionError("the fork server went away")
+            raise ConnectionError("the fork server has stopped")
         while True:
             try:
                 socket.send_fds(link, [forkserver.START], [supervisor_end.fileno()])

@@ -138,7 +138,12 @@ def test_whose_the_namespaces_are(owners: dict[str, str], own: str, want: tuple[
     [
         pytest.param("", False, [("ok", "none found")], id="no autoscaler"),
         pytest.param("Karpenter", True, [("ok", "Karpenter; workloads that fit no")], id="Karpenter"),
-        pytest.param("Karpenter", False, [("ok", "Karpenter;"), ("note", "KAI's is not installed")], id="no adjuster"),
+        pytest.param(
+            "Karpenter",
+            False,
+            [("ok", "Karpenter;"), ("note", "KAI's node scale adjuster is not installed")],
+            id="no adjuster",
+        ),
     ],
 )
 def test_autoscalers_of_nodes(found: str, has_adjuster: bool, want: list[tuple[str, str]]) -> None:
