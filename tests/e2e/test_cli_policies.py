@@ -106,6 +106,19 @@ def test_every_verb(fairlead: Caller, project: str, tmp_path: Path) -> None:
     assert fairlead("policy", "describe", *where).code != exit_codes.OK
 
 
+def test_a_policy_of_a_cluster_by_its_name_and_one_without_effect(fairlead: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps({"type": "nimService", "name": "n", "scope": "cluster", "cluster": "default"}))
+    assert "NimService workloads do not exist here" in fairlead("policy", "apply", "-f", str(file)).err
+    where = ("--type", "nimService", "--scope", "cluster", "--cluster")
+    described = fairlead("policy", "describe", *where, "default")
+    assert "NimService workloads do not exist here" in described.err
+    file.write_text(described.out)
+    assert fairlead("policy", "diff", "-f", str(file)).code == exit_codes.OK
+    assert "There is no cluster 'other'" in fairlead("policy", "delete", *where, "other").err
+    fairlead.ok("policy", "delete", *where, "default")
+
+
 KINDS = {
     "training": ("training", "submit"),
     "workspace": ("workspace", "submit"),

@@ -6,6 +6,7 @@ record: the API hands them to `AuditWriter`, which writes them together, shortly
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -103,7 +104,10 @@ def audit_line(
 #: Members that say nothing about a change, or that nobody may read.
 _UNTOLD = frozenset(
     (
+        "id",
         "version",
+        "created_at",
+        "created_by",
         "updated_at",
         "updated_by",
         "sealed",
@@ -111,24 +115,51 @@ _UNTOLD = frozenset(
         "secret_hash",
         "reset_hash",
         "login_sessions",
+        "sign_ins",
         "generation",
         "data",
-        "spec",
         "manifest",
     )
 )
+_VARIABLES = "environmentVariables"
 
 
 def changes_between(before: object, after: object) -> dict[str, tuple[object, object]]:
-    """The members of a record that differ, with both values; secrets are left out."""
-    if before is None or after is None:
+    """The members of a record that differ, with both values; all of a new or deleted record. Without secrets."""
+    old, new = (_members(record) for record in (before, after))
+    return differences(old, new)
+
+
+def _members(record: object) -> dict[str, object]:
+    """The members that the audit tells; those of a spec one by one."""
+    if record is None:
         return {}
-    old, new = (msgspec.json.decode(msgspec.json.encode(record)) for record in (before, after))
+    members: dict[str, object] = msgspec.json.decode(msgspec.json.encode(record))
+    spec = members.pop("spec", None)
+    if isinstance(spec, dict):
+        members |= {f"spec.{name}": value for name, value in spec.items()}
+    return {name: value for name, value in members.items() if name not in _UNTOLD}
+
+
+def differences(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    """The members that differ, before and after."""
     return {
-        name: (old.get(name), new.get(name))
-        for name in sorted({*old, *new} - _UNTOLD)
+        name: (without_values(name, old.get(name)), without_values(name, new.get(name)))
+        for name in sorted({*old, *new})
         if old.get(name) != new.get(name)
     }
+
+
+def without_values(name: str, value: object) -> object:
+    """Variables by name only: people put secrets into them, and the audit is kept and exported."""
+    if isinstance(value, dict):
+        is_variables = name.rpartition(".")[2] == _VARIABLES
+        return {
+            member: without_values(_VARIABLES if is_variables else member, inner) for member, inner in value.items()
+        }
+    if name.rpartition(".")[2] == _VARIABLES and isinstance(value, list):
+        return [item.get("name") if isinstance(item, dict) else item for item in value]
+    return value
 
 
 class AuditWriter:
@@ -181,7 +212,8 @@ async def find_audit(
     query = Query(
         collection=AUDIT,
         where=where,
-        order=((sort, request.descending),),
+        # Lines of one moment in the order in which they were written.
+        order=((sort, request.descending), ("number", request.descending)),
         offset=request.offset,
         limit=request.limit,
     )

@@ -64,7 +64,7 @@ async def record_steps(
         for step in steps
     )
     first = steps[0]
-    before = await context.store.get(first.collection, first.id) if first.record is not None else None
+    before = await context.store.get(first.collection, first.id)
     changed_record = first.record or before
     name = str(getattr(changed_record, "name", ""))
     subject = AuditSubject(first.collection.name, first.id, name, context.directory.cluster_of_record(changed_record))

@@ -155,6 +155,25 @@ def test_what_is_in_use_stays(make_api: Callable[..., ApiServer]) -> None:
     assert api.call("DELETE", f"{base}/{id}").status == 412
 
 
+def test_what_a_policy_imposes_stays_and_needs_no_credential(make_api: Callable[..., ApiServer]) -> None:
+    """Without it no workload of the project could be submitted any more."""
+    api = make_api()
+    base, policy = "/api/v1/asset/datasource/git", "/api/v2/policy/trainings"
+    git = body(kind_of("datasource/git"))
+    id = api.call("POST", base, git).json["meta"]["id"]
+    meta = {"name": "p", "scope": "project", "projectId": 1}
+    assert api.call("PUT", policy, {"meta": meta, "policy": {"imposedAssets": [id.upper()]}}).status == 200
+    refused = api.call("DELETE", f"{base}/{id}")
+    assert (refused.status, "imposed on workloads by the policy p" in refused.json["details"]) == (412, True)
+    credential = api.call("POST", "/api/v1/asset/credentials/password", body(kind_of("credentials/password")))
+    git = {"meta": {"name": "one"}, "spec": git["spec"] | {"credentialId": credential.json["meta"]["id"]}}
+    changed = api.call("PUT", f"{base}/{id}", git)
+    assert (changed.status, "must not use a credential" in changed.json["details"]) == (400, True)
+    assert api.call("DELETE", f"{policy}?scope=project&projectId=1").status == 204
+    assert api.call("PUT", f"{base}/{id}", git).status == 202
+    assert api.call("DELETE", f"{base}/{id}").status == 202
+
+
 def test_a_claims_data_source_makes_the_claim(make_api: Callable[..., ApiServer]) -> None:
     api = make_api()
     base = "/api/v1/asset/datasource/pvc"

@@ -41,6 +41,21 @@ def test_a_change_is_recorded_with_its_values_before_and_after(api: ApiServer) -
     assert "for the audit" in line["metadata"]["changes"]
 
 
+def test_a_new_and_a_deleted_record_are_recorded_with_their_values_but_no_secrets(api: ApiServer) -> None:
+    variables = [{"name": "TOKEN", "value": "a-secret"}]
+    body = {"meta": {"name": "env", "scope": "tenant"}, "spec": {"image": "x", "environmentVariables": variables}}
+    id = api.call("POST", "/api/v1/asset/environment", body).json["meta"]["id"]
+    body = {"meta": {"name": "env"}, "spec": {"image": "y", "environmentVariables": variables}}
+    assert api.call("PUT", f"/api/v1/asset/environment/{id}", body).status == 202
+    assert api.call("DELETE", f"/api/v1/asset/environment/{id}").status == 202
+    deleted, updated, made = lines(api, f"entity_id=={id}")
+    assert [one["entity_name"] for one in (deleted, updated, made)] == ["env", "env", "env"]
+    assert json.loads(updated["metadata"]["changes"]) == {"spec.image": ["x", "y"]}
+    assert json.loads(made["metadata"]["changes"])["spec.image"] == [None, "x"]
+    assert json.loads(deleted["metadata"]["changes"])["spec.environmentVariables"] == [["TOKEN"], None]
+    assert b"a-secret" not in read(api, numberOfSamples=100).body
+
+
 def test_a_submission_is_recorded_by_name(api: ApiServer) -> None:
     body = {"name": "audited", "projectId": "1", "clusterId": api.cluster_id, "spec": {"image": "x"}}
     id = api.call("POST", "/api/v1/workloads/trainings", body).json["workloadId"]

@@ -113,6 +113,9 @@ def test_policies_and_roles_of_one_cluster_hold_there_only(api: ApiServer) -> No
     project = make_project(api, "vision", lab)
     meta = {"name": "p", "scope": "cluster", "clusterId": lab}
     policy = {"rules": {"compute": {"cpuCoreRequest": {"max": 1}}}}
+    unnamed = {"meta": {"name": "p", "scope": "cluster"}, "policy": policy}
+    refused = api.call("PUT", "/api/v2/policy/trainings", unnamed)
+    assert (refused.status, "there are several clusters" in refused.json["details"]) == (400, True)
     assert api.call("PUT", "/api/v2/policy/trainings", {"meta": meta, "policy": policy}).status == 200
     for project_id, cluster_id, want in (("1", api.cluster_id, 202), (project, lab, 400)):
         spec = {"image": "x", "compute": {"cpuCoreRequest": 2}}

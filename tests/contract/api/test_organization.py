@@ -8,7 +8,7 @@ import pytest
 from fairlead.control.context import EngineView
 from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import AUDIT, EVENTS
+from fairlead.store.collections import AUDIT, COLLECTIONS, EVENTS
 from tests import builders
 from tests.contract.api.agreement import find_disagreements
 from tests.contract.api.api_server import START, Answer, ApiServer
@@ -305,6 +305,33 @@ def test_deleting_a_project_deletes_its_workloads_first(make_api: Any) -> None:
     assert "is being deleted" in issues(refused)
     assert api.call("PUT", f"{PROJECTS}/{project['id']}", {"resources": []}).status == 404
     assert api.call("DELETE", f"{PROJECTS}/99").status == 404
+
+
+def test_what_only_a_removed_project_could_use_goes_with_it(make_api: Any) -> None:
+    api = make_api()
+    id = create(api, PROJECTS, "vision")["id"]
+    subject = {"subjectId": "crew", "subjectType": "group", "roleId": 2, "scopeType": "project", "scopeId": id}
+    assert api.call("POST", "/api/v1/authorization/access-rules", subject).status == 201
+    meta = {"name": "theirs", "scope": "project", "projectId": int(id)}
+    assert api.call("PUT", "/api/v2/policy/trainings", {"meta": meta, "policy": {}}).status == 200
+    for path, spec in (
+        ("asset/compute", {"cpuCoreRequest": 1}),
+        ("asset/credentials/generic-secret", {"keyValuePairs": [{"key": "k", "value": "v"}]}),
+    ):
+        assert api.call("POST", f"/api/v1/{path}", {"meta": meta, "spec": spec}).status == 202
+    template = {"meta": {"name": "theirs", "scopeType": "project", "scopeId": id}, "spec": {"image": "x"}}
+    assert api.call("POST", "/api/v1/workload-templates/trainings", template).status == 202
+    rule = {"projectId": id, "on": ["failed"], "channel": "webhook", "target": "https://example.com/hook"}
+    assert api.call("POST", "/api/v1/notification-rules", rule).status == 201
+
+    def count(name: str) -> int:
+        [collection] = [one for one in COLLECTIONS if one.name == name]
+        return int(api.do(api.context.store.count(Query(collection=collection))))
+
+    names = ("access_rules", "policies", "assets", "secrets", "templates", "notification_rules")
+    before = {name: count(name) for name in names}
+    assert api.call("DELETE", f"{PROJECTS}/{id}").status == 204
+    assert {name: before[name] - count(name) for name in names} == dict.fromkeys(names, 1) | {"assets": 2}
 
 
 def test_deleting_a_department_deletes_its_projects(make_api: Any) -> None:

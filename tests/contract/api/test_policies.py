@@ -67,7 +67,8 @@ def test_a_policy_that_does_not_fit_is_refused_and_nothing_stays(api: ApiServer)
 
 
 def test_validate_only_changes_nothing(api: ApiServer) -> None:
-    assert write(api, TENANT, {"rules": {}}, query="?validateOnly=true").status == 200
+    checked = write(api, TENANT, {"rules": {"image": {"required": True}}}, query="?validateOnly=true")
+    assert checked.json["effective"]["rules"]["image"] == {"required": True, "sourceOfRule": {"scope": "tenant"}}
     assert api.call("GET", f"{PATH}?scope=tenant").status == 404
 
 
@@ -125,7 +126,22 @@ def test_policies_of_kinds_with_roles(api: ApiServer) -> None:
 def test_an_unknown_scope_is_refused(api: ApiServer) -> None:
     assert write(api, {"scope": "project", "projectId": 999}, {}).status == 400
     assert api.call("GET", PATH).status == 400
-    assert write(api, {"scope": "system"}, {}).status == 400
+    built_in = write(api, {"scope": "system"}, {})
+    assert (built_in.status, "is built in; write one for the tenant" in built_in.json["details"]) == (400, True)
+
+
+def test_a_list_is_limited_by_an_id_alone_and_says_what_has_no_effect(api: ApiServer) -> None:
+    path = "/api/v2/policy/nim-services"
+    written = write(api, TENANT, {"rules": {"image": {"required": True}}}, path=path)
+    remark = {"errorMessage": "This policy has no effect: NimService workloads do not exist here"}
+    assert written.json["policy"]["status"] == {"validation": remark}
+    write(api, PROJECT, {})
+    [entry] = api.call("GET", "/api/v2/policy?projectId=1").json["policies"]
+    assert entry["meta"]["scope"] == "project"
+    assert api.call("GET", "/api/v2/policy?departmentId=1").json["policies"] == []
+    [entry] = api.call("GET", "/api/v2/policy?scope=tenant").json["policies"]
+    assert entry["status"]["validation"] == remark
+    assert api.call("DELETE", f"{path}?scope=tenant").status == 204
 
 
 def test_an_update_is_stored_with_the_policys_defaults(api: ApiServer) -> None:

@@ -14,7 +14,7 @@ from fairlead.api.http.errors import Error
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import Instant, ScopeType, Shape, Uuid
 from fairlead.control.policies import policies
-from fairlead.control.policies.effective import effective_policy, policy_of
+from fairlead.control.policies.effective import TYPES_BY_KEY, effective_policy, policy_of
 from fairlead.control.policies.policies import PolicyInput
 from fairlead.kinds.policies import POLICY_TYPES, PolicyType
 from fairlead.model.clock import iso
@@ -74,10 +74,19 @@ class PolicyMetaView(Shape):
     project_id: int | UnsetType = UNSET
 
 
+class ValidationMessage(Shape):
+    error_message: str
+
+
+class PolicyValidation(Shape):
+    validation: ValidationMessage
+
+
 class PolicyContentView(Shape):
     defaults: Tree
     rules: Tree
     imposed_assets: Any = UNSET
+    status: PolicyValidation | UnsetType = UNSET
 
 
 class PolicyView(Shape):
@@ -98,6 +107,7 @@ class ClusterSync(Shape):
 
 class PolicyStatus(Shape):
     clusters: list[ClusterSync]
+    validation: ValidationMessage | UnsetType = UNSET
 
 
 class PolicyEntry(Shape):
@@ -119,6 +129,14 @@ def _queried_scope(call: Call) -> Scope:
     if not scope:
         raise Invalid(issues=(ComplianceIssue("scope", f"is missing; it must be one of {', '.join(_SCOPES)}"),))
     return _scope(scope, *(query_text(call, name) for name in ("clusterId", "departmentId", "projectId")))
+
+
+def _listed_scope(call: Call) -> Scope | None:
+    """The scope that a list is limited to: the one that is named, or whose id is given."""
+    if query_text(call, "scope"):
+        return _queried_scope(call)
+    given = ((name, query_text(call, f"{name}Id")) for name in ("project", "department", "cluster"))
+    return next((Scope(name, id) for name, id in given if id), None)
 
 
 def _input(policy_type: PolicyType, body: PolicyBody) -> PolicyInput:
@@ -184,11 +202,21 @@ def _render_meta(call: Call, record: PolicyRecord) -> PolicyMetaView:
     )
 
 
+def _find_remark(policy_type: PolicyType) -> ValidationMessage | UnsetType:
+    """Why a valid policy has no effect; UNSET if it has one."""
+    if policy_type.kind:
+        return UNSET
+    return ValidationMessage(f"This policy has no effect: {policy_type.title} workloads do not exist here")
+
+
 def _render(call: Call, policy_type: PolicyType, record: PolicyRecord) -> PolicyView:
-    effective = effective_policy(call.context, policy_type, record.scope)
+    effective = effective_policy(call.context, policy_type, record.scope, record)
+    content, remark = _render_content(policy_type, policy_of(record)), _find_remark(policy_type)
+    if remark is not UNSET:
+        content.status = PolicyValidation(validation=remark)
     return PolicyView(
         meta=_render_meta(call, record),
-        policy=_render_content(policy_type, policy_of(record)),
+        policy=content,
         effective=_render_content(policy_type, effective),
         effective_updated_at=iso(record.updated_at),
     )
@@ -223,14 +251,16 @@ async def _get_effective(policy_type: PolicyType, call: Call) -> Response:
 async def _list(call: Call) -> Response:
     title = query_choice(call, "workloadType", _TITLES)
     policy_type = next((each for each in POLICY_TYPES.values() if each.title == title), None)
-    scope = _queried_scope(call) if query_text(call, "scope") else None
     cluster = call.context.directory.cluster
-    ready = PolicyStatus(
-        clusters=[ClusterSync(cluster_id=id, status="Ready") for id in call.context.directory.clusters]
-    )
+    clusters = [ClusterSync(cluster_id=id, status="Ready") for id in call.context.directory.clusters]
+    ready = PolicyStatus(clusters=clusters)
     entries = [
-        PolicyEntry(type=record.type, meta=_render_meta(call, record), status=ready)
-        for record in policies.find_policies(call.context, call.caller, policy_type, scope)
+        PolicyEntry(
+            type=record.type,
+            meta=_render_meta(call, record),
+            status=PolicyStatus(clusters=clusters, validation=_find_remark(TYPES_BY_KEY[record.type])),
+        )
+        for record in policies.find_policies(call.context, call.caller, policy_type, _listed_scope(call))
     ]
     if query_boolean(call, "includeFallbackPolicies") and any(policy.rules for policy in SYSTEM_POLICIES.values()):
         meta = PolicyMetaView(

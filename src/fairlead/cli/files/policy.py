@@ -12,8 +12,10 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.files.apply import CHECK_FLAGS, check_files
 from fairlead.cli.files.policy_files import (
     BASE,
+    CONTENT,
     SCOPES,
     apply_policy,
+    complain_of_no_effect,
     diff_policy,
     policy_path,
     read_documents,
@@ -38,7 +40,8 @@ def commands(_noun: str) -> tuple[Command, ...]:
     scope = Flag("scope", "Scope of the policy", choices=SCOPES, default="tenant")
     department = Flag("department", "Department, for that scope", placeholder="NAME")
     files = Flag("filename", "File with policies in YAML; - is standard input", "string", "f", True)
-    where = (type, scope, PROJECT, department)
+    cluster = Flag("cluster", "Cluster, for that scope", placeholder="NAME")
+    where = (type, scope, PROJECT, department, cluster)
     return (
         Command("list", "List policies", _list, OUTPUT, aliases=("ls",)),
         Command("describe", "Show the policy of a scope, in the form that `apply` reads", _describe, (*where, *OUTPUT)),
@@ -85,7 +88,7 @@ def _scope_name(meta: Json) -> str:
 def _asked_scope(session: ServerSession) -> Json:
     invocation = session.invocation
     scope = invocation.get("scope") or ("project" if invocation.get("project") else "tenant")
-    return scope_query(session, scope, {name: invocation.get(name) for name in ("project", "department")})
+    return scope_query(session, scope, {name: invocation.get(name) for name in SCOPES})
 
 
 def _describe(invocation: Invocation) -> int:
@@ -94,6 +97,7 @@ def _describe(invocation: Invocation) -> int:
     record = session.client.request("GET", policy_path(type), **_asked_scope(session))
     if not session.show(record, record["meta"]["name"]):
         session.console.data(render(session.console, "yaml", _as_file(type, record)))
+    complain_of_no_effect(session, record)
     session.close()
     return OK
 
@@ -101,7 +105,7 @@ def _describe(invocation: Invocation) -> int:
 def _as_file(type: str, record: Json) -> Json:
     meta = record["meta"]
     names = {name: str(meta[f"{name}Id"]) for name in ("project", "department", "cluster") if meta.get(f"{name}Id")}
-    content = {name: value for name, value in record["policy"].items() if value}
+    content = {name: record["policy"][name] for name in CONTENT if record["policy"].get(name)}
     return {"type": type, "name": meta["name"], "scope": meta["scope"], **names, **content}
 
 

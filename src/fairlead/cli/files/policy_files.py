@@ -25,7 +25,7 @@ SCOPES = ("tenant", "cluster", "department", "project")
 _MEMBERS = ("type", "name", "scope", "project", "department", "cluster", "defaults", "rules", "imposedAssets")
 #: Called with each line about what a policy in the older form loses.
 OnLoss = Callable[[str], object]
-_CONTENT = ("defaults", "rules", "imposedAssets")
+CONTENT = ("defaults", "rules", "imposedAssets")
 
 
 def policy_path(type: str) -> str:
@@ -48,6 +48,8 @@ def scope_query(session: ServerSession, scope: str, names: Json) -> Json:
             "scope": scope,
             "departmentId": find_named(session.client.departments(), names["department"], "department")["id"],
         }
+    if scope == "cluster" and names.get("cluster"):
+        return {"scope": scope, "clusterId": session.find_cluster(names["cluster"])["uuid"]}
     return {"scope": scope}
 
 
@@ -103,15 +105,23 @@ def read_documents(text: str, path: str) -> list[Any]:
 
 def _body(session: ServerSession, document: Json) -> Json:
     meta = {"name": document["name"], **scope_query(session, document["scope"], document)}
-    return {"meta": meta, "policy": {name: document.get(name) for name in _CONTENT}}
+    return {"meta": meta, "policy": {name: document.get(name) for name in CONTENT}}
 
 
 def apply_policy(session: ServerSession, document: Json) -> int:
     is_dry_run = bool(session.invocation.get("dry-run"))
-    session.client.request("PUT", policy_path(document["type"]), _body(session, document), validateOnly=is_dry_run)
+    path = policy_path(document["type"])
+    record = session.client.request("PUT", path, _body(session, document), validateOnly=is_dry_run)
     word = "is valid" if is_dry_run else "applied"
     session.console.say(f"Policy {document['name']} for {document['type']} {word}.")
+    complain_of_no_effect(session, record)
     return OK
+
+
+def complain_of_no_effect(session: ServerSession, record: Json) -> None:
+    """Print why a policy has no effect, if the server says so."""
+    if status := record["policy"].get("status"):
+        session.console.complain(status["validation"]["errorMessage"])
 
 
 def delete_policy(session: ServerSession, document: Json) -> int:
@@ -134,7 +144,7 @@ def diff_policy(session: ServerSession, document: Json) -> int:
     )
     live = session.client.request("GET", policy_path(document["type"]), **scope)["policy"] if has_one else {}
     before, after = (
-        render(session.console, "yaml", {name: one.get(name) or {} for name in _CONTENT}) for one in (live, document)
+        render(session.console, "yaml", {name: one.get(name) or {} for name in CONTENT}) for one in (live, document)
     )
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), "server", document["name"], lineterm=""))
     if lines:

@@ -9,6 +9,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from fairlead.admission.assets import HeldAsset, credentials_of
 from fairlead.control import access
 from fairlead.control.assets.claims import claim_input_of, claim_issues, make_claim
 from fairlead.control.assets.kinds import BY_KIND, AssetKind, credential_issues
@@ -18,9 +19,10 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.control.references.names import recheck_waiting_workloads
 from fairlead.control.references.users import in_use, refuse_in_use
-from fairlead.model.errors import ComplianceIssue, Conflict, Invalid, NotFound, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Conflict, InUse, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Claim, NamedRecord, Reference, Scope, Secret, project_scope_key
 from fairlead.model.records.people import Caller
+from fairlead.model.records.policies import PolicyRecord
 from fairlead.model.spec.assets import AssetVariable, CredentialKey
 from fairlead.model.spec.claims import Pvc
 from fairlead.model.spec.fields import Struct, fields_of, value_or
@@ -293,6 +295,10 @@ async def update_asset(
             updated_at=context.clock(),
             updated_by=caller.name,
         )
+        held = HeldAsset(kind.kind, after.name, msgspec.json.decode(after.spec))
+        if _imposing(context, id) and credentials_of([held]):
+            issue = ComplianceIssue("spec", "must not use a credential: a policy imposes it on workloads")
+            raise Invalid(issues=(issue,))
         message = f"{kind.title} {before.name} was changed by {caller.name}"
         steps = [RecordChange(ASSETS, id, after, "Updated", message)]
         steps += await _secret_steps(context, caller, kind, after, input.spec, message)
@@ -327,8 +333,13 @@ async def _secret_steps(
 
 
 async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: str, request_id: str = "") -> None:
-    """Delete it with the secret or claim that it created, unless a workload or another asset uses that."""
+    """Delete it with the secret or claim that it created, unless a workload, another asset or a policy uses that."""
     asset = await load_asset(context, caller, kind, id, "delete")
+    if policies := _imposing(context, id):
+        seen = scopes.visible_scope_keys(context, caller, "policies:read")
+        names = [policy.name for policy in policies if seen is None or policy.scope_key in seen]
+        shown = f"the policy {names[0]}" if names else "a policy that you may not see"
+        raise InUse(f"{asset.name} is imposed on workloads by {shown}; remove it from the policy first")
     message = f"{kind.title} {asset.name} was deleted by {caller.name}"
     steps = [RecordChange(ASSETS, id, None, "Deleted", message)]
     if kind.is_credential:
@@ -341,6 +352,12 @@ async def delete_asset(context: Context, caller: Caller, kind: AssetKind, id: st
         await refuse_in_use(context, caller, Reference.CLAIM, claim)
         steps.append(RecordChange(CLAIMS, claim.id, None, "Deleted", message))
     await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
+
+
+def _imposing(context: Context, asset_id: str) -> list[PolicyRecord]:
+    """The policies that impose an asset. Without it, every workload of their scopes would be refused."""
+    records = context.directory.policies.values()
+    return [one for one in records if any(asset_id in map(str.lower, ids) for ids in one.imposed_assets.values())]
 
 
 async def _refuse_named(context: Context, caller: Caller, credential: Asset) -> None:

@@ -11,8 +11,8 @@ import msgspec
 
 from fairlead.control import access
 from fairlead.control.context import Context
-from fairlead.control.directory import Directory
 from fairlead.control.organization.owners import name_issues
+from fairlead.control.organization.scoped_records import scoped_record_steps
 from fairlead.control.people.callers import has_administrator
 from fairlead.control.records import (
     AuditedRequest,
@@ -24,8 +24,6 @@ from fairlead.control.records import (
 )
 from fairlead.formats.kubeconfig import read_kubeconfig
 from fairlead.model.errors import ComplianceIssue, Forbidden, Invalid, NotFound, refuse_malformed
-from fairlead.model.records.access import AccessRule
-from fairlead.model.records.assets import Scope
 from fairlead.model.records.organization import (
     DEFAULT_NODE_POOL,
     Cluster,
@@ -37,9 +35,8 @@ from fairlead.model.records.organization import (
     Quota,
 )
 from fairlead.model.records.people import Caller
-from fairlead.model.records.policies import PolicyRecord
 from fairlead.store.base import Collection, VersionedRecord
-from fairlead.store.collections import ACCESS_RULES, CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES, POLICIES
+from fairlead.store.collections import CLUSTERS, DEPARTMENTS, NODE_POOLS, NODES
 
 _LOCAL = "local"
 #: The first department of a cluster may use all of it until somebody sets a quota.
@@ -198,29 +195,14 @@ async def delete_cluster(context: Context, caller: Caller, id: str, request_id: 
         for collection, records in owned:
             inside = [one for one in records if one.cluster_id == cluster.id]
             steps += [RecordChange(collection, one.id, None, "Deleted", f"{one.name} was removed") for one in inside]
-        steps += _delete_scoped_records(directory, cluster)
+        departments = [one.id for one in directory.departments.values() if one.cluster_id == cluster.id]
+        scopes = {f"cluster/{cluster.id}", *(f"department/{id}" for id in departments)}
+        # Their rules would apply to everything as soon as one cluster is left.
+        why = f"It was for cluster {cluster.name}, which was removed"
+        steps += await scoped_record_steps(context, scopes, why)
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 
     await retry_on_conflict(attempt)
-
-
-def _delete_scoped_records(directory: Directory, cluster: Cluster) -> list[RecordChange]:
-    """Delete the access rules and policies of a removed cluster.
-
-    Otherwise they would apply to everything as soon as one cluster is left.
-    """
-    departments = [one.id for one in directory.departments.values() if one.cluster_id == cluster.id]
-    scopes = {Scope("cluster", cluster.id), *(Scope("department", id) for id in departments)}
-    scoped: tuple[tuple[Collection[VersionedRecord], Iterable[AccessRule | PolicyRecord]], ...] = (
-        (ACCESS_RULES, directory.access_rules.values()),
-        (POLICIES, directory.policies.values()),
-    )
-    return [
-        RecordChange(collection, one.id, None, "Deleted", f"It was for cluster {cluster.name}, which was removed")
-        for collection, records in scoped
-        for one in records
-        if one.scope in scopes
-    ]
 
 
 async def _load(context: Context, id: str) -> Cluster:

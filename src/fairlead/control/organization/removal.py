@@ -1,4 +1,4 @@
-"""Deletes departments and projects: their workloads are deleted first, and the record when nothing is left.
+"""Deletes departments and projects: their workloads first; when nothing is left, the record and what is in its scope.
 
 Until then the record stays and is marked as deleted: a pod that is still stopping holds its GPU, and the scheduler must
 know its owner. The API marks the record; the loop calls `remove_emptied` after each turn, so interruptions do no harm.
@@ -9,10 +9,12 @@ import msgspec
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.organization.inventory import check_department
+from fairlead.control.organization.scoped_records import scoped_record_steps
 from fairlead.control.records import AuditedRequest, RecordChange, check_id, record_steps, retry_on_conflict
 from fairlead.control.workloads.lifecycle import delete_by_itself
 from fairlead.model.clock import Millis
 from fairlead.model.errors import Conflict, NotFound
+from fairlead.model.records.assets import project_scope_key
 from fairlead.model.records.organization import Department, Project
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
@@ -92,18 +94,22 @@ async def remove_emptied(context: Context) -> None:
         await _end_workloads(context, "project_id", project.id)
         where = (Where("project_id", Comparison.EQUAL, project.id), Where("is_active", Comparison.EQUAL, 1))
         if await context.store.count(Query(collection=WORKLOADS, where=where)) == 0:
+            message = f"Project {project.name} was removed"
             await _remove(
-                context, RecordChange(PROJECTS, project.id, None, "Deleted", f"Project {project.name} was removed")
+                context, RecordChange(PROJECTS, project.id, None, "Deleted", message), project_scope_key(project.id)
             )
     for department in [one for one in directory.departments.values() if one.deleted_at is not None]:
         if not any(project.department_id == department.id for project in directory.projects.values()):
             message = f"Department {department.name} was removed"
-            await _remove(context, RecordChange(DEPARTMENTS, department.id, None, "Deleted", message))
+            gone = RecordChange(DEPARTMENTS, department.id, None, "Deleted", message)
+            await _remove(context, gone, f"department/{department.id}")
 
 
-async def _remove(context: Context, step: RecordChange) -> None:
+async def _remove(context: Context, step: RecordChange, scope_key: str) -> None:
+    """Remove the record, and with it everything that only its scope could use."""
+    others = await scoped_record_steps(context, {scope_key}, step.message)
     try:
-        await record_steps(context, AuditedRequest(_SYSTEM, "delete"), [step], None)
+        await record_steps(context, AuditedRequest(_SYSTEM, "delete"), [step, *others], None)
     except Conflict:
         # The loop and a request may find it emptied at the same time; one of them is enough.
         await context.directory.refresh([(step.collection.name, step.id)])

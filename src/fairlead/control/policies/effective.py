@@ -11,18 +11,29 @@ from fairlead.model.records.policies import PolicyRecord
 TYPES_BY_KEY: dict[str, PolicyType] = {type.key: type for type in POLICY_TYPES.values()}
 
 
-def effective_policy(context: Context, type: PolicyType, scope: Scope) -> Policy:
-    """What holds in a scope: its own policy and those of wider scopes, the installation's own included."""
+def effective_policy(context: Context, type: PolicyType, scope: Scope, own: PolicyRecord | None = None) -> Policy:
+    """What holds in a scope: its own policy and those of wider scopes, the installation's own included.
+
+    `own` takes the place of the scope's own policy, as one that is only checked.
+    """
+    if own is not None and context.directory.policies.get(own.id) != own:
+        return _merged_policy(context, type, scope, own)
     key, revision = (scope.scope_key, type.key), context.directory.policy_revision
     known = context.effective_policies.get(key)
     if known is not None and known[0] == revision:
         return known[1]
-    records = {record.scope_key: record for record in context.directory.policies.values() if record.type == type.key}
-    around = [records[place] for place in scopes.scope_keys_around(context, scope) if place in records]
-    policies = [with_source(type, policy_of(record), source_of(record.scope)) for record in around]
-    policy = merge_policies(type, [*policies, SYSTEM_POLICIES[type.key]])
+    policy = _merged_policy(context, type, scope)
     context.effective_policies[key] = (revision, policy)
     return policy
+
+
+def _merged_policy(context: Context, type: PolicyType, scope: Scope, own: PolicyRecord | None = None) -> Policy:
+    records = {record.scope_key: record for record in context.directory.policies.values() if record.type == type.key}
+    if own is not None:
+        records[own.scope_key] = own
+    around = [records[place] for place in scopes.scope_keys_around(context, scope) if place in records]
+    policies = [with_source(type, policy_of(record), source_of(record.scope)) for record in around]
+    return merge_policies(type, [*policies, SYSTEM_POLICIES[type.key]])
 
 
 def policy_of(record: PolicyRecord) -> Policy:

@@ -14,7 +14,7 @@ from fairlead.control.records import AuditedRequest, RecordChange, record_steps,
 from fairlead.control.references import scopes
 from fairlead.formats.policies import policy_violations
 from fairlead.kinds.policies import PolicyType
-from fairlead.model.errors import ComplianceIssue, NotFound, refuse_malformed
+from fairlead.model.errors import ComplianceIssue, Invalid, NotFound, refuse_malformed
 from fairlead.model.records.assets import Asset, Scope
 from fairlead.model.records.people import Caller
 from fairlead.model.records.policies import PolicyRecord
@@ -47,6 +47,9 @@ async def write_policy(
     is_dry_run: bool = False,
 ) -> PolicyRecord:
     """Create or change the policy of a scope; a dry run only checks it. Raises Invalid with every violation."""
+    if input.scope.type == "system":
+        details = "is system, whose policy is built in; write one for the tenant, which overrides it"
+        raise Invalid(issues=(ComplianceIssue("meta.scope", details),))
     scopes.check_write(context, caller, "policies:update", input.scope)
     scope = scopes.resolve_scope(context, input.scope, "meta")
 

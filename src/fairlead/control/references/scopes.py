@@ -109,6 +109,8 @@ def resolve_scope(context: Context, scope: Scope, path: str) -> Scope:
         raise Invalid(issues=(ComplianceIssue(f"{path}.scope", f"is {scope.type}; known are {', '.join(SCOPES[1:])}"),))
     if scope.type == "tenant":
         return Scope("tenant", str(directory.cluster.tenant_id))
+    if scope.type == "cluster" and not scope.id and len(directory.clusters) > 1:
+        raise Invalid(issues=(ComplianceIssue(f"{path}.clusterId", "is missing; there are several clusters"),))
     if scope.type == "cluster" and not scope.id:
         return Scope("cluster", directory.cluster.id)
     if scope.id.lower() not in known[scope.type]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from fairlead.admission.admit import Admitted
-from fairlead.control.audit import audit_line, subject_of
+from fairlead.control.audit import audit_line, differences, subject_of, without_values
 from fairlead.control.context import Context
 from fairlead.control.machine_accounts import check_same_account
 from fairlead.control.records import AuditedRequest
@@ -27,7 +27,6 @@ from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
 
-_VARIABLES = "environmentVariables"
 _TRIES = 20
 
 
@@ -192,7 +191,7 @@ def _build_commit(
     context: Context, before: Workload, changed: Workload, wanted: Mapping[str, object], request: AuditedRequest
 ) -> Change:
     now, caller = context.clock(), request.caller
-    texts = {name: msgspec.json.encode(_without_values(name, value)).decode() for name, value in wanted.items()}
+    texts = {name: msgspec.json.encode(without_values(name, value)).decode() for name, value in wanted.items()}
     message = f"Changed by {caller.name}: {', '.join(f'{name} {text[:100]}' for name, text in texts.items())}"
     event = Event(
         at=now,
@@ -210,17 +209,4 @@ def _build_commit(
 def _spec_changes(before: Workload, changed: Workload) -> dict[str, tuple[object, object]]:
     """The members of the spec that differ, before and after."""
     old, new = (msgspec.json.decode(one.spec, type=dict[str, object]) for one in (before, changed))
-    return {
-        name: (_without_values(name, old.get(name)), _without_values(name, new.get(name)))
-        for name in sorted({*old, *new})
-        if old.get(name) != new.get(name)
-    }
-
-
-def _without_values(name: str, value: object) -> object:
-    """Variables by name only: people put secrets into them, and the audit is kept and exported."""
-    if name == _VARIABLES and isinstance(value, list):
-        return [item.get("name") if isinstance(item, dict) else item for item in value]
-    if isinstance(value, dict):
-        return {member: _without_values(member, inner) for member, inner in value.items()}
-    return value
+    return differences(old, new)
