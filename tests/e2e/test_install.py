@@ -49,8 +49,10 @@ def test_installed_command_runs_a_training(
     home = tmp_path / "home"
     home.mkdir()
     try:
-        output = release.run(*command, "run", "--", "sh", "-c", "echo it runs in $PWD", cwd=home, HOME=home)
-        assert output == f"it runs in {home}\n"
+        words = "echo it runs in $PWD with $(command -v python3)"
+        output = release.run(*command, "run", "--", "sh", "-c", words, cwd=home, HOME=home)
+        python = shutil.which("python3", path=release.clean_environment({})["PATH"])
+        assert output == f"it runs in {home} with {python}\n"
         url = release.run(*command, "server", "start", cwd=home, HOME=home).split()[0]
         with urllib.request.urlopen(f"{url}/docs/reference/cli/") as page:
             assert b"fairlead training submit" in page.read()

@@ -4,6 +4,7 @@ command line."""
 import os
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 
 from fairlead.client.json_object import Json
@@ -20,7 +21,15 @@ _REFERENCE = re.compile(r"\$(?=[({])")
 
 def variables_of_caller(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that a command takes along from its caller: all but those of the calling shell itself."""
-    return {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
+    taken = {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
+    return taken | {"PATH": _path_of_shell(environ)} if "PATH" in taken else taken
+
+
+def _path_of_shell(environ: Mapping[str, str]) -> str:
+    """The search path of the calling shell: `uvx` puts the environment that it made for Fairlead in front of it."""
+    first, _, rest = environ["PATH"].partition(os.pathsep)
+    is_added = "UV" in environ and first == os.path.join(sys.prefix, "bin") and environ.get("VIRTUAL_ENV") != sys.prefix
+    return rest if is_added else environ["PATH"]
 
 
 def _is_text(value: str) -> bool:
