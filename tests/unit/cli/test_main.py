@@ -158,7 +158,7 @@ def test_help_by_name(tmp_path: Path) -> None:
         (("list", "--type", "trainning"), "'trainning' is not a type of workload; the types are Training, "),
         (("list", "--type", "trainning"), "Did you mean training"),
         (("list", "--framework", "pytorh"), "'pytorh' is not a framework; "),
-        (("list", "--status", "runing"), "Did you mean running"),
+        (("list", "--status", "runing"), "Did you mean Running"),
     ],
 )
 def test_unknown_values_are_errors_with_a_suggestion(tmp_path: Path, words: tuple[str, ...], want: str) -> None:

@@ -29,5 +29,4 @@ def read_phase(text: str) -> str:
     for phase in PHASES:
         if phase.lower() == wanted:
             return phase
-    known = [phase.lower() for phase in PHASES]
-    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.{suggest(wanted, known)}")
+    raise UsageError(f"'{text}' is not a phase; the phases are {', '.join(PHASES)}.{suggest(wanted.title(), PHASES)}")

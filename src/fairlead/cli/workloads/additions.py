@@ -24,6 +24,8 @@ FLAGS = (
         placeholder="TIME",
     ),
 )
+#: The flag that sets each annotation.
+FLAG_OF_ANNOTATION = {array.ANNOTATION: "array", after.ANNOTATION: "after", time_limit.ANNOTATION: "time"}
 
 
 def apply_additions(values: Mapping[str, object], spec: Json) -> None:

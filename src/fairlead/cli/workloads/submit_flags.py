@@ -229,7 +229,14 @@ def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[
 
         return _MEMBER.sub(replaced, issue.details.replace(_REST_ADVICE, ""))
 
-    issues = tuple(Issue(shown(issue.field), told(issue), issue.rule) for issue in error.issues)
+    def named(issue: Issue) -> Issue:
+        annotation, _, rest = issue.details.partition(": ")
+        flag = additions.FLAG_OF_ANNOTATION.get(annotation, "")
+        if flag in given:
+            return Issue(f"--{flag}", rest, issue.rule)
+        return Issue(shown(issue.field), told(issue), issue.rule)
+
+    issues = tuple(named(issue) for issue in error.issues)
     details = _PATH.sub(lambda match: shown(match[0]), error.details)
     return ServerError(error.status, error.message, details, issues)
 

@@ -70,6 +70,13 @@ from fairlead.client import Issue, ServerError
             ("--env-secret", "is empty"),
             id="a pair",
         ),
+        pytest.param(
+            "training",
+            {"after"},
+            ("spec.annotations", "fairlead/after: project vision has no workload x"),
+            ("--after", "project vision has no workload x"),
+            id="an annotation that a flag sets",
+        ),
         pytest.param("training", (), ("spec.args", "is odd"), ("the words after --", "is odd"), id="the words"),
         pytest.param("training", (), ("projectId", "is odd"), ("--project", "is odd"), id="outside the spec"),
         pytest.param("training", (), ("name", "is taken"), ("name", "is taken"), id="no flag"),
