@@ -124,7 +124,9 @@ def _render_order(query: Query[object], dialect: SqlDialect, *, is_steered: bool
         steer + _column(query.collection, name).name + dialect.nulls[descending] for name, descending in query.order
     ]
     if all(name != key for name, _ in query.order):
-        order.append(dialect.steer + key if _has_better_index(query) else key)
+        # In the direction of the column before, so that an index that ends in the key is read as it is, or backwards.
+        tie = f"{key} DESC" if query.order and query.order[-1][1] else key
+        order.append(dialect.steer + tie if _has_better_index(query) else tie)
     return f" ORDER BY {', '.join(order)}"
 
 
