@@ -168,11 +168,7 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     arguments = make_paths_absolute(arguments)
     _, flags = start_parser().parse_known_args(arguments)
     given = serve_parser().parse_args(arguments)
-    folder = given.data_dir or environment.get("FAIRLEAD_DATA_DIR")
-    if not folder:
-        base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
-        folder = os.path.join(base, "fairlead")
-    data_dir = Path(folder).absolute()
+    data_dir = _find_data_dir(given.data_dir or environment.get("FAIRLEAD_DATA_DIR"), environment)
     recorded = load_recorded(data_dir)
     personal = recorded.personal if recorded else given.background
     return ServerSettings(
@@ -225,6 +221,14 @@ def read_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         control=_control_settings(given),
         flags=tuple(flags),
     )
+
+
+def _find_data_dir(folder: str | None, environment: Mapping[str, str]) -> Path:
+    """The folder that is named, otherwise the user's own."""
+    if not folder:
+        base = environment.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+        folder = os.path.join(base, "fairlead")
+    return Path(folder).absolute()
 
 
 def _control_settings(given: argparse.Namespace) -> ControlSettings:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from fairlead.engines.base import (
+    ApplyOrganization,
     ApplyWorkload,
     DeleteWorkload,
     DesiredOrganization,
@@ -260,7 +261,7 @@ class ClusterHarness:
         self.cluster.listen(self._news.set)
         await self.engine.start(self._news.set)
         try:
-            await self.engine.sync_organization(told())
+            await self.engine.apply([ApplyOrganization(told())])
             await self.settle()
             yield self
         finally:

@@ -1,6 +1,6 @@
 """Engines that have nothing and report nothing; tests give them what they need."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 from fairlead.control.context import Context
 from fairlead.control.loop.cluster_driver import ClusterDriver
@@ -8,12 +8,10 @@ from fairlead.control.loop.pod_driver import PodDriver
 from fairlead.control.loop.reconcile import Reconciler
 from fairlead.engines.base import (
     CapacityChanged,
-    DesiredOrganization,
     Engine,
     PodEngine,
     PodOrder,
     PodReport,
-    Retained,
     Review,
     WorkloadEngine,
     WorkloadOrder,
@@ -31,10 +29,6 @@ class QuietEngine(Engine):
 
     def review(self, podset: PodSet) -> Review:
         return Review()
-
-    async def retain(self, retained: Retained) -> None: ...
-
-    async def drop_claims(self, claim_ids: Collection[str]) -> None: ...
 
     async def close(self) -> None: ...
 
@@ -54,8 +48,6 @@ class QuietCluster(QuietEngine, WorkloadEngine):
         return ()
 
     async def apply(self, orders: Sequence[WorkloadOrder]) -> None: ...
-
-    async def sync_organization(self, organization: DesiredOrganization) -> None: ...
 
 
 def pod_loop(context: Context, engine: PodEngine) -> Reconciler[PodOrder]:

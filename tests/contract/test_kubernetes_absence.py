@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from fairlead.engines.base import ApplyWorkload, WorkloadReport
+from fairlead.engines.base import ApplyOrganization, ApplyWorkload, WorkloadReport
 from fairlead.engines.kubernetes.client.api import Api
 from fairlead.engines.kubernetes.client.connection import Answer
 from fairlead.engines.kubernetes.client.resources import JOB, POD, QUEUE
@@ -98,7 +98,7 @@ async def stay_away(harness: ClusterHarness, cluster: DistantCluster) -> None:
     known = told()
     [project] = known.projects
     added = msgspec.structs.replace(project, id="8", name="team-b")
-    await harness.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
+    await harness.engine.apply([ApplyOrganization(msgspec.structs.replace(known, projects=(project, added)))])
     await asyncio.sleep(HOUR)
 
 

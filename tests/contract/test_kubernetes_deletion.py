@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import DeleteWorkload, Retained
+from fairlead.engines.base import DeleteWorkload, Retain
 from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.resources import JOB, POD, POD_GROUP, SERVICE
 from fairlead.kinds import KINDS
@@ -23,7 +23,7 @@ PODS, SERVICES = POD.path(NAMESPACE_NAME), SERVICE.path(NAMESPACE_NAME)
 
 async def settle_as_new(harness: ClusterHarness) -> None:
     """No workload is from an earlier server."""
-    await harness.engine.retain(Retained(workload_ids=frozenset(), claim_ids=frozenset()))
+    await harness.engine.apply([Retain(workload_ids=frozenset(), claim_ids=frozenset())])
     await harness.settle()
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.base import DesiredOrganization
+from fairlead.engines.base import ApplyOrganization, DesiredOrganization
 from fairlead.engines.kubernetes.client.resources import EVENT, JOB, KARPENTER_POOL, NAMESPACE, POD, POD_GROUP
 from fairlead.engines.kubernetes.engine import EngineSettings
 from fairlead.model.pods.podset import RestartScope
@@ -100,7 +100,7 @@ def test_pods_ask_for_nodes_of_their_pool_if_nodes_are_added(setting: str) -> No
     async def ask_for_nodes() -> None:
         cluster = Cluster(*((KARPENTER_POOL,) if setting != "on" else ()))
         async with ClusterHarness(cluster, EngineSettings(node_autoscaler=setting)).open() as harness:
-            await harness.engine.sync_organization(organization())
+            await harness.engine.apply([ApplyOrganization(organization())])
             await harness.set_desired(run(node_pools=("h100",)))
             await harness.until(lambda: cluster.all(JOB))
             assert terms(cluster.all(JOB)[0]["spec"]["template"]) == (None if setting == "off" else POOL)
@@ -113,7 +113,7 @@ def test_pods_ask_for_nodes_of_their_pool_if_nodes_are_added(setting: str) -> No
 async def test_pods_of_our_own_groups_carry_it_too() -> None:
     cluster = Cluster(KARPENTER_POOL)
     async with ClusterHarness(cluster).open() as harness:
-        await harness.engine.sync_organization(organization())
+        await harness.engine.apply([ApplyOrganization(organization())])
         await harness.set_desired(run(GANG, node_pools=("h100",)))
         await harness.until(lambda: len(cluster.all(POD)) == 2)
         for member in cluster.all(POD):

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from fairlead.engines.base import DesiredOrganization
+from fairlead.engines.base import ApplyOrganization, DesiredOrganization
 from fairlead.engines.kubernetes.client.api import ApiError
 from fairlead.engines.kubernetes.client.resources import CLUSTER_ROLE, JOB, NAMESPACE, QUEUE, ROLE_BINDING
 from fairlead.engines.kubernetes.render.labels import PROJECT_ROLE
@@ -28,7 +28,7 @@ def writes(cluster: Cluster) -> list[str]:
 async def ask_for(harness: ClusterHarness, desired: DesiredOrganization) -> list[str]:
     """The requests that it takes."""
     harness.cluster.asked.clear()
-    await harness.engine.sync_organization(desired)
+    await harness.engine.apply([ApplyOrganization(desired)])
     await harness.settle()
     return list(harness.cluster.asked)
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.base import DeleteWorkload, DesiredOrganization, Retained
+from fairlead.engines.base import ApplyOrganization, DeleteWorkload, DesiredOrganization, Retain
 from fairlead.engines.kubernetes.apply.organization import OrganizationSync
 from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.client.api import ApiError
@@ -353,8 +353,8 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         added = msgspec.structs.replace(project, id="8", name="team-b")
         # The round before has not ended when the project is told.
         gate = cluster.gates["/priorityclasses"] = asyncio.Event()
-        await harness.engine.sync_organization(known)
-        await harness.engine.sync_organization(msgspec.structs.replace(known, projects=(project, added)))
+        await harness.engine.apply([ApplyOrganization(known)])
+        await harness.engine.apply([ApplyOrganization(msgspec.structs.replace(known, projects=(project, added)))])
         await harness.set_desired(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
         await harness.settle()
         gate.set()
@@ -411,7 +411,7 @@ class Refusing(Cluster):
 @scenario
 async def test_a_deletion_that_had_no_effect_is_asked_for_again() -> None:
     async with ClusterHarness(Refusing()).open() as harness:
-        await harness.engine.retain(Retained(workload_ids=frozenset(), claim_ids=frozenset()))
+        await harness.engine.apply([Retain(workload_ids=frozenset(), claim_ids=frozenset())])
         await harness.settle()
         await harness.set_desired(run())
         await harness.until(lambda: harness.cluster.all(JOB))

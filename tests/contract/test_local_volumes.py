@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fairlead.engines.base import DropEphemeralClaims, PodState, Refresh, Retained, Start
+from fairlead.engines.base import DropClaims, DropEphemeralClaims, PodState, Refresh, Retain, Start
 from fairlead.engines.local.engine import LocalEngine
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.allowed import Allowed
@@ -160,7 +160,7 @@ class TestBothModes:
                 await say(harness, "cat /weights/a; rm /weights/a 2>&1 | grep -o Read-only", **read_only)
                 == "one\nRead-only\n"
             )
-            await harness.engine.drop_claims(["id-of-weights"])
+            await harness.engine.apply([DropClaims(frozenset({"id-of-weights"}))])
             assert list((data / "claims").iterdir()) == []
 
     @scenario
@@ -390,7 +390,7 @@ class TestClaims:
         async with opened(engine_maker(data, supplies)) as harness:
             items = [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}, {"path": "/d", "ephemeral": True}]
             await say(harness, "true", storage={"pvc": items})
-            await harness.engine.retain(Retained(frozenset({"id-of-kept"}), frozenset()))
+            await harness.engine.apply([Retain(frozenset({"id-of-kept"}), frozenset())])
             left = sorted(folder.name for folder in (data / "claims").iterdir())
             assert left == ["id-of-kept", "id-of-mine"]
 

@@ -19,7 +19,7 @@ from fairlead.control.organization.inputs import OwnerInput
 from fairlead.control.organization.owners import create_project
 from fairlead.control.workloads.sessions import pod_logs
 from fairlead.control.workloads.submit import submit
-from fairlead.engines.base import ApplyWorkload, DesiredOrganization, LogRequest, WorkloadOrder
+from fairlead.engines.base import ApplyOrganization, ApplyWorkload, LogRequest, WorkloadOrder
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict, Forbidden, Invalid, Refused, Unavailable
 from fairlead.model.records.access import AccessRule
@@ -59,9 +59,9 @@ class OneNode(QuietCluster):
 
     async def apply(self, orders: Sequence[WorkloadOrder]) -> None:
         self.applied += [order.workload.name for order in orders if isinstance(order, ApplyWorkload)]
-
-    async def sync_organization(self, organization: DesiredOrganization) -> None:
-        self.projects = sorted(project.name for project in organization.projects)
+        for order in orders:
+            if isinstance(order, ApplyOrganization):
+                self.projects = sorted(project.name for project in order.organization.projects)
 
     def logs(self, request: LogRequest) -> Any:
         async def output() -> Any:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from fairlead.engines.base import (
+    ApplyOrganization,
     ApplyWorkload,
     ClusterPod,
     DeleteWorkload,
@@ -216,7 +217,7 @@ class ClusterSeam(Seam[KubernetesEngine]):
         department = Department(id="1", name=f"d-{self._cluster}", **made)
         project = Project(id="1", name=self.project, department_id="1", department_name="d", **made)
         pool = NodePool(id="1", name="default", **made)
-        await self.engine.sync_organization(DesiredOrganization((department,), (project,), (pool,)))
+        await self.engine.apply([ApplyOrganization(DesiredOrganization((department,), (project,), (pool,)))])
 
     async def start(self, script: str, grace: int = 30) -> str:
         id = str(uuid.uuid4())
@@ -284,7 +285,7 @@ class ClusterSeam(Seam[KubernetesEngine]):
                 await self.stop(run, 0)
         for run in self._runs:
             await self.removed(run)
-        await self.engine.sync_organization(DesiredOrganization((), (), ()))
+        await self.engine.apply([ApplyOrganization(DesiredOrganization((), (), ()))])
         await self.engine.close()
         # Connections that were closed last are let go in the loop's next round.
         await asyncio.sleep(0)

@@ -1,1 +1,1 @@
-"""Engines run what was decided. `base.py` is the seam; each engine is a folder of its own and sees no other."""
+"""Engines run what was decided. `base/` is the seam; each engine is a folder of its own and sees no other."""

@@ -15,7 +15,7 @@ from fairlead.control.machine_accounts import find_user
 from fairlead.control.references import scopes
 from fairlead.control.references.resolve import load_config_map, load_data_volumes, load_secret, load_values
 from fairlead.control.references.users import find_users
-from fairlead.engines.base import Retained
+from fairlead.engines.base import Retain
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import ClaimMount
 from fairlead.model.pods.podset import PodSpec
@@ -159,7 +159,7 @@ def _event(context: Context, claim: Claim, message: str) -> Event:
     )
 
 
-async def load_retained(context: Context, workload_ids: Iterable[str]) -> Retained:
+async def load_retained(context: Context, workload_ids: Iterable[str]) -> Retain:
     """The claims that still exist, for an engine after a start: it deletes the storage of all others."""
     claims: list[Claim] = await context.store.find(Query(collection=CLAIMS))
-    return Retained(frozenset(claim.id for claim in claims), frozenset(workload_ids))
+    return Retain(frozenset(claim.id for claim in claims), frozenset(workload_ids))

@@ -15,10 +15,11 @@ from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pods.specs import identity
 from fairlead.control.loop.board import Board
-from fairlead.control.loop.driver import DirectoryReaction, make_inputs
+from fairlead.control.loop.driver import DirectoryReaction, drop_deleted_claims, make_inputs
 from fairlead.control.loop.kai_comparison import KaiComparison
 from fairlead.control.serving.urls import render_routes
 from fairlead.engines.base import (
+    ApplyOrganization,
     CapacityChanged,
     DesiredOrganization,
     DesiredWorkload,
@@ -62,9 +63,8 @@ class ClusterDriver:
     async def recover(self, workloads: Iterable[Workload]) -> None:
         existing = await self._load_existing()
         await self._load_ended_pods(existing)
-        retained = await load_retained(self._context, existing)
-        await self.engine.sync_organization(self._organization())
-        await self.engine.retain(retained)
+        retain = await load_retained(self._context, existing)
+        await self.engine.apply((ApplyOrganization(self._organization()), retain))
 
     async def _load_existing(self) -> frozenset[str]:
         """All workloads that are not gone. Finished ones are among them: their output is still read."""
@@ -164,10 +164,12 @@ class ClusterDriver:
 
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[WorkloadOrder]:
         collections = {collection for collection, _ in changed}
+        orders: list[WorkloadOrder] = [*await drop_deleted_claims(self._context, changed)]
         if collections & _ORGANIZED:
-            await self.engine.sync_organization(self._organization())
-        affected = self._find_affected_by_pools() if NODE_POOLS.name in collections else set()
-        return DirectoryReaction([*self._maintain_nodes()] if NODES.name in collections else [], affected)
+            orders.append(ApplyOrganization(self._organization()))
+        if NODES.name in collections:
+            orders += self._maintain_nodes()
+        return DirectoryReaction(orders, self._find_affected_by_pools() if NODE_POOLS.name in collections else set())
 
     def _maintain_nodes(self) -> list[MaintainNode]:
         """Orders for nodes of which something else is wanted than at the last order."""

@@ -11,12 +11,13 @@ from fairlead.control.context import Context
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.control.decide.phases import PhaseInputs
 from fairlead.control.loop.board import Board
-from fairlead.engines.base import Engine, Review
+from fairlead.engines.base import DropClaims, Engine, Review
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.organization import Node
 from fairlead.model.records.workload import Pod, Workload
+from fairlead.store.collections import CLAIMS
 
 OrderT = TypeVar("OrderT")
 TakenT = TypeVar("TakenT", contravariant=True)
@@ -94,6 +95,13 @@ class Driver(Protocol[OrderT]):
     async def finish(self) -> None:
         """The loop has ended: store what is left."""
         ...
+
+
+async def drop_deleted_claims(context: Context, changed: Iterable[tuple[str, str]]) -> list[DropClaims]:
+    """The order for the claims among the changed records that no longer exist."""
+    ids = dict.fromkeys(id for collection, id in changed if collection == CLAIMS.name)
+    deleted = frozenset([id for id in ids if await context.store.get(CLAIMS, id) is None])
+    return [DropClaims(deleted)] if deleted else []
 
 
 def has_node(context: Context, name: str) -> bool:

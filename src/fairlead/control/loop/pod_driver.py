@@ -20,7 +20,7 @@ from fairlead.control.decide.pods.reports import apply_pod_reports, is_lost, rep
 from fairlead.control.decide.pods.restarting import Backoff
 from fairlead.control.decide.pods.specs import render_pod
 from fairlead.control.loop.board import Board
-from fairlead.control.loop.driver import DirectoryReaction, has_node, make_inputs
+from fairlead.control.loop.driver import DirectoryReaction, drop_deleted_claims, has_node, make_inputs
 from fairlead.control.loop.pod_adopter import PodAdopter
 from fairlead.control.loop.refresh import find_changed, find_mounting
 from fairlead.control.loop.schedule import Scheduler
@@ -53,7 +53,7 @@ class PodDriver:
 
     async def recover(self, workloads: Iterable[Workload]) -> None:
         running = (workload.id for workload in workloads if workload.phase is not Phase.STOPPED)
-        await self.engine.retain(await load_retained(self._context, running))
+        await self.engine.apply((await load_retained(self._context, running),))
 
     async def resume(self) -> list[PodOrder]:
         """A pod of which the engine has no trace is taken as lost. Mounted objects may have changed meanwhile."""
@@ -144,8 +144,9 @@ class PodDriver:
 
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[PodOrder]:
         refreshes = await find_changed(self._context, self.board.entries.values(), changed, self._pod_spec)
+        drops = await drop_deleted_claims(self._context, changed)
         self.scheduler.needed = True
-        return DirectoryReaction([*refreshes], self._find_on_draining_nodes())
+        return DirectoryReaction([*refreshes, *drops], self._find_on_draining_nodes())
 
     def _find_on_draining_nodes(self) -> set[str]:
         names = {node.name for node in self._context.directory.nodes.values() if node.draining}

@@ -32,7 +32,7 @@ from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.records.phase import TERMINAL, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
 from fairlead.store.base import Change, Comparison, Delete, Put, Query, Where
-from fairlead.store.collections import CALLER_ENVIRONMENTS, CLAIMS, PODS, REVISIONS, USAGE, WORKLOADS
+from fairlead.store.collections import CALLER_ENVIRONMENTS, PODS, REVISIONS, USAGE, WORKLOADS
 
 log = logging.getLogger(__name__)
 
@@ -193,7 +193,6 @@ class Reconciler(Generic[OrderT]):
         changed, self._directory_changed = self._directory_changed, []
         try:
             await self.context.directory.refresh(changed)
-            await self._drop_claims(id for collection, id in changed if collection == CLAIMS.name)
             reaction = await self.driver.on_directory_change(changed)
         except Unavailable:
             self._directory_changed += changed
@@ -378,12 +377,6 @@ class Reconciler(Generic[OrderT]):
         self._orders += await self.driver.resume()
         await self._decide_and_record(list(self.board.entries), self.context.clock())
         await self._recheck_waiting()
-
-    async def _drop_claims(self, changed: Iterable[str]) -> None:
-        """Remove the storage behind claims whose records are deleted."""
-        deleted = [id for id in dict.fromkeys(changed) if await self.context.store.get(CLAIMS, id) is None]
-        if deleted:
-            await self.driver.engine.drop_claims(deleted)
 
     def _find_used_nodes(self) -> set[str]:
         return {pod.node for entry in self.board.entries.values() for pod in entry.pods}

@@ -4,18 +4,19 @@ Made by `configuration.py`, called by the loop of `control` through the seam. KA
 cluster create them. Here orders go to the reconciler, and observed objects become reports.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
 
 from fairlead.engines.base import (
+    ApplyOrganization,
     ApplyWorkload,
     CapacityChanged,
     DeleteWorkload,
-    DesiredOrganization,
+    DropClaims,
     MaintainNode,
-    Retained,
+    Retain,
     Review,
     WorkloadEngine,
     WorkloadOrder,
@@ -155,21 +156,24 @@ class KubernetesEngine(WorkloadEngine):
                     self._reconciler.set_desired(order.workload_id, order)
                 case MaintainNode():
                     self._node_maintenance.set_desired(order)
+                case ApplyOrganization(organization):
+                    self._organization.set_desired(organization)
+                case DropClaims(claim_ids):
+                    self._drop_claims(claim_ids)
+                case Retain(claim_ids, workload_ids):
+                    self._retain(claim_ids, workload_ids)
 
     async def observe(self) -> Sequence[WorkloadReport | CapacityChanged]:
         reports = self._reports.make_each(self._changes.take_workloads())
         return [*reports, CapacityChanged()] if self._changes.take_nodes() else reports
 
-    async def sync_organization(self, organization: DesiredOrganization) -> None:
-        self._organization.set_desired(organization)
-
-    async def retain(self, retained: Retained) -> None:
-        self._reconciler.retain(retained.workload_ids, self.custom_resources.has)
-        report = partial(self._applier.report_unknown_claims, retained.claim_ids)
+    def _retain(self, claim_ids: frozenset[str], workload_ids: frozenset[str]) -> None:
+        self._reconciler.retain(workload_ids, self.custom_resources.has)
+        report = partial(self._applier.report_unknown_claims, claim_ids)
         self._tasks.spawn(retry_forever(report, "Cannot list the claims in the cluster yet"))
 
-    async def drop_claims(self, claim_ids: Collection[str]) -> None:
-        delete = partial(self._applier.delete_claims, frozenset(claim_ids))
+    def _drop_claims(self, claim_ids: frozenset[str]) -> None:
+        delete = partial(self._applier.delete_claims, claim_ids)
         self._tasks.spawn(retry_forever(delete, "Deleted claims still exist in the cluster"))
 
     async def close(self) -> None:

@@ -86,7 +86,7 @@ class _ExitStatus(msgspec.Struct):
 
 
 class CommandSession:
-    """A command in a pod, or the pod's main process; see `engines.base.Session`."""
+    """A command in a pod, or the pod's main process; see `Session` in `engines/base`."""
 
     def __init__(self, link: WebSocket, *, is_terminal: bool) -> None:
         self._link = link

@@ -14,6 +14,7 @@ import msgspec
 
 from fairlead.engines.base import (
     NO_ISOLATION,
+    DropClaims,
     DropEphemeralClaims,
     ExecRequest,
     Forget,
@@ -24,7 +25,7 @@ from fairlead.engines.base import (
     PodReport,
     PodState,
     Refresh,
-    Retained,
+    Retain,
     Review,
     Sessions,
     Start,
@@ -169,15 +170,13 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                     self._forget(order.pod_id)
                 case DropEphemeralClaims():
                     await self._storage.drop((), order.workload_id)
+                case DropClaims(claim_ids):
+                    await self._storage.drop(claim_ids, "")
+                case Retain(claim_ids, workload_ids):
+                    await self._storage.retain(claim_ids, workload_ids)
 
     def load_record(self, pod_id: str, attempt: int) -> bytes:
         return self._folders.load_record((pod_id, attempt))
-
-    async def retain(self, retained: Retained) -> None:
-        await self._storage.retain(retained.claim_ids, retained.workload_ids)
-
-    async def drop_claims(self, claim_ids: Collection[str]) -> None:
-        await self._storage.drop(claim_ids, "")
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -103,7 +103,7 @@ async def connect(made: socket.socket, address: str, port: int) -> int:
 
 
 class ProcessSession:
-    """A command beside the pod, or the pod's own input and output; see `engines.base.Session`."""
+    """A command beside the pod, or the pod's own input and output; see `Session` in `engines/base`."""
 
     def __init__(self, line: Line, files: list[int], *, is_terminal: bool) -> None:
         self._line = line

@@ -23,6 +23,20 @@ from fairlead.model.syntax import Syntax
 VolumeMode = Literal["Filesystem", "Block"]
 
 _TELLS_APART = "Identifies this item when lists are merged and when policies lock items."
+
+
+def mount_point(yaml: str = "", part: str = "path", older: str = "") -> FieldInfo:
+    """The path in the container at which a volume appears, whatever its name in YAML and on the command line."""
+    return FieldInfo(
+        text="The mount path inside the container.",
+        mandatory=True,
+        yaml=yaml,
+        part=part,
+        syntax=Syntax.MOUNT_PATH,
+        older=older,
+    )
+
+
 InstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="name")]
 #: The same, for items whose `name` on the command line is the mounted object.
 MountedInstanceName = Annotated[Maybe[Text63], FieldInfo(text=_TELLS_APART, part="instance")]
@@ -122,13 +136,7 @@ class Pvc(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(
-            text="The mount path inside the container.",
-            mandatory=True,
-            yaml="path",
-            part="path",
-            syntax=Syntax.MOUNT_PATH,
-        ),
+        mount_point(yaml="path"),
     ] = UNSET
     existing_pvc: Annotated[
         Maybe[bool],

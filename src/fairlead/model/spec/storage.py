@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta
 
 from fairlead.model.records.assets import Reference
-from fairlead.model.spec.claims import InstanceName, MountedInstanceName, Pvc
+from fairlead.model.spec.claims import InstanceName, MountedInstanceName, Pvc, mount_point
 from fairlead.model.spec.fields import (
     NO_SUCH_NAME,
     ExcludeItem,
@@ -37,14 +37,7 @@ GitAuthentication = Literal["password", "ssh-key"]
 _NOT_MOUNTED = "it cannot be mounted there, so the workload fails at its start"
 MountPath = Annotated[
     Maybe[Text4096],
-    FieldInfo(
-        text="The mount path inside the container.",
-        mandatory=True,
-        yaml="mountPath",
-        part="path",
-        syntax=Syntax.MOUNT_PATH,
-        older=_NOT_MOUNTED,
-    ),
+    mount_point(yaml="mountPath", older=_NOT_MOUNTED),
 ]
 _FILE_MODE = Meta(
     min_length=4,
@@ -121,7 +114,7 @@ class EmptyDir(Spec, frozen=True, kw_only=True):
     name: InstanceName = UNSET
     path: Annotated[
         Maybe[Text4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path", syntax=Syntax.MOUNT_PATH),
+        mount_point(),
     ] = UNSET
     medium: Annotated[
         Maybe[Text63],
@@ -146,7 +139,7 @@ class DataVolumeMount(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[UpTo4096],
-        FieldInfo(text="The mount path inside the container.", mandatory=True, part="path", syntax=Syntax.MOUNT_PATH),
+        mount_point(),
     ] = UNSET
     exclude: ExcludeItem = UNSET
 
@@ -291,13 +284,7 @@ class HostPath(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(
-            text="The mount path inside the container.",
-            mandatory=True,
-            yaml="mountPath",
-            part="mount",
-            syntax=Syntax.MOUNT_PATH,
-        ),
+        mount_point(yaml="mountPath", part="mount"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     mount_propagation: Annotated[
@@ -333,13 +320,7 @@ class Nfs(Spec, frozen=True, kw_only=True):
     ] = UNSET
     mount_path: Annotated[
         Maybe[Text4096],
-        FieldInfo(
-            text="The mount path inside the container.",
-            mandatory=True,
-            yaml="targetPath",
-            part="mountpath",
-            syntax=Syntax.MOUNT_PATH,
-        ),
+        mount_point(yaml="targetPath", part="mountpath"),
     ] = UNSET
     read_only: ReadOnlyUnlessSaid = UNSET
     exclude: ExcludeItem = UNSET
@@ -353,13 +334,7 @@ class S3(Spec, frozen=True, kw_only=True):
     ] = UNSET
     path: Annotated[
         Maybe[Text],
-        FieldInfo(
-            text="The mount path inside the container.",
-            mandatory=True,
-            yaml="path",
-            part="path",
-            syntax=Syntax.MOUNT_PATH,
-        ),
+        mount_point(yaml="path"),
     ] = UNSET
     url: Annotated[
         Maybe[Text],

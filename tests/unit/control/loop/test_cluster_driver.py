@@ -1,4 +1,4 @@
-"""Wishes for whole workloads: in which node pools they can wait, of those that they name."""
+"""Orders for whole workloads: in which node pools they can wait, of those that they name; and orders for nodes."""
 
 import asyncio
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from fairlead.control.context import Context, ControlSettings
 from fairlead.control.decide.draft import WorkloadEntry
 from fairlead.control.loop.cluster_driver import ClusterDriver
 from fairlead.control.serving.urls import UrlRegistry
-from fairlead.engines.base import ApplyWorkload, DesiredWorkload, MaintainNode
+from fairlead.engines.base import ApplyOrganization, ApplyWorkload, DesiredWorkload, MaintainNode
 from fairlead.model.records.organization import Node, NodePool
 from fairlead.model.records.phase import Phase
 from fairlead.store.collections import NODE_POOLS, NODES, PROJECTS
@@ -19,7 +19,7 @@ from tests import builders
 from tests.contract.quiet_engines import QuietCluster
 
 
-def following(*pools: str) -> ClusterDriver:
+def make_driver(*pools: str) -> ClusterDriver:
     known = {
         name: NodePool(id=name, version=1, name=name, cluster_id="c", created_at=0, updated_at=0) for name in pools
     }
@@ -35,8 +35,8 @@ def entry(*pools: str, name: str = "train") -> WorkloadEntry:
     return WorkloadEntry(workload=workload, pods=(), podsets=(builders.podset(),), lifetime_after_end=60_000)
 
 
-def wish(held: WorkloadEntry, *pools: str) -> DesiredWorkload:
-    driver = following(*pools)
+def render_desired(held: WorkloadEntry, *pools: str) -> DesiredWorkload:
+    driver = make_driver(*pools)
     [order] = driver.orders(driver.decide(held, 1000))
     assert isinstance(order, ApplyWorkload)
     return order.workload
@@ -57,27 +57,27 @@ def wish(held: WorkloadEntry, *pools: str) -> DesiredWorkload:
 def test_pools_that_do_not_exist_are_skipped(
     asked: tuple[str, ...], known: tuple[str, ...], want: tuple[str, ...]
 ) -> None:
-    found = wish(entry(*asked), *known)
+    found = render_desired(entry(*asked), *known)
     assert (found.node_pools, found.tried_pools) == (asked, want)
 
 
-def test_a_pool_that_goes_is_another_wish_for_who_names_it_and_for_nobody_else() -> None:
+def test_a_deleted_pool_changes_the_order_of_workloads_that_name_it() -> None:
     both, default = entry("h100", "default"), entry("default", "a100")
-    assert wish(both, "default", "a100", "h100") != wish(both, "default", "a100")
-    assert wish(default, "default", "a100", "h100") == wish(default, "default", "a100")
+    assert render_desired(both, "default", "a100", "h100") != render_desired(both, "default", "a100")
+    assert render_desired(default, "default", "a100", "h100") == render_desired(default, "default", "a100")
 
 
-def test_a_change_of_node_pools_is_a_reason_to_look_at_who_names_several() -> None:
-    driver = following("default")
+def test_a_change_of_node_pools_looks_again_at_workloads_that_name_several() -> None:
+    driver = make_driver("default")
     for held in (entry("h100", "default", name="both"), entry("h100", name="one"), entry(name="none")):
         driver.board.put(held.workload, ())
     pools_too = asyncio.run(driver.on_directory_change([(PROJECTS.name, "1"), (NODE_POOLS.name, "2")]))
-    assert (pools_too.orders, pools_too.workload_ids) == ([], {"id-both"})
+    assert ([type(order) for order in pools_too.orders], pools_too.workload_ids) == ([ApplyOrganization], {"id-both"})
     assert asyncio.run(driver.on_directory_change([(PROJECTS.name, "1")])).workload_ids == set()
 
 
 def test_nodes_are_maintained_once_and_again_after_a_start() -> None:
-    driver = following("default")
+    driver = make_driver("default")
     nodes = driver._context.directory.nodes
     node = Node(id="n", name="n", cpu_milli=1, memory_bytes=1)
 
@@ -90,10 +90,10 @@ def test_nodes_are_maintained_once_and_again_after_a_start() -> None:
     assert (orders(), orders()) == ([MaintainNode("n", cordon=True, evicts=True)], [])
     nodes["n"] = msgspec.structs.replace(node, cordoned=True, draining=True)
     assert orders() == [MaintainNode("n", evicts=True)]
-    assert asyncio.run(following_again(driver).resume()) == [MaintainNode("n", evicts=True)]
+    assert asyncio.run(restart(driver).resume()) == [MaintainNode("n", evicts=True)]
     nodes["n"] = node
     assert orders() == [MaintainNode("n")]
 
 
-def following_again(driver: ClusterDriver) -> ClusterDriver:
+def restart(driver: ClusterDriver) -> ClusterDriver:
     return ClusterDriver(driver._context, QuietCluster())
