@@ -26,6 +26,7 @@ def job_set(**worker: Any) -> dict[str, Any]:
         {"name": "leader", "replicas": 1, "template": {"spec": {"template": template("leader")}}},
         {"name": "workers", "replicas": 2, "template": {"spec": {"template": template("worker", **worker)}}},
     ]
+    jobs[1]["template"]["spec"]["template"]["metadata"]["annotations"] = {"gpu-fraction": "half"}
     metadata = {"name": "set", "labels": {"team": "a", "kai.scheduler/queue": "stolen"}}
     return {"apiVersion": JOB_SET.api, "kind": JOB_SET.kind, "metadata": metadata, "spec": {"replicatedJobs": jobs}}
 
@@ -100,6 +101,11 @@ def test_an_object_runs_with_our_labels_in_every_template_and_is_deleted(server:
         assert (rendered["metadata"]["labels"]["app"], rendered["spec"]["schedulerName"]) == (name, "kai-scheduler")
         assert [one["name"] for one in rendered["spec"]["containers"]] == [name]
     assert [one["replicas"] for one in found["spec"]["replicatedJobs"]] == [1, 2]
+    conditions = server.call("GET", f"/api/v1/workloads/{id}").json["conditions"]
+    assert [(one["reason"], one["message"].split(":")[0]) for one in conditions if one["type"] == "NotEnforced"] == [
+        ("annotations[gpu-fraction]", "dropped"),
+        ("metadata.labels[kai.scheduler/queue]", "dropped"),
+    ]
     add_pod(cluster, templates(found)[1], "whole-worker-0", "Running")
     server.until_phase(id, "Running")
     assert not cluster.call("GET", f"/apis/run.ai/v2alpha1/namespaces/{NAMESPACE}/trainingworkloads")["items"]

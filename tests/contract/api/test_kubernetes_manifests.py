@@ -67,10 +67,27 @@ def test_a_job_becomes_a_training(api: ApiServer) -> None:
     assert api.get(f"{PATH}/{id}")["syncInfo"]["status"] == "Deleting"
 
 
-def test_a_pod_is_not_replaced(api: ApiServer) -> None:
-    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {**POD, "restartPolicy": "Never"}}
+def test_a_pod_is_not_replaced_and_its_metadata_is_that_of_its_template(api: ApiServer) -> None:
+    annotations = {"gpu-fraction": "0.5", "note": "n", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+    metadata = {"labels": {"app": "a"}, "annotations": annotations}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**POD, "restartPolicy": "Never"}}
     id = _id(_submit(api, pod, "bare-pod"))
-    assert api.get(f"/api/v1/workloads/trainings/{id}")["spec"]["backoffLimit"] == 0
+    spec = api.get(f"/api/v1/workloads/trainings/{id}")["spec"]
+    assert (spec["backoffLimit"], spec["compute"]["gpuPortionRequest"]) == (0, 0.5)
+    assert spec["labels"] == [{"name": "app", "value": "a"}]
+    assert spec["annotations"] == [{"name": "note", "value": "n"}]
+
+
+def test_labels_of_an_object_are_those_of_its_workload(api: ApiServer) -> None:
+    labels = {"team": "vision", "app": "other"}
+    id = _id(_submit(api, {**DEPLOYMENT, "metadata": {"labels": labels}}, "labelled"))
+    spec = api.get(f"/api/v1/workloads/inferences/{id}")["spec"]
+    assert spec["labels"] == [{"name": "app", "value": "web"}, {"name": "team", "value": "vision"}]
+    groups = {**LWS, "metadata": {"labels": labels}, "spec": _groups()}
+    id = _id(_submit(api, groups, "labelled-groups"))
+    spec = api.get(f"/api/v1/workloads/distributed-inferences/{id}")["spec"]
+    for role in ("leader", "worker"):
+        assert {"name": "team", "value": "vision"} in spec[role]["labels"]
 
 
 def test_a_deployment_becomes_an_inference_and_can_change(api: ApiServer) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from fairlead.control.decide.cluster.manifests import podset_of_metadata, podsets_of_other_templates
 from fairlead.control.decide.draft import Draft, WorkloadEntry
 from fairlead.engines.base import NO_ISOLATION, Review
+from fairlead.model.dialect import Dialect
 from fairlead.model.pods.container_fields import NO_SECURITY
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.phase import Phase
@@ -19,6 +21,7 @@ NOT_ENFORCED = "NotEnforced"
 #: The condition that names what isolates the pods from their machine; False if nothing does.
 ISOLATION = "Isolation"
 _NOT_PROVIDED = "NotProvided"
+_OF_METADATA = ("metadata.labels[", "metadata.annotations[")
 
 #: Claims the URLs of a new workload: their names, and (field, why) for those that are taken.
 Expose = Callable[[WorkloadEntry], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]]
@@ -42,7 +45,12 @@ def _has_waited(workload: Workload) -> bool:
 
 def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expose) -> None:
     """Write what is refused or ignored into conditions. A refused workload fails."""
-    reviews = [review_of(podset, review) for podset in draft.entry.podsets]
+    podsets = (*draft.entry.podsets, *podsets_of_other_templates(draft.workload))
+    reviews = [review_of(podset, review) for podset in podsets]
+    if draft.workload.dialect is Dialect.OBJECT:
+        own = review_of(podset_of_metadata(draft.workload, podsets[0]), review)
+        about_metadata = tuple(note for note in own.advisory if note[0].startswith(_OF_METADATA))
+        reviews.append(Review(advisory=about_metadata))
     urls, taken = expose(draft.entry)
     if urls:
         draft.set(urls=urls)

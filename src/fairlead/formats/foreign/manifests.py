@@ -1,7 +1,7 @@
 """Reads Kubernetes objects that run pods as the spec of a workload. Called by the API for submitted manifests.
 
-Nothing is dropped: a member of the pod template that a workload does not have is a violation with its path. Members of
-the object's own metadata stay in the manifest, which is stored.
+Nothing is dropped: a member of the pod template that a workload does not have is a violation with its path. Labels and
+annotations of the object become those of the workload; other members of its metadata stay in the manifest.
 """
 
 import re
@@ -24,16 +24,21 @@ from fairlead.formats.foreign.pod_templates import (
 from fairlead.formats.plain import Plain
 from fairlead.formats.yaml.tree import read_tree
 from fairlead.formats.yaml.values import read_plain
+from fairlead.kinds import role_members
 from fairlead.kinds.inference import INFERENCE
 from fairlead.kinds.kind import Kind
 from fairlead.kinds.training import TRAINING
 from fairlead.model.errors import ComplianceIssue, Invalid
+from fairlead.model.policies.rules import fields_by_name
 
 #: What a Deployment has besides its template; a rollout needs none of it here.
 _OF_DEPLOYMENTS = frozenset({"replicas", "selector", "template", "revisionHistoryLimit", "progressDeadlineSeconds"})
 
 #: What an object that runs pods has. Others, such as the rules of a Role or the data of a Secret, run none.
 _OF_OBJECTS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
+#: What kubectl notes about its own work, such as the whole object as it was applied.
+_OF_KUBECTL = "kubectl.kubernetes.io/"
+_OF_TEMPLATES = ("labels", "annotations")
 #: A version as in `v1beta2`: the path in which its kinds are listed ends in it.
 _VERSION = re.compile(r"v[0-9][a-z0-9]{0,30}\Z")
 
@@ -128,13 +133,40 @@ def read_manifest(manifest: Plain) -> ReadManifest:
         detail = f"is a {gvk.title[:120]}; the supported manifests are {known}"
         raise Invalid(issues=(ComplianceIssue("manifest.kind", detail),))
     metadata = read_mapping(manifest, "metadata", "manifest")
-    kind, spec = reader(read_mapping(manifest, "spec", "manifest"))
+    kind, spec = reader(_pod_template(manifest) if gvk == _POD else read_mapping(manifest, "spec", "manifest"))
+    parts = [spec] if "labels" in fields_by_name(kind.spec) else []
+    for part in (*parts, *(spec[member] for member in role_members() if member in spec)):
+        _add_metadata(part, {} if gvk == _POD else metadata)
     return ReadManifest(kind, gvk, str(metadata.get("name") or ""), str(metadata.get("namespace") or ""), spec)
 
 
-def _read_pod(spec: Plain) -> tuple[Kind, Plain]:
+def _add_metadata(spec: Plain, metadata: Plain) -> None:
+    """Give the pods the labels and annotations of their object; those of their template win."""
+    for member in _OF_TEMPLATES:
+        given = read_mapping(metadata, member, "manifest.metadata")
+        known = {one["name"] for one in spec.get(member, ())}
+        added = [
+            {"name": name, "value": str(value)}
+            for name, value in given.items()
+            if name not in known and not name.startswith(_OF_KUBECTL)
+        ]
+        if added:
+            spec[member] = [*spec.get(member, ()), *added]
+
+
+def _pod_template(pod: Plain) -> Plain:
+    """A bare pod as the spec of a Job. Its metadata is that of the template."""
+    metadata = {
+        name: value for name, value in read_mapping(pod, "metadata", "manifest").items() if name in _OF_TEMPLATES
+    }
+    annotations = read_mapping(metadata, "annotations", "manifest.metadata")
+    kept = {name: value for name, value in annotations.items() if not name.startswith(_OF_KUBECTL)}
+    template = {"metadata": {**metadata, "annotations": kept}, "spec": read_mapping(pod, "spec", "manifest")}
+    return {"template": template}
+
+
+def _read_pod(job: Plain) -> tuple[Kind, Plain]:
     """A bare pod is not replaced, so a failed one fails the workload."""
-    job = {"template": {"spec": spec}}
     read = read_template(job, SPEC, "spec.template.spec")
     read.setdefault("restartPolicy", "Always")
     if read["restartPolicy"] == "Never":
@@ -171,8 +203,9 @@ def _read_deployment(spec: Plain) -> tuple[Kind, Plain]:
     return INFERENCE, read
 
 
+_POD = GroupVersionKind("", "v1", "Pod")
 _READERS: dict[GroupVersionKind, Callable[[Plain], tuple[Kind, Plain]]] = {
-    GroupVersionKind("", "v1", "Pod"): _read_pod,
+    _POD: _read_pod,
     GroupVersionKind("batch", "v1", "Job"): _read_job,
     GroupVersionKind("apps", "v1", "Deployment"): _read_deployment,
     GroupVersionKind("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"): read_leader_worker_set,
