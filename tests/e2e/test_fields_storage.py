@@ -98,9 +98,10 @@ def test_what_cannot_be_provided_fails_before_the_start(shared: Server) -> None:
         ({"emptyDirVolume": [{"path": "/dev"}]}, "spec.storage.emptyDirVolume[0].path"),
         ({"emptyDirVolume": [{"path": "/data"}, {"path": "/dev//x"}]}, "spec.storage.emptyDirVolume[1].path"),
         ({"configMapVolume": [{"configMap": "c", "mountPath": "/sys/x"}]}, "spec.storage.configMapVolume[0].mountPath"),
+        ({"git": [{"repository": "file:///etc", "path": "/code"}]}, "spec.storage.git[0].repository"),
     ],
 )
-def test_mounts_over_the_kernels_places_are_refused_at_submission(
+def test_what_no_workload_may_mount_is_refused_at_submission(
     shared: Server, storage: dict[str, Any], want: str
 ) -> None:
     answer = shared.submit("kernel", "/bin/true", storage=storage)

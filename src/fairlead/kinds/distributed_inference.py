@@ -15,7 +15,7 @@ from fairlead.model.spec.canonical import items
 from fairlead.model.spec.fields import FieldInfo, FlagDeclaration, Maybe, PortNumber, Spec, is_given, value_or
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import SubmissionLimits, Violation, class_violations, command_violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, class_violations, pod_violations
 from fairlead.model.spec.security import BasicSecurity
 from fairlead.model.spec.storage import BasicStorage
 from fairlead.model.syntax import Syntax
@@ -229,7 +229,7 @@ def _violations(spec: DistributedInferenceSpec, path: str, limits: SubmissionLim
         broken.append(Violation(f"{path}.worker", f"is missing; it must be given, because workers is {spec.workers}"))
     for name, role in (("leader", spec.leader), ("worker", spec.worker)):
         if isinstance(role, RoleSpec):
-            broken += command_violations(role, f"{path}.{name}") + _storage_violations(role.storage, f"{path}.{name}")
+            broken += pod_violations(role, f"{path}.{name}") + _storage_violations(role.storage, f"{path}.{name}")
     return broken
 
 

@@ -21,7 +21,7 @@ from fairlead.model.spec.metadata import Username
 from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import SubmissionLimits, Violation, class_violations, command_violations
+from fairlead.model.spec.rules import SubmissionLimits, Violation, class_violations, pod_violations
 from fairlead.model.spec.service_fields import InferenceSecurity, InferenceStorage, ServiceStdin, ServiceTty
 
 ROLE = "predictor"
@@ -171,7 +171,7 @@ def _starting(state: SetState) -> Outcome | None:
 
 
 def _violations(spec: InferenceSpec, path: str, limits: SubmissionLimits) -> list[Violation]:
-    broken = command_violations(spec, path) + class_violations(spec, path)
+    broken = pod_violations(spec, path) + class_violations(spec, path)
     broken += serving_violations(spec.serving_port, f"{path}.servingPort")
     if spec.tty is True and spec.stdin is not True:
         broken.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))

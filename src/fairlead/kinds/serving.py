@@ -97,6 +97,9 @@ def serving_violations(port: Maybe[ServingPort], path: str) -> list[Violation]:
         return [Violation(path, "has authorizedUsers and authorizedGroups; give only one of them")]
     details = f"is given, but authorizationType is {access}"
     broken = [Violation(f"{path}.{name}", details) for name in lists if name != access]
-    if access in _LISTS and access not in lists:
-        broken.append(Violation(f"{path}.{access}", f"is missing; authorizationType is {access}"))
+    if access in _LISTS and not lists.get(access):
+        missing = "is empty" if access in lists else "is missing"
+        broken.append(Violation(f"{path}.{access}", f"{missing}; authorizationType is {access}"))
+    blank = [name for name, names in lists.items() if not all(each.strip() for each in names)]
+    broken += [Violation(f"{path}.{name}", "has an empty name; leave it out, or give a name") for name in blank]
     return broken

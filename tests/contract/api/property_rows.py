@@ -76,16 +76,20 @@ _NAMED = Row("item")
 
 #: By path below the spec of pods: of a training, of a leader, of a worker.
 PODS: dict[str, Row] = {
-    "annotations": Row([{"name": "note", "value": "x"}], ("note", "x"), ([{"value": "x"}],)),
+    "annotations": Row(
+        [{"name": "note", "value": "x"}],
+        ("note", "x"),
+        ([{"value": "x"}], [{"name": f"n{number}", "value": "x" * 10_000} for number in range(24)]),
+    ),
     "annotations[].name": Row("billing", ("billing", "x"), ("two words", "/x")),
     "annotations[].value": Row("unit 7", ("note", "unit 7")),
     "annotations[].exclude": _EXCLUDED,
     "args": Row("-c 'a b'", ("args", ["-c", "a b"]), ("'open",)),
     "command": Row("python3 -u", ("command", ["python3", "-u"]), ('"open',)),
     "compute": Row({"cpuCoreRequest": 3}, ("cpu", "3000m")),
-    "compute.cpuCoreLimit": Row(4, ("cpu", "4000m"), (1e12, 0.5), {"cpuCoreRequest": 1}),
+    "compute.cpuCoreLimit": Row(4, ("cpu", "4000m"), (1e12, 0.5, 0), {"cpuCoreRequest": 1}),
     "compute.cpuCoreRequest": Row(0.5, ("cpu", "500m"), (1e12,)),
-    "compute.cpuMemoryLimit": Row("1G", ("memory", "1000000000"), ("500m", "1M"), {"cpuMemoryRequest": "20M"}),
+    "compute.cpuMemoryLimit": Row("1G", ("memory", "1000000000"), ("500m", "1M", "0"), {"cpuMemoryRequest": "20M"}),
     "compute.cpuMemoryRequest": Row("20M", ("memory", "20000000"), ("500m", "1..G", "-1")),
     "compute.extendedResources": Row([{"resource": "v.example/l"}], ("v.example/l", "1"), ([{"quantity": "1"}],)),
     "compute.extendedResources[].resource": Row(
@@ -144,7 +148,9 @@ PODS: dict[str, Row] = {
         [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}], ("key", "a"), ([],)
     ),
     "nodeAffinityRequired.nodeSelectorTerms[].matchExpressions": Row(
-        [{"key": "a", "operator": "Exists"}], ("key", "a"), ([],)
+        [{"key": "a", "operator": "Exists"}],
+        ("key", "a"),
+        ([], [{"key": "a", "operator": "Gt", "values": ["9" * 19]}]),
     ),
     "nodeAffinityRequired.nodeSelectorTerms[].matchExpressions[].key": Row("disk", ("key", "disk"), _KEYS),
     "nodeAffinityRequired.nodeSelectorTerms[].matchExpressions[].operator": Row(
@@ -249,7 +255,7 @@ PODS: dict[str, Row] = {
 #: What only trainings have.
 TRAININGS: dict[str, Row] = {
     "autoDeletionTimeAfterCompletionSeconds": Row(60, ELSEWHERE, (-1, 2**62)),
-    "backoffLimit": Row(3, ("backoffLimit", 3), (-1,)),
+    "backoffLimit": Row(3, ("backoffLimit", 3), (-1, 2**31)),
     "category": Row("Build", ELSEWHERE, ("Own", "build", "")),
     "completions": Row(4, ("completions", 4), (0, -1, 100_001)),
     "exposedUrls": Row(
@@ -363,8 +369,8 @@ GROUPS: dict[str, Row] = {
     "servingPort.port": Row(8001, ("containerPort", 8001)),
     "servingPort.protocol": Row("http"),
     "servingPort.authorizationType": Row("authenticatedUsers", ELSEWHERE, (At("authorizedUsers", "authorizedUsers"),)),
-    "servingPort.authorizedUsers": Row(["ann"], ELSEWHERE, (), {"authorizationType": "authorizedUsers"}),
-    "servingPort.authorizedGroups": Row(["staff"], ELSEWHERE, (), {"authorizationType": "authorizedGroups"}),
+    "servingPort.authorizedUsers": Row(["ann"], ELSEWHERE, ([], [" "]), {"authorizationType": "authorizedUsers"}),
+    "servingPort.authorizedGroups": Row(["staff"], ELSEWHERE, ([], [""]), {"authorizationType": "authorizedGroups"}),
     "servingPort.exposeExternally": Row(False),
     "servingPort.exposedUrl": Row("mine.example.com", ELSEWHERE, ("javascript:alert(1)", "a b", "https://x:99999")),
     "startupPolicy": Row("LeaderReady", ("startupPolicy", "LeaderReady")),

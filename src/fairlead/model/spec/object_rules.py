@@ -70,6 +70,9 @@ def _compute(item: Compute) -> Broken:
     for rest, value in (("cpuCoreRequest", item.cpu_core_request), ("cpuCoreLimit", item.cpu_core_limit)):
         if isinstance(value, int | float) and value > MAX_CORES:
             yield rest, f"is {value}; at most {MAX_CORES} cores can be requested", ""
+    for rest, limit in (("cpuCoreLimit", item.cpu_core_limit), ("cpuMemoryLimit", item.cpu_memory_limit)):
+        if limit == 0 or (isinstance(limit, str) and _is_quantity(limit) and parse(limit) == 0):
+            yield rest, f"is {limit}; nothing can run with that, leave it out for no limit", ""
     yield from limit_violations(item)
 
 
@@ -183,20 +186,25 @@ def _mounts(item: BasicStorage) -> Broken:
     """Volumes that are mounted at the same path, and claims that are created twice."""
     yield from _new_claims(item)
     taken: dict[str, str] = {}
+    for volume, member, path in mount_paths(item):
+        other = taken.setdefault(clean_path(path), volume)
+        if other != volume:
+            yield f"{volume}.{member}", f"is '{path[:80]}', where {other} is mounted already; choose another", ""
+
+
+def mount_paths(item: BasicStorage) -> Iterator[tuple[str, str, str]]:
+    """Every volume that counts, the member that says where it is mounted, and the path."""
     for field in fields_of(type(item)):
         mount = _mount_field(field.struct)
         for number, volume in enumerate(getattr(item, field.attribute) or ()):
             path = getattr(volume, mount.attribute, None)
-            if not isinstance(path, str) or not path.startswith("/") or volume.exclude is True:
-                continue
-            item_path = f"{field.rest}[{number}]"
-            other = taken.setdefault("/".join(part for part in path.split("/") if part not in ("", ".")), item_path)
-            if other != item_path:
-                yield (
-                    f"{item_path}.{mount.rest}",
-                    f"is '{path[:80]}', where {other} is mounted already; choose another",
-                    "",
-                )
+            if isinstance(path, str) and path.startswith("/") and volume.exclude is not True:
+                yield f"{field.rest}[{number}]", mount.rest, path
+
+
+def clean_path(path: str) -> str:
+    """A path in one spelling."""
+    return "/" + "/".join(part for part in path.split("/") if part not in ("", "."))
 
 
 @cache
@@ -295,8 +303,13 @@ def _match_expression(item: MatchExpression) -> Broken:
             flaw = flaw_of(Syntax.LABEL_VALUE, value)
             if flaw:
                 yield f"values[{number}]", flaw, ""
-    elif item.operator in ("Gt", "Lt") and (len(values) != 1 or not values[0].lstrip("-").isdecimal()):
-        yield "values", f"must be one whole number with the operator {item.operator}", ""
+    elif item.operator in ("Gt", "Lt") and (len(values) != 1 or not _is_whole_number(values[0])):
+        yield "values", f"must be one whole number of 64 bits with the operator {item.operator}", ""
+
+
+def _is_whole_number(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdecimal() and len(digits) <= 19 and abs(int(text)) < 2**63
 
 
 RULES: dict[type, Callable[[Any], Broken]] = {

@@ -15,9 +15,14 @@ from msgspec import UNSET
 from fairlead.model.command_words import split_words
 from fairlead.model.priority import CATEGORIES, PRIORITIES
 from fairlead.model.quantity import BadQuantity, parse
+from fairlead.model.spec.canonical import items
 from fairlead.model.spec.fields import Field, Maybe, Struct, fields_of, is_given
-from fairlead.model.spec.object_rules import RULES
+from fairlead.model.spec.object_rules import RULES, clean_path, mount_paths
 from fairlead.model.syntax import flaw_of
+
+#: Bytes of a user's annotations. Kubernetes keeps 256 KiB of an object's, of which some are the server's.
+MAX_ANNOTATIONS = 240_000
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the place itself
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -124,8 +129,9 @@ def _check_quantity(field: Field, value: str, path: str, broken: list[Violation]
         broken.append(Violation(path, f"is '{value}', less than one byte; give an amount of bytes{hint}"))
 
 
-def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
-    """Commands that cannot be split into words."""
+def pod_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
+    """Between the members of one pod's spec: commands that cannot be split into words, more annotations than an object
+    can have, and a volume where shared memory is mounted."""
     broken = []
     for rest in ("command", "args"):
         text = getattr(spec, rest)
@@ -134,6 +140,16 @@ def command_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
                 split_words(text)
             except ValueError:
                 broken.append(Violation(f"{path}.{rest}", "has an unclosed quote; quote it as for a shell"))
+    size = sum(len(f"{one.name}{one.value or ''}".encode()) for one in items(getattr(spec, "annotations", UNSET)))
+    if size > MAX_ANNOTATIONS:
+        broken.append(
+            Violation(f"{path}.annotations", f"has {size} bytes in all; at most {MAX_ANNOTATIONS} can be kept")
+        )
+    compute, storage = (getattr(spec, name, UNSET) for name in ("compute", "storage"))
+    if is_given(compute) and compute.large_shm_request is True and is_given(storage):
+        details = f"is {SHARED_MEMORY}, where largeShmRequest mounts memory; leave one of them out"
+        taken = (each for each in mount_paths(storage) if clean_path(each[2]) == SHARED_MEMORY)
+        broken.extend(Violation(f"{path}.storage.{volume}.{member}", details) for volume, member, _ in taken)
     return broken
 
 

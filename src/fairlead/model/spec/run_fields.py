@@ -21,12 +21,14 @@ from fairlead.model.spec.metadata import Username
 from fairlead.model.spec.network import ExposedUrls, Ports, RelatedUrls
 from fairlead.model.spec.placement import Category, NodePools, Preemptibility, PriorityClass
 from fairlead.model.spec.pod_fields import PodFields
-from fairlead.model.spec.rules import Violation, class_violations, command_violations
+from fairlead.model.spec.rules import Violation, class_violations, pod_violations
 from fairlead.model.spec.security import Security
 from fairlead.model.spec.storage import Storage
 
-#: A century in seconds; also the maximum backoff limit.
+#: A century.
 MAX_SECONDS = 3_155_760_000
+#: What a Job can count.
+MAX_RETRIES = 2**31 - 1
 
 
 class RunFields(PodFields, frozen=True, kw_only=True):
@@ -69,14 +71,14 @@ RUN_FIELD_NAMES = frozenset(
 
 def run_violations(spec: RunFields, path: str) -> list[Violation]:
     """The rules between these members."""
-    broken = command_violations(spec, path) + class_violations(spec, path)
-    for rest, value in (
-        ("backoffLimit", spec.backoff_limit),
-        ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds),
-        ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds),
+    broken = pod_violations(spec, path) + class_violations(spec, path)
+    for rest, value, most in (
+        ("backoffLimit", spec.backoff_limit, MAX_RETRIES),
+        ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds, MAX_SECONDS),
+        ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds, MAX_SECONDS),
     ):
-        if isinstance(value, int) and not 0 <= value <= MAX_SECONDS:
-            broken.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {MAX_SECONDS}"))
+        if isinstance(value, int) and not 0 <= value <= most:
+            broken.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {most}"))
     if spec.tty is True and spec.stdin is not True:
         broken.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
     return broken

@@ -43,7 +43,17 @@ TOL = "spec.tolerations[0]"
 EXPR = "spec.nodeAffinityRequired.nodeSelectorTerms[0].matchExpressions[0]"
 NEW = {"path": "/a", "claimInfo": {"size": "1G"}}
 
+SHARED = {"compute": {"largeShmRequest": True}}
+
 CASES: list[tuple[str, dict[str, Any], list[str]]] = [
+    ("a volume where shared memory is", {**SHARED, **storage(emptyDirVolume=[{"path": "//dev/shm/"}])},
+     ["spec.storage.emptyDirVolume[0].path"]),
+    ("an excluded volume there", {**SHARED, **storage(emptyDirVolume=[{"path": "/dev/shm", "exclude": True}])}, []),
+    ("a volume there alone", storage(emptyDirVolume=[{"path": "/dev/shm"}]), []),
+    ("the largest number to compare with", expression({"key": "a", "operator": "Gt", "values": [str(2**63 - 1)]}), []),
+    ("a number that is too large", expression({"key": "a", "operator": "Lt", "values": [str(-(2**63))]}),
+     [f"{EXPR}.values"]),
+    ("a number with a sign in it", expression({"key": "a", "operator": "Gt", "values": ["--1"]}), [f"{EXPR}.values"]),
     ("no image", {"image": None}, ["spec.image"]),
     ("variable without name", {"environmentVariables": [{"value": "1"}]}, [f"{VAR}.name"]),
     ("variable without source", variable(), [VAR]),

@@ -31,12 +31,16 @@ def protocol_of(repository: str) -> str:
     return repository.partition("://")[0].lower() if "://" in repository else ""
 
 
-def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSettings) -> GitFetch:
-    repository = mount.repository
-    protocol = protocol_of(repository)
-    if protocol not in settings.git_protocols:
+def check_protocol(repository: str, field: str, settings: LocalSettings) -> None:
+    """Raise Refused if the operator does not let repositories be fetched that way."""
+    if protocol_of(repository) not in settings.git_protocols:
         allowed = ", ".join(settings.git_protocols)
         raise Refused(f"{field}.repository: repositories are fetched by {allowed} here; '{repository[:200]}' is not")
+
+
+def render_git(mount: GitMount, field: str, secrets: Secrets, settings: LocalSettings) -> GitFetch:
+    repository = mount.repository
+    check_protocol(repository, field, settings)
     for name, value in (("branch", mount.branch), ("revision", mount.revision)):
         if value and not _REVISION.match(value):
             raise Refused(f"{field}.{name}: '{value}' is not a valid name of a branch, tag or commit")

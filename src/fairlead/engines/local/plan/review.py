@@ -13,6 +13,7 @@ from fairlead.engines.local.plan import fetches, identity, limits
 from fairlead.engines.local.plan.container import ARCHIVE, IDS, RUNTIMES
 from fairlead.engines.local.plan.identity import ServerRights
 from fairlead.engines.local.plan.volumes import NO_NFS, VolumeContext, check_runtime_can_mount, check_target
+from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
 from fairlead.model.pods.container_fields import (
     BucketMount,
@@ -69,7 +70,7 @@ def review(container: PodContainer, rights: ServerRights, review_storage: Review
         ]
     return Review(
         refused=(*refused, *storage_refused),
-        forbidden=tuple(find_covered_kernel(container)),
+        forbidden=tuple(find_forbidden_storage(container, rights.settings)),
         advisory=(*storage_remarks, *remarks),
         isolation=name_isolation(runtime, rights),
     )
@@ -217,12 +218,14 @@ def find_refused_storage(container: PodContainer, ground: VolumeContext, classes
     return notes
 
 
-def find_covered_kernel(container: PodContainer) -> list[Note]:
-    """Mounts over what belongs to the kernel, such as /dev."""
-    mounts = container.fields.storage.mounts()
-    return [
-        note for field, mount in mounts for note in _refused_by(check_target, mount.target, _target_field(field, mount))
-    ]
+def find_forbidden_storage(container: PodContainer, settings: LocalSettings) -> list[Note]:
+    """Mounts over what belongs to the kernel, such as /dev, and repositories by protocols that are not allowed."""
+    notes: list[Note] = []
+    for field, mount in container.fields.storage.mounts():
+        notes += _refused_by(check_target, mount.target, _target_field(field, mount))
+        if isinstance(mount, GitMount):
+            notes += _refused_by(fetches.check_protocol, mount.repository, field, settings)
+    return notes
 
 
 def _target_field(field: str, mount: Mount) -> str:
