@@ -9,8 +9,8 @@ from tests.e2e.fields import look
 from tests.e2e.server import Server, until
 
 NODES = (
-    "plain:cpu=4,memory=4Gi,gpus=0,labels=zone=a",
-    "fast:cpu=4,memory=4Gi,gpus=0,labels=zone=b;run.ai/type=fast",
+    "plain:cpu=4,memory=4Gi,gpus=0,labels=zone=a;age=9",
+    "fast:cpu=4,memory=4Gi,gpus=0,labels=zone=b;run.ai/type=fast;age=10",
     "kept:cpu=4,memory=4Gi,gpus=0,labels=zone=c,taints=team=blue:NoSchedule",
 )
 
@@ -35,6 +35,21 @@ def test_node_type(machines: Server) -> None:
 def test_node_affinity_required(machines: Server) -> None:
     assert look(machines, "affinity-in", "echo $NODE_NAME", **affinity("In", "b")) == "fast"
     assert look(machines, "affinity-not", "echo $NODE_NAME", **affinity("NotIn", "b", "c")) == "plain"
+    younger, older = ({"key": "age", "operator": operator, "values": ["10"]} for operator in ("Lt", "Gt"))
+    typed, untyped = ({"key": "run.ai/type", "operator": operator} for operator in ("Exists", "DoesNotExist"))
+    nowhere, there = ({"key": "zone", "operator": "In", "values": [zone]} for zone in ("x", "b"))
+    # Terms are ORed, expressions ANDed.
+    for name, terms, want in (
+        ("less", [[younger]], "plain"),
+        ("exists", [[typed]], "fast"),
+        ("lacks", [[untyped, younger]], "plain"),
+        ("either", [[nowhere], [there]], "fast"),
+    ):
+        required = {"nodeSelectorTerms": [{"matchExpressions": term} for term in terms]}
+        assert look(machines, f"affinity-{name}", "echo $NODE_NAME", nodeAffinityRequired=required) == want
+    for name, term in (("more", [older]), ("both", [nowhere, there])):
+        required = {"nodeSelectorTerms": [{"matchExpressions": term}]}
+        _waits(machines, machines.run(f"affinity-{name}", "/bin/true", nodeAffinityRequired=required))
 
 
 def test_tolerations(machines: Server) -> None:
@@ -45,7 +60,9 @@ def test_tolerations(machines: Server) -> None:
         workload = machines.run(f"tolerates-not-{number}", "/bin/true", tolerations=[{**toleration, **change}], **want)
         _waits(machines, workload)
     exists = {"name": "t", "operator": "Exists", "key": "team", "effect": "NoSchedule"}
-    assert look(machines, "tolerates-any", "echo $NODE_NAME", tolerations=[exists], **want) == "kept"
+    for number, change in enumerate(({}, {"effect": "Any"})):
+        tolerated = [{**exists, **change}]
+        assert look(machines, f"tolerates-any-{number}", "echo $NODE_NAME", tolerations=tolerated, **want) == "kept"
 
 
 def _waits(machines: Server, workload: str) -> None:
