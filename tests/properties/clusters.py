@@ -249,7 +249,8 @@ def whole_gpu_cluster(dice: random.Random) -> Snapshot:
         quota = dice.choice((0, total / count, total / count / 2))
         shares = Share(limit=-1, quota=quota, over_quota_weight=dice.choice((1, 1, 2)))
         resources = QueueShares(gpu=shares, cpu=free, memory=free)
-        queues.append(Queue(name=f"q{number}", resources=resources, created=number))
+        protected = dice.choice((None, None, 30))
+        queues.append(Queue(name=f"q{number}", resources=resources, created=number, reclaim_min_runtime=protected))
     return Snapshot(now=0, nodes=nodes, queues=tuple(queues))
 
 

@@ -271,4 +271,5 @@ def test_shortcuts_on_busy_clusters_of_whole_gpus(seed: int) -> None:
         assert (quick.binds, quick.early_binds) == (plain.binds, plain.early_binds)
         assert quick.evictions == plain.evictions
         assert quick.pipelined == plain.pipelined
+        assert quick.next_change_at == plain.next_change_at
         snapshot = advance(snapshot, quick, now)

@@ -12,13 +12,13 @@ Called by `solver` before it simulates a scenario; whatever this does not unders
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
-from fairlead.scheduling.model.queues import NOTHING, LiveQueue
+from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.model.requests import KIND_WHOLE, RequestClass
 from fairlead.scheduling.model.subgroups import next_request
 from fairlead.scheduling.placement.predicates import static_cause
@@ -26,6 +26,7 @@ from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.forecast import has_limit
 from fairlead.scheduling.solver.packing import all_fit_again
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
+from fairlead.scheduling.solver.victims import held
 
 #: Later than every job.
 _END: JobKey = (1 << 62, 0, 0, "")
@@ -42,7 +43,9 @@ class LastInLine:
         self.queue = probe.job.queue
         exact = self.session.free_gpus().exact
         free = [exact[index] for index in probe.nodes if exact[index] > 0]
-        self.is_short = sum(free) + EPSILON < sum(asked_gpus(task) for task in probe.tasks)
+        #: GPUs that the winner asks for and that are not free.
+        self.missing = sum(asked_gpus(task) for task in probe.tasks) - sum(free)
+        self.is_short = self.missing > EPSILON
         #: GPUs that are free on one node.
         self.most_free = max(free, default=0)
         self.is_scattered = self.most_free + EPSILON < min(task.gpu for task in probe.tasks)
@@ -52,14 +55,75 @@ class LastInLine:
             and all(task.kind == KIND_WHOLE for task in probe.tasks)
         )
         self.key: QueueKey | None = None
-        #: By leaf: its victims go before the winner if they come before this in the order of their queue.
-        self.limits: dict[str, JobKey] = {}
+        #: By leaf and what a victim holds: it goes before the winner if it comes before this in the order of its queue.
+        self.limits: dict[tuple[str, Amounts], JobKey] = {}
         #: By job: whether it goes before the winner and is placed again at once, wherever there is room for it.
         self.known: dict[str, bool] = {}
-        #: Whether free GPUs are all that matters for the choice of a node.
-        self.counts_gpus_only = self.session.settings.placement.gpu == "binpack" and all(
-            node.open_to_all and node.idle_pods >= node.gpu_count for node in self.session.nodes
-        )
+        self._open_nodes: bool | None = None
+        #: By leaf and size: whether small victims go before the winner, but for the few of `late`.
+        self.on_time: dict[tuple[str, int], bool] = {}
+        #: GPUs by leaf of small victims that may come after the winner; together fewer than are missing.
+        self.late: dict[str, int] = {}
+        #: No task that the winner asks for is smaller.
+        self.smallest = min((task.gpu for task in probe.tasks), default=0)
+
+    @property
+    def has_open_nodes(self) -> bool:
+        """Whether free GPUs are all that a node needs to take a task of whole GPUs that asks for nothing else."""
+        if self._open_nodes is None:
+            self._open_nodes = all(
+                node.open_to_all and node.idle_pods >= node.gpu_count and not _is_overbooked(node)
+                for node in self.session.nodes
+            )
+        return self._open_nodes
+
+    def knows_small(self) -> bool:
+        """Whether `is_small` may be asked."""
+        return self.applies and self.is_short and self.has_open_nodes
+
+    def is_small(self, job: LiveJob) -> bool:
+        """Whether this victim cannot help the winner, alone or together with any others like it.
+
+        It is one task that is not larger than the winner's, and goes before the winner. If it finds no place at its
+        turn, no node has room for the winner either, and there will not be more room. If each of them finds a place,
+        what is left is what was free before. A few may come after the winner, if they leave too little for it.
+        """
+        size = _lone_size(job)
+        if not 0 < size <= self.smallest or self.session.affinities.concerns(job.tasks[0]):
+            return False
+        key = (job.queue.name, size)
+        known = self.on_time.get(key)
+        if known is None:
+            known = self.on_time[key] = self._is_on_time(job.queue, size)
+        return known
+
+    def _is_on_time(self, queue: LiveQueue, size: int) -> bool:
+        """Victims of a leaf are late from the first one on at whose turn the leaf has a larger key than the winner.
+
+        If the leaf has the smaller key when it uses `gone` less than now, fewer GPUs than that are late.
+        """
+        if queue is self.queue or queue.parent is not self.queue.parent:
+            return False
+        winner, total = self._winner_key(), self.session.total
+        requests: list[Amounts] = [(0, 0, 1000 * size), *self._requests_before_victims(queue)]
+        others = sum(late for name, late in self.late.items() if name != queue.name)
+        gone, late = size, 0
+        while others + late + EPSILON < self.missing:
+            if all(queue_key(queue, request, (0, 0, 1000 * gone), total) < winner for request in requests):
+                self.late[queue.name] = max(late, self.late.get(queue.name, 0))
+                return True
+            late, gone = gone, gone + 1
+        return False
+
+    def _requests_before_victims(self, queue: LiveQueue) -> Iterator[Amounts]:
+        """What jobs request that wait in a leaf before the last of its victims."""
+        waiting, victims = self.session.pending_jobs(), self.session.possible_victims().leaves[queue.name]
+        if waiting.leaves.get(queue.name):
+            # In a simulation, an evicted job has none of its tasks.
+            last = max((-job.priority, 0, job.created, job.id) for _, job in victims)
+            for request, keys in waiting.by_request(queue.name).items():
+                if keys[0] < last:
+                    yield request
 
     def _winner_key(self) -> QueueKey:
         """The largest key of the winner's queue until it is the winner's turn."""
@@ -98,7 +162,9 @@ class LastInLine:
         return self.is_scattered and self.most_free + EPSILON < size and not any(each.gpu % size for each in classes)
 
     def _all_fit_again(self, units: Sequence[Unit], classes: Iterable[RequestClass]) -> bool:
-        if not self.counts_gpus_only or any(each.cpu or each.memory or not each.undemanding for each in classes):
+        if self.session.settings.placement.gpu != "binpack" or not self.has_open_nodes:
+            return False
+        if any(each.cpu or each.memory or not each.undemanding for each in classes):
             return False
         rooms = {index: node.idle_gpu + node.releasing_gpu for index, node in self.probe.nodes.items()}
         idle = {index: node.idle_gpu for index, node in self.probe.nodes.items() if node.idle_gpu > 0}
@@ -113,13 +179,14 @@ class LastInLine:
         return all_fit_again(rooms, idle, sizes)
 
     def _goes_before(self, job: LiveJob) -> bool:
-        limit = self.limits.get(job.queue.name)
+        own = held(job)
+        limit = self.limits.get((job.queue.name, own))
         if limit is None:
-            limit = self.limits[job.queue.name] = self._limit(job.queue)
+            limit = self.limits[job.queue.name, own] = self._limit(job.queue, own)
         return (-job.priority, 0, job.created, job.id) < limit
 
-    def _limit(self, queue: LiveQueue) -> JobKey:
-        """Usage is at most what it is now, and a smaller usage or request makes a queue go earlier."""
+    def _limit(self, queue: LiveQueue, own: Amounts) -> JobKey:
+        """Usage is at most that of now less the victim's own; a smaller usage or request makes a queue go earlier."""
         if queue is self.queue or queue.parent is not self.queue.parent:
             return _START
         winner, total, waiting = self._winner_key(), self.session.total, self.session.pending_jobs()
@@ -128,7 +195,7 @@ class LastInLine:
         if not waiting.leaves.get(queue.name):
             return _END
         requests = waiting.by_request(queue.name).items()
-        late = (keys[0] for request, keys in requests if queue_key(queue, request, NOTHING, total) >= winner)
+        late = (keys[0] for request, keys in requests if queue_key(queue, request, own, total) >= winner)
         return min(late, default=_END)
 
     def _comes_back(self, job: LiveJob) -> bool:
@@ -152,6 +219,32 @@ class LastInLine:
             and not _is_overbooked(node)
             and not self.session.affinities.concerns(task)
         )
+
+
+def _lone_size(job: LiveJob) -> int:
+    """GPUs of a job that is one running task of whole GPUs and asks for nothing else; 0 for all others."""
+    cached = job.cache.get("lone")
+    if cached is not None and cached[0] == job.version:
+        return cached[1]  # type: ignore[return-value]  # the cache holds values of several types
+    size = job.tasks[0].gpu if len(job.tasks) == 1 and _is_lone(job, job.tasks[0]) else 0
+    job.cache["lone"] = (job.version, size)
+    return size
+
+
+def _is_lone(job: LiveJob, task: LiveTask) -> bool:
+    root, asked = job.root, task.request_class
+    return (
+        not root.groups
+        and root.topology is None
+        and task.pod_set.topology is None
+        and task.pod_set.minimum == 1
+        and bool(st.HELD[task.status])
+        and task.leaving is None
+        and asked.kind == KIND_WHOLE
+        and asked.undemanding
+        and not (asked.cpu or asked.memory or asked.ext)
+        and not has_limit(job)
+    )
 
 
 def _is_overbooked(node: LiveNode) -> bool:

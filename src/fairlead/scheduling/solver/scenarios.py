@@ -6,7 +6,7 @@ evicted whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
 from fairlead.scheduling.session.session import SchedulingSession
@@ -49,9 +49,17 @@ class PlacementProbe:
 class VictimAccumulator:
     """Pops victims one unit at a time; tasks that are already loaded are skipped."""
 
-    def __init__(self, probe: PlacementProbe, victims: VictimOrder) -> None:
+    def __init__(
+        self, probe: PlacementProbe, victims: VictimOrder, is_small: Callable[[LiveJob], bool] | None = None
+    ) -> None:
+        """`is_small`: victims that cannot help, alone or together with any others like them."""
         self.probe = probe
         self.victims = victims
+        self.is_small = is_small
+        #: Nodes with a victim that is not small; scenarios without one of them are left out.
+        self.hopeful: set[int] = set()
+        #: Every scenario has a victim that is not small.
+        self.is_hopeful = is_small is None or not all(self._is_small(unit) for unit in probe.loaded)
         self.loaded = {task.id for task in probe.loaded_tasks}
         self.units: list[Unit] = []
         self.by_job: dict[str, list[LiveTask]] = {}
@@ -103,6 +111,16 @@ class VictimAccumulator:
                     numbers.append(number)
         for check in self.filters:
             check.add(unit)
+        if not self.is_hopeful and not self._is_small(unit):
+            self.hopeful.update(task.node.index for task in unit if task.node is not None)
+
+    def _is_small(self, unit: Unit) -> bool:
+        job = unit[0].job
+        return self.is_small is not None and len(unit) == len(job.tasks) and self.is_small(job)
+
+    def may_help(self, node: int) -> bool:
+        """Whether the victims on a node, with those that are loaded, are not all small."""
+        return self.is_hopeful or node in self.hopeful
 
 
 def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
@@ -115,7 +133,7 @@ def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
         seen: set[frozenset[str]] = set()
         for index in _nodes_of(accumulator.probe.session, unit[0].job):
             jobs = accumulator.jobs_on.get(index)
-            if not jobs:
+            if not jobs or not accumulator.may_help(index):
                 continue
             units = [list(accumulator.by_job[job]) for job in jobs]
             tasks = frozenset(task.id for own in units for task in own)
@@ -139,7 +157,7 @@ def multi_node(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     if accumulator.ok() and accumulator.loaded:
         yield from _prefixes(accumulator)
     while accumulator.grow() is not None:
-        if accumulator.ok():
+        if accumulator.ok() and (accumulator.is_hopeful or accumulator.hopeful):
             yield from _prefixes(accumulator)
 
 
@@ -152,10 +170,12 @@ def _prefixes(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     nodes = [index for index in capacity if not smallest or capacity[index] + EPSILON >= smallest]
     nodes.sort(key=capacity.__getitem__)
     length = _shortest(nodes, capacity, sum(demands) - _baseline(accumulator))
+    hopeful = next((number for number, index in enumerate(nodes) if accumulator.may_help(index)), len(nodes))
     step = 1
     while length <= len(nodes):
-        chosen = {number for index in nodes[:length] for number in units_on[index]}
-        yield [accumulator.units[number] for number in sorted(chosen)]
+        if length > hopeful or accumulator.is_hopeful:
+            chosen = {number for index in nodes[:length] for number in units_on[index]}
+            yield [accumulator.units[number] for number in sorted(chosen)]
         if length == len(nodes):
             return
         length = min(length + step, len(nodes))

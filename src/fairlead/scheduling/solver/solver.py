@@ -78,9 +78,17 @@ class Solver:
         return False
 
     def _cannot_succeed(self, tasks: list[LiveTask]) -> bool:
-        if self.session.plain or self.rules.max_freed is None or self.session.classes.has_memory_requests:
+        if self.session.plain or self.session.classes.has_memory_requests:
             return False
-        return is_short(tasks, self.session.free_gpus().exact_total, self.rules.max_freed())
+        max_freed = self.rules.max_freed
+        if max_freed is not None and is_short(tasks, self.session.free_gpus().exact_total, max_freed()):
+            return True
+        return bool(tasks) and not self.rules.moves_only and self._has_only_small_victims(tasks[:1])
+
+    def _has_only_small_victims(self, tasks: list[LiveTask]) -> bool:
+        """Whether no victims at all could make room for the first task."""
+        last = LastInLine(PlacementProbe(self.session, self.job, tasks, [], self.feasible))
+        return last.knows_small() and self.victims().are_all(last.is_small)
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""
@@ -123,10 +131,11 @@ class Solver:
 
     def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
         probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)
-        accumulator = VictimAccumulator(probe, self.victims())
+        last = None if self.session.plain or self.rules.moves_only else LastInLine(probe)
+        is_small = last.is_small if last is not None and last.knows_small() else None
+        accumulator = VictimAccumulator(probe, self.victims(), is_small)
         room = None if self.session.plain else RoomForAll(probe)
         forecasts = () if self.session.plain else (Forecast(probe), self._whole_gpu_forecast(probe))
-        last = None if self.session.plain or self.rules.moves_only else LastInLine(probe)
         probed = frozenset(task.id for task in tasks)
         kept = frozenset(task.id for task in probe.loaded_tasks)
         for units in generator(accumulator):

@@ -7,6 +7,7 @@ then a surplus subgroup; at last the whole job.
 from __future__ import annotations
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 
@@ -179,6 +180,15 @@ class VictimOrder:
     def pop(self) -> LiveJob | None:
         leaf = self._descend(self.root)
         return None if leaf is None else leaf.pop()
+
+    def are_all(self, test: Callable[[LiveJob], bool]) -> bool:
+        """Whether all that may be popped pass a test; then all are accepted or not, as if they were popped."""
+        if not all(test(job) for leaf in self.leaves.values() for _, job in leaf.base):
+            return False
+        for leaf in self.leaves.values():
+            if leaf.accept is not None:
+                deque(map(leaf.accept, (job for _, job in leaf.base)), maxlen=0)
+        return True
 
     def push(self, job: LiveJob, tasks: Sequence[LiveTask]) -> None:
         """Put the rest of a job back; its place in the order follows from the tasks that it still has."""
