@@ -63,7 +63,9 @@ def test_people(fairlead: Caller) -> None:
     password = fairlead.ok("user", "create", "grace@example.com").strip()
     assert len(password) >= 12
     fairlead.ok("user", "grant", "grace@example.com", "--project", "default")
-    assert "L1 researcher of project default" in fairlead.ok("user", "describe", "grace@example.com")
+    described = fairlead.ok("user", "describe", "grace@example.com")
+    assert "\nEnabled:     yes\n" in described
+    assert described.endswith("\nRoles\nL1 researcher of project default\n")
     assert fairlead.ok("user", "renew", "grace@example.com").strip() != password
     assert json.loads(fairlead.ok("user", "renew", "grace@example.com", "-o", "json"))["tempPassword"] != password
     fairlead.ok("user", "disable", "grace@example.com")

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from fairlead.cli import exit_codes
 from tests.e2e.cli_calls import Caller
 from tests.e2e.server import Server
 from tests.e2e.web import log_in
@@ -113,3 +114,4 @@ def test_output_that_ends_with_the_rights_of_its_reader_says_so(
         remove_rule(server, "ann@lab.example", rule)
         _, err = following.communicate(timeout=PATIENCE)
     assert err == "You may no longer read the output of goes-on, or it was deleted.\n"
+    assert following.returncode == exit_codes.NOT_ALLOWED

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
+from fairlead.cli.organization.page import record_facts, show_facts
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
@@ -112,14 +113,12 @@ def _describe(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     record = _find(session, noun, invocation.names[0])
     if not session.show(record, record["name"]):
-        for member, value in record.items():
-            shown = ", ".join(value) if isinstance(value, list) else value
-            if isinstance(value, dict):
-                session.console.data(f"{member}:")
-                for key, text in value.items():
-                    session.console.data(f"  {key}: {text}")
-            else:
-                session.console.data(f"{member}: {shown}")
+        values = {member: value for member, value in record.items() if isinstance(value, dict)}
+        show_facts(session, record_facts({name: value for name, value in record.items() if name not in values}))
+        for member, content in values.items():
+            session.console.data(f"\n{member.capitalize()}")
+            for key, text in content.items():
+                session.console.data(f"{key}: {text}")
     session.close()
     return OK
 

@@ -77,6 +77,24 @@ def show_facts(session: ServerSession, facts: Sequence[tuple[str, str]]) -> None
         session.console.data(f"{name + ':':<{left}}  {text}")
 
 
+def record_facts(record: Json) -> list[tuple[str, str]]:
+    """The members of a record as facts, in their order: `machineUser` is shown as `Machine user`."""
+    return [(_label(name), _plain_text(name, value)) for name, value in record.items() if value not in (None, [], {})]
+
+
+def _label(member: str) -> str:
+    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in member).removesuffix(" at")
+    return f"{words[0].upper()}{words[1:]}"
+
+
+def _plain_text(member: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return shown_time(value) if member.endswith("At") else str(value)
+
+
 def pool_facts(pool: Json) -> list[tuple[str, str]]:
     configuration = pool.get("schedulingConfiguration") or {}
     placement = configuration.get("placementStrategy") or {}

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
+from fairlead.cli.organization.page import record_facts, show_facts
 from fairlead.cli.organization.roles import find_role
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.session.settings import next_command
@@ -147,10 +148,10 @@ def _describe(invocation: Invocation, noun: str) -> int:
     account = _find(session, noun, invocation.names[0])
     account["accessRules"] = _rules(session, noun, account)
     if not session.show(account, invocation.names[0]):
-        for member, value in account.items():
-            if member != "accessRules" and value not in (None, []):
-                session.console.data(f"{member}: {', '.join(value) if isinstance(value, list) else value}")
-        for rule in account["accessRules"]:
+        rules = account.pop("accessRules")
+        show_facts(session, record_facts(account))
+        session.console.data("\nRoles" if rules else "\nNo roles")
+        for rule in rules:
             session.console.data(f"{rule['roleName']} of {rule['scopeType']} {rule['scopeName']}")
     session.close()
     return OK

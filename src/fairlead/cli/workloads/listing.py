@@ -24,7 +24,7 @@ def workload_listing() -> Listing:
     columns = (
         TableColumn("NAME", lambda row: row["name"], shrinks=True),
         TableColumn("TYPE", lambda row: row["type"], spare=True),
-        TableColumn("STATUS", lambda row: row["phase"], colour=lambda text: _COLOURS.get(text, "")),
+        TableColumn("STATUS", _status, colour=lambda text: _COLOURS.get(text, "")),
         TableColumn("PROJECT", lambda row: row["projectName"], shrinks=True, spare=True),
         TableColumn("PODS", _pods),
         TableColumn("GPU", _gpus),
@@ -41,6 +41,11 @@ def workload_listing() -> Listing:
         TableColumn("MESSAGE", lambda row: row.get("phaseMessage") or "", shrinks=True, narrowest=40),
     )
     return Listing(columns, lambda row: str(row["name"]), "No workloads found.")
+
+
+def _status(row: Json) -> str:
+    """Its phase; the interface has none for what has been deleted and has no pods left."""
+    return "Deleted" if row.get("deletedAt") and not row.get("runningPods") else str(row["phase"])
 
 
 def _pods(row: Json) -> str:

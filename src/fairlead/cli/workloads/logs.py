@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterable
 
 from fairlead.cli.command import Command, Invocation
-from fairlead.cli.exit_codes import OK
+from fairlead.cli.exit_codes import NOT_ALLOWED, OK
 from fairlead.cli.flags import PROJECT, Flag, UsageError
 from fairlead.cli.pods.waiting import check_container, wait_for_pod
 from fairlead.cli.session.session import ServerSession
@@ -70,7 +70,7 @@ def show_logs(invocation: Invocation, title: str | None = None) -> int:
     if not (is_hidden or invocation.get("all") or invocation.get("pod") or len(workloads) > 1):
         _mention_others(session, workloads[0])
     session.close()
-    return OK
+    return NOT_ALLOWED if is_hidden else OK
 
 
 def _mention_others(session: ServerSession, workload: Json) -> None:
@@ -90,7 +90,7 @@ def _check_end(session: ServerSession, workloads: list[Json]) -> bool:
         except ServerError as error:
             if error.status != 404:
                 raise
-            session.console.say(f"You may no longer read the output of {workload['name']}, or it was deleted.")
+            session.console.complain(f"You may no longer read the output of {workload['name']}, or it was deleted.")
             is_hidden = True
     return is_hidden
 
