@@ -10,28 +10,21 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-#: Their tests are short and share what their module loads.
-WHOLE_FILES = "tests/unit/"
-
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    return Scheduling(config, log, "" if config.getvalue("dist") == "loadfile" else WHOLE_FILES)
+    return Scheduling(config, log)
 
 
 class Scheduling(LoadScopeScheduling):
-    """Together on one process: tests of one `xdist_group`, and tests of one file below `whole_files`."""
-
-    def __init__(self, config: pytest.Config, log: Producer, whole_files: str) -> None:
-        super().__init__(config, log)
-        self._whole_files = whole_files
+    """Together on one process: tests of one `xdist_group`, and the others of one file, which share its servers."""
 
     def _split_scope(self, nodeid: str) -> str:
         test, _, group = nodeid.rpartition("@")
         # A parameter may contain the sign too.
         if test and "]" not in group:
             return group
-        return nodeid.partition("::")[0] if nodeid.startswith(self._whole_files) else nodeid
+        return nodeid.partition("::")[0]
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         self._forget(self.assigned_work[node], self.registered_collections[node][item_index])
