@@ -366,6 +366,23 @@ async def test_a_backup_restores_what_was(database: Database, tmp_path: Path) ->
         assert await store.commit(put(named("c"), events=(event("c"),))) == 2
 
 
+@pytest.mark.xdist_group("postgres")
+@scenario
+async def test_a_restore_waits_for_connections_that_are_closing(
+    shared_database: PostgresDatabase, tmp_path: Path
+) -> None:
+    database, copy = shared_database, tmp_path / "copy"
+    async with opened(database) as store:
+        await store.commit(put(named("a")))
+        await asyncio.to_thread(backup, database.address, copy)
+        restored = asyncio.create_task(asyncio.to_thread(restore, database.address, copy))
+        waits = "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%pg_sleep%'"
+        await eventually(lambda: database.execute(f"{waits} AND pid <> pg_backend_pid()"))
+    await restored
+    async with opened(database) as store:
+        assert [record.name for record in await store.find(Query(collection=WORKLOADS))] == ["a"]
+
+
 @scenario
 async def test_a_damaged_backup_changes_nothing(database: Database, tmp_path: Path) -> None:
     copy = tmp_path / "copy"

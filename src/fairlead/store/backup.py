@@ -7,6 +7,7 @@ can be read without other programs and restored into any PostgreSQL that Fairlea
 
 import sqlite3
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,8 @@ from fairlead.store.sqlite import connect, copy, whole_file
 
 _END_OF_TABLE = b"\\.\n"
 _PIECE = 1 << 20
+#: PostgreSQL notices a little later that a server's connections are closed.
+_ENDING_SECONDS = 3.0
 NEWEST_LAYOUT = MIGRATIONS[-1].number
 
 
@@ -272,13 +275,20 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _check_unused(connection: Connection[TupleRow]) -> None:
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while _is_used(connection):
+        if time.monotonic() > deadline:
+            raise Refused("A server is using that PostgreSQL database; stop it first.")
+        connection.execute("SELECT pg_sleep(0.02), pg_stat_clear_snapshot()")
+
+
+def _is_used(connection: Connection[TupleRow]) -> bool:
     text = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
         "AND application_name = 'fairlead' AND pid <> pg_backend_pid()"
     )
     row = connection.execute(text).fetchone()
-    if row and row[0]:
-        raise Refused("A server is using that PostgreSQL database; stop it first.")
+    return bool(row and row[0])
 
 
 def _load_tables(connection: Connection[TupleRow]) -> list[str]:
