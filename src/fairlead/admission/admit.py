@@ -3,6 +3,7 @@
 Called by `control` before it writes anything. It knows only the submission and the policy, not what exists.
 """
 
+import re
 from collections.abc import Collection
 from functools import lru_cache
 from typing import cast
@@ -32,6 +33,7 @@ from fairlead.model.time_limit import ANNOTATION as TIME_LIMIT
 _CERTAINLY_SHORT = 40
 #: The longest time limit of a workload, in seconds.
 _LONGEST = 10 * 366 * 86_400
+_POSITION = re.compile(r"\[\d+\]")
 
 
 class Admitted(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +78,7 @@ def admit(
     """
     spec, against = effective_spec(kind, submission.spec, policy, may_fill)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
-    broken += _cached_violations(kind.key, spec, max_completions)
+    broken += _spec_violations(kind, submission.spec, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
     if submission.dialect.is_lenient:
         broken = [violation for violation in broken if not violation.instead]
@@ -142,6 +144,22 @@ def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> l
         for what, made in longest_names(kind.podsets(spec), whole)
         if len(made) > LONGEST_NAME
     ]
+
+
+def _spec_violations(kind: Kind, given: Spec, effective: Spec, max_completions: int) -> list[Violation]:
+    """The violations of the effective spec; items that the caller gave have the positions that they had in the request,
+    not those behind items of the policy."""
+    broken = list(_cached_violations(kind.key, effective, max_completions))
+    if not broken or effective is given:
+        return broken
+    places: dict[tuple[str, str], list[str]] = {}
+    for violation in _cached_violations(kind.key, given, max_completions):
+        places.setdefault((_POSITION.sub("", violation.path), violation.details), []).append(violation.path)
+    for number, violation in enumerate(broken):
+        own = places.get((_POSITION.sub("", violation.path), violation.details))
+        if own:
+            broken[number] = msgspec.structs.replace(violation, path=own.pop(0))
+    return broken
 
 
 @lru_cache(maxsize=512)

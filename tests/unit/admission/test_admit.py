@@ -75,6 +75,17 @@ def test_a_policy_default_gives_the_image() -> None:
     assert admit(KIND, submission(image=None), policy=Policy(defaults={"image": "x"})).category == "Train"
 
 
+def test_violations_stand_where_the_caller_put_the_items() -> None:
+    policy = Policy(defaults={"environmentVariables": [{"name": "TEAM", "value": "x"}]})
+    wrong = [{"name": "A", "podFieldRef": {"path": "spec.no"}}, {"name": "B", "value": "1"}, {"name": "C"}]
+    with pytest.raises(Invalid) as caught:
+        admit(KIND, submission(environmentVariables=wrong), policy=policy)
+    assert [issue.field for issue in caught.value.issues] == [
+        "spec.environmentVariables[0].podFieldRef.path",
+        "spec.environmentVariables[2]",
+    ]
+
+
 def test_the_workloads_that_must_have_ended() -> None:
     def named(value: str) -> Submission:
         return submission(annotations=[{"name": "fairlead/after", "value": value}])
