@@ -240,6 +240,21 @@ async def test_a_group_of_an_earlier_run_says_nothing_of_this_one() -> None:
 
 
 @scenario
+async def test_pods_that_the_watch_does_not_show_yet_are_not_created_again() -> None:
+    cluster = Cluster()
+    async with ClusterHarness(cluster).open() as harness:
+        cluster.hold(POD)
+        await harness.set_desired(run(GANG))
+        await harness.until(lambda: len(cluster.all(POD)) == GANG.count)
+        cluster.change(POD_GROUP, "train", {"status": {"phase": "Pending"}})
+        await harness.settle()
+        cluster.release(POD)
+        set_phase(cluster, "Running")
+        await harness.until(lambda: len(harness.report.pods) == GANG.count)
+        assert len([line for line in cluster.asked if line.startswith("POST") and line.endswith("/pods")]) == GANG.count
+
+
+@scenario
 async def test_a_group_that_is_removed_by_hand_is_made_again_with_its_failures_around_its_pods() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:

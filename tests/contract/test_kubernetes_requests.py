@@ -20,18 +20,23 @@ OBJECTS = f"/apis/run.ai/v2alpha1/namespaces/{NAMESPACE}"
 SECONDS = "cluster.fairlead/run-seconds"
 #: A passing phase that lasts on a busy machine is written, which costs more: some lives may take more requests.
 CHEAP_LIVES, MOST_LIVES = 2, 10
+GROUPS = {"replicas": 1, "workers": 1, "leader": {"image": "busybox"}, "worker": {"image": "busybox"}}
 #: The spec over REST, and the most requests of a life.
 SPECS: dict[str, tuple[dict[str, Any], str, int]] = {
     "trainings": ({"image": "busybox"}, "Completed", 12),
     "workspaces": ({"image": "busybox"}, "Completed", 12),
     "distributed": ({"image": "busybox", "numWorkers": 2, "distributedFramework": "PyTorch"}, "Running", 17),
     "inferences": ({"image": "busybox", "servingPort": {"container": 8080}}, "Running", 12),
+    "distributed-inferences": (GROUPS, "Running", 12),
 }
-PLURALS = {
-    "trainings": "trainingworkloads",
-    "workspaces": "interactiveworkloads",
-    "distributed": "distributedworkloads",
-    "inferences": "inferenceworkloads",
+PLACES = {
+    "trainings": f"{OBJECTS}/trainingworkloads",
+    "workspaces": f"{OBJECTS}/interactiveworkloads",
+    "distributed": f"{OBJECTS}/distributedworkloads",
+    "inferences": f"{OBJECTS}/inferenceworkloads",
+    "distributed-inferences": (
+        f"/apis/workloads.fairlead.dev/v1alpha1/namespaces/{NAMESPACE}/distributedinferenceworkloads"
+    ),
 }
 
 
@@ -64,7 +69,7 @@ def live(server: Server, api: RunningApi, path: str, name: str) -> dict[str, int
     assert answer.status == 202, answer
     id = answer.json["workloadId"]
     server.until_phase(id, phase)
-    place = f"{OBJECTS}/{PLURALS[path]}"
+    place = PLACES[path]
     until(lambda: [one for one in items(api, place) if one["status"].get("phase") == phase], f"{phase} in the cluster")
     assert server.call("DELETE", f"/api/v1/workloads/{path}/{id}").status == 202
     until(lambda: not items(api, place), "no custom resource")

@@ -13,6 +13,7 @@ from tests.memory_api.objects import Body, Table
 
 _GROUP = "pod-group-name"
 _JOB_UID = "batch.kubernetes.io/controller-uid"
+_SETS = "leaderworkerset.sigs.k8s.io"
 #: Seconds between two steps of a pod's life.
 STEP = 0.02
 
@@ -37,6 +38,8 @@ class Controllers:
         match kind, type:
             case ("Job" | "Deployment", "ADDED"):
                 self._later(STEP, self._make_pods, kind, key)
+            case ("LeaderWorkerSet", "ADDED"):
+                self._later(STEP, self._make_groups, key)
             case (_, "DELETED") if metadata["uid"] in self._owned:
                 self._later(STEP, self._collect, metadata["uid"])
             case ("Pod", "ADDED"):
@@ -56,16 +59,32 @@ class Controllers:
             self._make_pod(kind, key)
         self._tables[kind].change(key, {"status": {"active": wanted, "startTime": timestamp()}})
 
-    def _make_pod(self, kind: str, key: tuple[str, str]) -> None:
+    def _make_groups(self, key: tuple[str, str]) -> None:
+        """Each has a leader and its workers."""
+        spec = self._tables["LeaderWorkerSet"].bodies[key]["spec"]
+        templates = spec["leaderWorkerTemplate"]
+        for group in range(spec["replicas"]):
+            for index in range(templates["size"]):
+                labels = {
+                    f"{_SETS}/name": key[1],
+                    f"{_SETS}/group-index": str(group),
+                    f"{_SETS}/worker-index": str(index),
+                }
+                template = templates["workerTemplate" if index else "leaderTemplate"]
+                self._make_pod("LeaderWorkerSet", key, template, labels)
+
+    def _make_pod(
+        self, kind: str, key: tuple[str, str], template: Body | None = None, labels: dict[str, str] | None = None
+    ) -> None:
         owner = self._tables[kind].bodies.get(key)
         if owner is not None:
             uid = owner["metadata"]["uid"]
-            template = owner["spec"]["template"]
+            template = template or owner["spec"]["template"]
             reference = {"apiVersion": owner["apiVersion"], "kind": kind, "name": key[1], "uid": uid}
             metadata = {
                 **template["metadata"],
                 "name": f"{key[1]}-{uuid.uuid4().hex[:5]}",
-                "labels": {**template["metadata"].get("labels", {}), _JOB_UID: uid},
+                "labels": {**template["metadata"].get("labels", {}), _JOB_UID: uid, **(labels or {})},
                 "ownerReferences": [{**reference, "controller": True}],
             }
             pod = {"metadata": metadata, "spec": dict(template["spec"]), "status": {"phase": "Pending"}}

@@ -21,6 +21,7 @@ _KINDS = (
     *(resources.POD, resources.SERVICE, resources.CLAIM, resources.SECRET, resources.EVENT, resources.CONFIG_MAP),
     *(resources.NAMESPACE, resources.NODE, resources.PRIORITY_CLASS, resources.ROLE_BINDING, resources.CLUSTER_ROLE),
     *(resources.INGRESS, resources.JOB, resources.DEPLOYMENT, resources.QUEUE, resources.POD_GROUP),
+    resources.LEADER_WORKER_SET,
     resources.DEFINITION,
     JOB_SET,
 )

@@ -17,6 +17,7 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 NEIGHBOURS = GOLDEN / "yaml" / "neighbours"
 SNIPPETS = sorted((GOLDEN / "yaml" / "reference").glob("*.yaml"))
 TRAINING = KINDS["training"]
+ON_SSD = {"key": "disk", "operator": "In", "values": ["ssd"]}
 EVERY = json.loads((GOLDEN / "training" / "every-field.request.json").read_text())
 
 
@@ -84,7 +85,10 @@ def test_kubernetes_job() -> None:
             "emptyDirVolume": [{"name": "tmp", "path": "/scratch", "medium": "Memory", "sizeLimit": "1Gi"}],
         },
         "nodeAffinityRequired": {
-            "nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]
+            "nodeSelectorTerms": [
+                {"matchExpressions": [ON_SSD, {"key": "zone", "operator": "NotIn", "values": ["b"]}]},
+                {"matchExpressions": [ON_SSD, {"key": "spare", "operator": "Exists"}]},
+            ]
         },
         "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
         "preemptibility": "preemptible",

@@ -222,12 +222,14 @@ def _volume(volume: Plain, mount: Plain) -> tuple[str, Plain] | None:
 
 
 def _read_placement(source: Source, pod: Plain, spec: Plain) -> None:
-    terms = []
+    selected = []
     for key, value in (pod.get("nodeSelector") or {}).items():
         source.take(f"{_POD}.nodeSelector.{key}")
-        terms.append({"key": key, "operator": "In", "values": [str(value)]})
-    if terms:
-        spec["nodeAffinityRequired"] = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+        selected.append({"key": key, "operator": "In", "values": [str(value)]})
+    alternatives = _read_node_affinity(source, pod) or ([[]] if selected else [])
+    if alternatives:
+        terms = [{"matchExpressions": [*selected, *expressions]} for expressions in alternatives]
+        spec["nodeAffinityRequired"] = {"nodeSelectorTerms": terms}
     tolerations = []
     for number, item in enumerate(pod.get("tolerations") or ()):
         if not item.get("key"):
@@ -248,6 +250,16 @@ def _read_placement(source: Source, pod: Plain, spec: Plain) -> None:
     if secrets:
         _drop(source, f"{_POD}.imagePullSecrets")
         spec["imagePullSecrets"] = [{"name": name} for name in secrets]
+
+
+def _read_node_affinity(source: Source, pod: Plain) -> list[list[Plain]]:
+    """The expressions of each required term; none if a term has more than that, such as fields of nodes."""
+    path = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
+    terms = _inside(pod, path).get("nodeSelectorTerms") or []
+    if not all(isinstance(term, dict) and set(term) == {"matchExpressions"} for term in terms):
+        return []
+    _drop(source, f"{_POD}.{path}")
+    return [term["matchExpressions"] for term in terms]
 
 
 def _read_metadata(source: Source, job: Plain, spec: Plain) -> None:

@@ -243,23 +243,28 @@ class ObjectApplier(ObjectDeleter):
         change = {"metadata": {"uid": group.metadata.uid, "annotations": annotations}}
         await self._patch(POD_GROUP.path(group.metadata.namespace, group.metadata.name), change)
 
-    async def create_members(self, run: DesiredWorkload, members: Iterable[tuple[str, int]], attempt: int) -> None:
+    async def create_members(self, run: DesiredWorkload, members: Iterable[tuple[str, int]], attempt: int) -> set[str]:
+        """Create these pods of a group; returns the uids of those that did not exist."""
         selectors = self.sources.find_pool_selectors(run)
         context, _ = await self._load_context(run, LaunchChoices(pool_selectors=selectors))
         templates = {one.podset.role: one for one in render_objects(context, run.podsets, run.manifest).members}
-        for role, index in members:
-            await self._create_pod(render_member(context, templates[role], index, attempt))
+        created = [
+            await self._create_pod(render_member(context, templates[role], index, attempt)) for role, index in members
+        ]
+        return set(filter(None, created))
 
-    async def _create_pod(self, pod: Manifest) -> None:
-        """A pod of that name that exists, perhaps terminating, is left alone; the next plan decides."""
+    async def _create_pod(self, pod: Manifest) -> str:
+        """Its uid. A pod of that name that exists, perhaps terminating, is left alone; the next plan decides."""
         try:
             path = POD.path(pod["metadata"]["namespace"])
-            await self._api.request("POST", path, pod, query={"fieldManager": MANAGER})
+            answer = await self._api.request("POST", path, pod, query={"fieldManager": MANAGER})
         except ApiError as error:
             if error.status in (400, 422):
                 raise Refused(f"The cluster does not accept pod {pod['metadata']['name']}: {error}") from error
             if error.status != 409:
                 raise
+            return ""
+        return msgspec.json.decode(answer, type=StoredObject).metadata.uid
 
     async def move_group(self, run: DesiredWorkload, group: objects.PodGroup, pool: str, reason: str) -> None:
         path = POD_GROUP.path(run.namespace, group.metadata.name)

@@ -57,6 +57,8 @@ _ASK_AGAIN = 5.0
 _FIRST_WAIT = 2.0
 #: Seconds between the last object in the watches and the question to the API server: not all kinds are watched.
 _SETTLE = 0.1
+#: Seconds that the watch gets to show created pods, before the next plan creates those that are missing.
+_SHOWN_WITHIN = 2.0
 #: Workloads whose objects are written at the same time; the others wait without having been rendered.
 _AT_ONCE = 32
 #: Kinds of which only the API server knows whether anything is left.
@@ -78,7 +80,7 @@ class Executor:
         #: Workloads that were recorded before this server started; None until it knows them.
         self.known_at_start: Set[str] | None = None
 
-    async def execute(self, step: planner.Step) -> None:
+    async def execute(self, step: planner.Step, changed: "Changed") -> None:
         """Carry out a step for which nothing but the step itself is needed."""
         match step:
             case planner.DeletePods(pods):
@@ -90,7 +92,8 @@ class Executor:
             case planner.AnnotateGroup(group, annotations):
                 await self._applier.annotate_group(group, annotations)
             case planner.CreatePods(workload, members, attempt):
-                await self._applier.create_members(workload, members, attempt)
+                created = await self._applier.create_members(workload, members, attempt)
+                await self._wait_until_shown(workload.workload_id, created, changed)
             case planner.RecreateJob(workload, resource, uid, launch):
                 await self._applier.delete_for_next_attempt(workload, resource, uid, launch)
             case planner.MoveToNextPool(workload, group):
@@ -98,6 +101,17 @@ class Executor:
                 choice = decide_pool(group, await self._applier.load_pods(workload), workload.tried_pools)
                 if choice is not None:
                     await self._applier.move_group(workload, group, *choice)
+
+    async def _wait_until_shown(self, workload_id: str, uids: Set[str], changed: "Changed") -> None:
+        """Wait for created pods in the watch: a plan without them would create them again."""
+        loop = asyncio.get_running_loop()
+        give_up = loop.time() + _SHOWN_WITHIN
+        while (left := give_up - loop.time()) > 0:
+            if uids <= {pod.metadata.uid for pod in self._cache.objects_of(workload_id).pods}:
+                break
+            await changed.wait(left)
+        # What came meanwhile has not been planned for.
+        changed.set()
 
     # Applying
 

@@ -202,7 +202,7 @@ class WorkloadReconciler:
                 case planner.DeleteObjects(deletion):
                     await self._delete(deletion)
                 case _:
-                    await self._executor.execute(step)
+                    await self._executor.execute(step, self._changed[workload_id])
 
     async def _observe(self, workload_id: str) -> ObservedWorkload:
         seen, state = self._cache.objects_of(workload_id), self._states[workload_id]
