@@ -88,6 +88,7 @@ def test_revisions_can_be_read(server: Server, tmp_path: Path) -> None:
     assert server.call("GET", f"{PATH}/{workload_id}/revisions/count").json == {"count": 2}
     first, second = revisions(server, workload_id)
     assert (first["name"], second["name"]) == ("read-00001", "read-00002")
+    assert (first["isServing"], second["isServing"]) == (False, True)
     assert second["environmentVariables"] == {"VERSION": "2"}
     assert server.call("GET", f"{PATH}/revisions/{second['id']}").json["name"] == "read-00002"
     until(lambda: revision_pods(server, first["id"], deleted=True), "the older pod's end")

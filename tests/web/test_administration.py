@@ -13,6 +13,8 @@ pytestmark = [pytest.mark.web, pytest.mark.debian("chromium")]
 
 POLICY = """{"meta": {"name": "small", "scope": "tenant"},
  "policy": {"rules": {"compute": {"gpuDevicesRequest": {"%s": 3}}}}}"""
+CHANGED = """{"meta": {"name": "small", "scope": "tenant"}, "policy": {"defaults": {"backoffLimit": 4},
+ "rules": {"compute": {"gpuDevicesRequest": {"max": 2}}}}}"""
 
 
 def row(page: Page | Locator, name: str) -> Locator:
@@ -65,9 +67,30 @@ def test_a_policy_is_checked_saved_and_deleted(visit: Visit, server: Server) -> 
     expect(dialog.get_by_role("status")).to_have_text("The policy is valid.")
     dialog.get_by_role("button", name="Save").click()
     rules = page.get_by_role("region", name="Rules")
-    expect(row(rules, "compute.gpuDevicesRequest")).to_contain_text("max 3the whole installation")
-    page.get_by_role("button", name="Delete small for training").click()
-    expect(row(rules, "compute.gpuDevicesRequest")).to_have_count(0)
+    limit = row(rules, "compute.gpuDevicesRequest")
+    expect(limit).to_contain_text("max 3the whole installation")
+
+    page.get_by_role("button", name="Change small for training").click()
+    dialog = page.get_by_role("dialog", name="Change the policy small")
+    text = dialog.get_by_label("Policy as JSON")
+    expect(text).to_have_value(re.compile('"max": 3'))
+    text.fill(CHANGED)
+    dialog.get_by_role("button", name="Check").click()
+    dialog.get_by_role("button", name="Save").click()
+    expect(limit).to_contain_text("max 2the whole installation")
+    expect(row(page.get_by_role("region", name="Defaults"), "backoffLimit")).to_contain_text("4the whole installation")
+    undo = page.get_by_role("status", name="What was done").get_by_role("button", name="Undo")
+    undo.click()
+    expect(limit).to_contain_text("max 3")
+    expect(undo).to_have_count(0)
+
+    delete = page.get_by_role("button", name="Delete small for training")
+    delete.click()
+    expect(limit).to_have_count(0)
+    undo.click()
+    expect(limit).to_contain_text("max 3")
+    delete.click()
+    expect(limit).to_have_count(0)
     assert server.call("GET", "/api/v2/policy").json["policies"] == []
     # The browser's own line about the refusal.
     assert [error for error in visit.errors if "400 (Bad Request)" not in error] == []

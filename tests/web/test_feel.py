@@ -47,6 +47,40 @@ def test_suspending_is_taken_back(visit: Visit, server: Server) -> None:
     server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_text_is_copied_where_the_browser_has_no_clipboard(visit: Visit, server: Server) -> None:
+    """Browsers offer it only to pages by HTTPS or from this machine, and others see the page of a server by HTTP."""
+    visit.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    id = server.run("copied", "true")
+    page = visit.open(f"/ui/workloads/{id}/spec")
+    expect(page.get_by_role("region", name="Spec as text")).to_contain_text("name: copied")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    page = visit.open("/ui/workloads")
+    page.get_by_label("Search workloads").focus()
+    page.keyboard.press("Control+v")
+    expect(page.get_by_label("Search workloads")).to_have_value(re.compile("kind: TrainingWorkload"))
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_a_page_that_the_browser_kept_goes_on(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/workloads")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    for event in ("pagehide", "pageshow"):
+        page.evaluate(f"dispatchEvent(new PageTransitionEvent('{event}', {{persisted: true}}))")
+    id = server.run("after-back", "true")
+    expect(page.get_by_role("link", name="after-back", exact=True)).to_be_visible()
+    # Another workload is shown from its beginning: nothing of the previous one stays if it cannot be had.
+    page.get_by_role("link", name="after-back", exact=True).click()
+    expect(page.get_by_role("heading", name="after-back", level=1)).to_be_visible()
+    page.evaluate(
+        "history.pushState(null, '', '/ui/workloads/no-such-id'); dispatchEvent(new PopStateEvent('popstate'))"
+    )
+    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("heading", name="after-back", level=1)).to_have_count(0)
+    visit.errors.clear()  # the browser reports the answer 404
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
 def test_a_change_that_starts_it_is_tried(visit: Visit, server: Server) -> None:
     holder = server.run("keeps", "sleep", "infinity", compute={"gpuDevicesRequest": 3})
     server.until_phase(holder, "Running")

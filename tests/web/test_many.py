@@ -243,6 +243,9 @@ def test_a_rule_is_added_tried_and_its_error_shown(browser: Browser, shared: Ser
 
     retry(reload_until_refused)
     page.get_by_role("button", name="Delete the rule for 127.0.0.1").click()
+    dialog = page.get_by_role("dialog", name="Delete this rule?")
+    expect(dialog).to_contain_text("No more messages go to 127.0.0.1")
+    dialog.get_by_role("button", name="Delete the rule for 127.0.0.1").click()
     expect(page.get_by_text("There are no notification rules")).to_be_visible()
     assert shared.call("GET", "/api/v1/notification-rules").json["rules"] == []
     visit.close()
@@ -271,6 +274,7 @@ def test_a_session_elsewhere_is_ended(browser: Browser, shared: Server) -> None:
     for _ in range(ends.count()):
         count = ends.count()
         ends.first.click()
+        page.get_by_role("dialog", name="End this session?").get_by_role("button", name="End the session").click()
         expect(ends).to_have_count(count - 1)
     other.reload()
     expect(other.get_by_role("heading", name="Sign in to Fairlead")).to_be_visible()

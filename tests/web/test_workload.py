@@ -84,7 +84,7 @@ def test_a_service_shows_its_revisions(visit: Visit, server: Server) -> None:
     page = visit.open(f"/ui/workloads/{id}")
     revisions = page.get_by_role("region", name="Revisions and replicas")
     expect(revisions.get_by_role("listitem")).to_have_count(1)
-    expect(revisions).to_contain_text("1 replica of 1")
+    expect(revisions).to_contain_text("1 replica of 1 · all requests go to it")
     page.get_by_role("button", name="Change", exact=True).click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Command").fill("python3 -m http.server 8080 --bind 127.0.0.1")

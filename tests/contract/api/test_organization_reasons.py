@@ -38,7 +38,8 @@ def filled(api: ApiServer) -> ApiServer:
         builders.workload(
             "waits", id=WAITS, phase=Phase.PENDING, spec=asking(1), preemptions=2, last_eviction=note, **shared
         ),
-        builders.workload("huge", id=HUGE, phase=Phase.PENDING, spec=asking(64), **shared),
+        # It was suspended and resumed since.
+        builders.workload("huge", id=HUGE, phase=Phase.PENDING, spec=asking(64), run=2, last_eviction=note, **shared),
         builders.pod(
             "holds-0-0",
             id=POD,
@@ -108,7 +109,9 @@ def test_the_last_eviction_is_told(filled: ApiServer) -> None:
     assert told["lastEviction"]["rule"] == "reclaimed"
     never = filled.get(f"/api/v1/workloads/{HUGE}/explanation")
     assert never["preemptions"] == 0
-    assert "lastEviction" not in never
+    listed = {one["id"]: one.get("evictedAt") for one in filled.get("/api/v1/workloads")["workloads"]}
+    assert listed == {WAITS: "2023-11-14T22:13:20.000Z", HUGE: None, HOLDS: None}
+    assert "lastEviction" not in filled.get(f"/api/v1/workloads/{HOLDS}/explanation")
 
 
 def test_a_snapshot_can_be_read_and_decided_on(filled: ApiServer) -> None:

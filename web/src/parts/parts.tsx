@@ -3,6 +3,8 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApiError } from "../api/client";
+import { copyText } from "./copy";
+import { tell } from "./notices";
 import css from "./parts.module.css";
 import { ago, exactTime, span } from "./texts";
 
@@ -70,9 +72,13 @@ export function Problem({ error }: { error: ApiError | undefined }) {
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(text);
-    setCopied(true);
-    setTimeout(() => setCopied(false), 2000);
+    try {
+      await copyText(text);
+      setCopied(true);
+      setTimeout(() => setCopied(false), 2000);
+    } catch (error) {
+      tell(error instanceof Error ? error.message : String(error));
+    }
   };
   return (
     <button type="button" onClick={() => void copy()}>

@@ -21,6 +21,8 @@ export interface Row {
   waitedSeconds: number;
   asOf: number;
   message: string;
+  /** Whether it waits because it was evicted. */
+  isEvicted: boolean;
   /** What a search looks into. It is put together here, outside the page's own thread. */
   text: string;
 }
@@ -43,12 +45,15 @@ export function toRow(view: Schemas["WorkloadView"]): Row {
     waitedSeconds: view.totalPendingTimeSeconds ?? 0,
     asOf: Date.now(),
     message: view.phaseMessage ?? "",
+    isEvicted: view.evictedAt !== undefined,
     text: words.join(" ").toLowerCase(),
   };
 }
 
-const waiting = new Set<string>(["Creating", "Pending", "Resuming"]);
-const running = new Set<string>(["Running", "Degraded", "Updating", "Initializing"]);
+export const WAITING = ["Creating", "Pending", "Resuming"] as const;
+export const RUNNING = ["Running", "Degraded", "Updating", "Initializing"] as const;
+const waiting = new Set<string>(WAITING);
+const running = new Set<string>(RUNNING);
 const ended = new Set<string>(["Completed", "Failed", "Stopped"]);
 
 export const isWaiting = (row: Row): boolean => waiting.has(row.phase);

@@ -63,6 +63,9 @@ function connect(): (request: FeedRequest) => void {
   }
   const worker = new SharedWorker(new URL("./feed.worker.ts", import.meta.url), { type: "module", name: "feed" });
   worker.port.onmessage = ({ data }: MessageEvent<FeedMessage>) => take(data);
-  addEventListener("pagehide", () => worker.port.postMessage({ type: "leave" }));
-  return (request) => worker.port.postMessage(request);
+  const ask = (request: FeedRequest): void => worker.port.postMessage(request);
+  addEventListener("pagehide", () => ask({ type: "leave" }));
+  // The browser kept the page while another one was looked at.
+  addEventListener("pageshow", (event) => event.persisted && session.value && ask({ type: "join", user: session.value.username }));
+  return ask;
 }

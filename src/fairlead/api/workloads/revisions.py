@@ -1,12 +1,14 @@
 """Routes and views of revisions, for every kind of workload that has them."""
 
+from typing import Annotated
+
 from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean
 from fairlead.api.http.errors import Error
 from fairlead.api.http.list_parameters import DELETED, LIMIT, OFFSET, next_offset, read_list_request, sort_order
-from fairlead.api.http.operation import Call, Handler, Operation, Parameter, as_json
+from fairlead.api.http.operation import OURS, Call, Handler, Operation, Parameter, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID, Count, HistoryList, Instant, Shape, Uuid
 from fairlead.api.workloads.reads import EventList, make_view_context
 from fairlead.api.workloads.resource_views import (
@@ -24,7 +26,7 @@ from fairlead.kinds.kind import Kind, noun_of
 from fairlead.model.clock import iso
 from fairlead.model.english import with_article
 from fairlead.model.records.phase import Phase, PodPhase
-from fairlead.model.records.revision import Revision
+from fairlead.model.records.revision import Revision, Stage
 from fairlead.model.records.workload import Pod, Workload
 
 
@@ -45,6 +47,8 @@ class RevisionView(Shape):
     phase_message: str
     phase_updated_at: Instant
     running_pods: int
+    #: Whether all requests go to it.
+    is_serving: Annotated[bool, OURS]
     requested_node_pools: tuple[str, ...] = ()
     current_node_pools: tuple[str, ...] = ()
     requested_pods: RequestedPods | UnsetType = UNSET
@@ -83,6 +87,7 @@ def render_revision(revision: Revision, workload: Workload, pods: list[Pod], vie
         phase_message=revision.phase_message,
         phase_updated_at=iso(revision.phase_updated_at),
         running_pods=sum(pod.phase is PodPhase.RUNNING for pod in active),
+        is_serving=revision.stage is Stage.SERVING,
         requested_node_pools=revision.node_pools,
         current_node_pools=tuple(sorted({pod.node_pool for pod in active if pod.node_pool})),
         allocated_resources=render_allocated(active),

@@ -123,6 +123,8 @@ class WorkloadView(Shape):
     arguments: str | UnsetType = UNSET
     environment_variables: dict[str, str] | UnsetType = UNSET
     labels: Annotated[dict[str, str] | UnsetType, OURS] = UNSET
+    #: When it was evicted, if that is why it waits.
+    evicted_at: Annotated[Instant | UnsetType, OURS] = UNSET
 
 
 class PendingMessageView(Shape):
@@ -290,7 +292,15 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         **render_connections(workload, podsets, pods, view_context.urls),
         **render_asked(podsets, shows_process=view_context.shows_process(workload)),
         "labels": {label.name: label.value or "" for label in podsets[0].container.fields.labels if label.name},
+        "evicted_at": _evicted_at(workload),
     }
+
+
+def _evicted_at(workload: Workload) -> str | UnsetType:
+    """When it was evicted; unset once it runs again, or if it was suspended since."""
+    last = workload.last_eviction
+    is_why = last is not None and workload.phase in (Phase.TERMINATING, Phase.PENDING) and last.run == workload.run
+    return iso(last.at) if last is not None and is_why else UNSET
 
 
 def render_pod(pod: Pod, workload: Workload, view_context: ViewContext) -> PodView:

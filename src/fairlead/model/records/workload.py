@@ -44,6 +44,8 @@ class EvictionNote(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """How a workload last lost a pod: to which other one, under which rule, and what it held."""
 
     at: Millis
+    #: The run of the workload that it ended.
+    run: int = 1
     pod: str
     node: str
     #: preempted, reclaimed, consolidated, stale or drained.

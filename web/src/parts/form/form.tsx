@@ -149,6 +149,7 @@ export function FieldInput({ form, field, path }: InputProps) {
       <Single form={form} field={field} path={path} id={id} rule={rule} isWrong={problems.length > 0} />
       <p class={css.help} id={`${id}-help`}>
         {field.text}
+        {hasLongDefault(field, rule) && ` Default: ${presetOf(field, rule)}.`}
       </p>
       {rule && <p class={css.rule}>{rule.note}</p>}
       <Wrong id={`${id}-wrong`} problems={problems} />
@@ -180,7 +181,8 @@ function Single({ form, field, path, id, rule, isWrong }: SingleProps) {
     "aria-invalid": isWrong || undefined,
     "aria-describedby": `${id}-help ${id}-wrong`,
   };
-  const preset = rule?.default === undefined ? field.default : plain(rule.default);
+  const preset = presetOf(field, rule);
+  const hint = !preset ? undefined : hasLongDefault(field, rule) ? "Default: see below" : `Default: ${preset}`;
   const choices = field.type === "boolean" ? ["true", "false"] : (rule?.options ?? field.choices);
   if (choices) {
     const text = given === undefined || given === null ? "" : plain(given);
@@ -206,7 +208,7 @@ function Single({ form, field, path, id, rule, isWrong }: SingleProps) {
       <textarea
         {...common}
         rows={2}
-        placeholder={preset ? `Default: ${preset}` : "One per line"}
+        placeholder={hint ?? "One per line"}
         value={lines}
         onChange={(event) => form.set(path, read(event.currentTarget.value))}
       />
@@ -215,7 +217,7 @@ function Single({ form, field, path, id, rule, isWrong }: SingleProps) {
   const names = field.refers ? form.namesOf(field.refers) : [];
   const text = {
     ...common,
-    placeholder: preset ? `Default: ${preset}` : field.unit,
+    placeholder: hint ?? field.unit,
     autocomplete: "off" as const,
     spellcheck: false,
     value: given === undefined || given === null ? "" : plain(given),
@@ -237,6 +239,17 @@ function Single({ form, field, path, id, rule, isWrong }: SingleProps) {
       </datalist>
     </>
   );
+}
+
+function presetOf(field: Field, rule: FieldRule | undefined): string {
+  return rule?.default === undefined ? (field.default ?? "") : plain(rule.default);
+}
+
+/** More letters than a field shows in a narrow window. */
+const LONG_DEFAULT = 24;
+
+function hasLongDefault(field: Field, rule: FieldRule | undefined): boolean {
+  return !field.choices && !rule?.options && field.type !== "boolean" && presetOf(field, rule).length > LONG_DEFAULT;
 }
 
 function plain(value: Json): string {

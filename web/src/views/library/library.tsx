@@ -1,12 +1,14 @@
 // Templates, assets and credentials: what workloads can be made from.
 import { useState } from "preact/hooks";
 import { get, type PathOf, remove, type Schemas } from "../../api/client";
+import { findKind, titleOf } from "../../api/kinds";
 import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
+import { ConfirmButton } from "../../parts/confirm";
 import { useLoad } from "../../parts/load";
-import { css as parts, Dialog, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
+import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
-import { query, setQuery } from "../../router";
+import { href, query, setQuery } from "../../router";
 import { isShown } from "../../store/clusters";
 import { AssetForm } from "./asset-form";
 import { type AssetKind, kindsOfGroup, loadAssetKinds } from "./asset-kinds";
@@ -92,21 +94,48 @@ function Templates({ changes, search }: { changes: Changes; search: string }) {
         <Empty command="fairlead template create NAME -f spec.json">A template is a prepared workload. Create one:</Empty>
       )}
       {shown.length > 0 && (
-        <Table label="Templates" columns={TEMPLATE_COLUMNS} rows={shown} keyOf={(one) => one.meta.id} />
+        <Table label="Templates" columns={templateColumns(changes)} rows={shown} keyOf={(one) => one.meta.id} />
       )}
     </Panel>
   );
 }
 
-const TEMPLATE_COLUMNS: Column<Template>[] = [
-  { title: "Name", width: "18%", cell: (one) => <strong>{one.meta.name}</strong> },
-  { title: "For", width: "14%", cell: (one) => one.meta.workloadType },
-  { title: "Scope", width: "18%", cell: (one) => scopeText(one.meta.scopeType) },
-  { title: "Can run", width: "7%", cell: (one) => (one.runnable.isRunnable ? "yes" : (one.runnable.issue ?? "no")) },
-  { title: "Created by", width: "12%", cell: (one) => one.meta.createdBy },
-  { title: "Changed", width: "10%", cell: (one) => <Time at={one.meta.updatedAt} /> },
-  { title: "Spec", width: "8%", cell: (one) => <Spec spec={one.spec} /> },
-];
+function templateColumns(changes: Changes): Column<Template>[] {
+  return [
+    { title: "Name", width: "18%", cell: (one) => <strong>{one.meta.name}</strong> },
+    { title: "For", width: "14%", cell: (one) => titleOf(one.meta.workloadType) },
+    { title: "Scope", width: "16%", cell: (one) => scopeText(one.meta.scopeType) },
+    { title: "Can run", width: "9%", cell: (one) => (one.runnable.isRunnable ? "yes" : (one.runnable.issue ?? "no")) },
+    { title: "Created by", width: "11%", cell: (one) => one.meta.createdBy },
+    { title: "Changed", width: "10%", cell: (one) => <Time at={one.meta.updatedAt} /> },
+    { title: "Spec", width: "8%", cell: (one) => <Spec spec={one.spec} /> },
+    { title: "", cell: (one) => <TemplateActions template={one} changes={changes} /> },
+  ];
+}
+
+function TemplateActions({ template: { meta }, changes }: { template: Template; changes: Changes }) {
+  const rest = findKind(meta.workloadType)?.rest;
+  return (
+    <div class={parts.actions}>
+      {rest && (
+        <a class={parts.button} aria-label={`Use ${meta.name}`} href={href(`/submit?kind=${rest}&template=${meta.id}`)}>
+          Use
+        </a>
+      )}
+      {rest && may("templates:delete") && (
+        <ConfirmButton
+          label="Delete"
+          name={`Delete ${meta.name}`}
+          question={`Delete ${meta.name}?`}
+          changes={changes}
+          act={() => remove(`/api/v1/workload-templates/${rest}/{templateId}` as PathOf<"delete">, { path: { templateId: meta.id } })}
+        >
+          Workloads can no longer be made from it; those that were go on. This cannot be undone.
+        </ConfirmButton>
+      )}
+    </div>
+  );
+}
 
 function Spec({ spec }: { spec: object }) {
   return (
@@ -137,10 +166,10 @@ function Assets({ group, kinds, changes, search }: { group: Group; kinds: AssetK
 function assetColumns(kinds: AssetKind[], changes: Changes): Column<Asset>[] {
   return [
     { title: "Name", width: "18%", cell: (asset) => <strong>{asset.meta.name}</strong> },
-    { title: "Kind", width: "14%", cell: (asset) => asset.meta.kind },
-    { title: "Scope", width: "18%", cell: (asset) => scopeText(asset.meta.scope, asset.meta.projectName) },
-    { title: "Used by", width: "7%", isNumber: true, cell: (asset) => countUses(asset.usedBy) },
-    { title: "Created by", width: "12%", cell: (asset) => asset.meta.createdBy },
+    { title: "Kind", width: "14%", cell: (asset) => kinds.find((one) => one.kind === asset.meta.kind)?.title ?? asset.meta.kind },
+    { title: "Scope", width: "16%", cell: (asset) => scopeText(asset.meta.scope, asset.meta.projectName) },
+    { title: "Used by", width: "9%", isNumber: true, cell: (asset) => countUses(asset.usedBy) },
+    { title: "Created by", width: "11%", cell: (asset) => asset.meta.createdBy },
     { title: "Changed", width: "10%", cell: (asset) => <Time at={asset.meta.updatedAt} /> },
     { title: "Spec", width: "8%", cell: (asset) => <Spec spec={asset.spec} /> },
     { title: "", cell: (asset) => <AssetActions kinds={kinds} asset={asset} changes={changes} /> },
@@ -210,39 +239,18 @@ function EditAsset({ kind, asset, changes }: EditProps) {
 }
 
 function Remove({ kind, asset, changes }: EditProps) {
-  const [isAsking, setAsking] = useState(false);
-  const uses = countUses(asset.usedBy);
   if (!may(`${kind.resource}:delete`)) return null;
   const path = `/api/v1/asset/${kind.path}/{AssetId}` as PathOf<"delete">;
-  const act = (): void =>
-    void changes
-      .make(() => remove(path, { path: { AssetId: asset.meta.id } }))
-      .then((isDone) => isDone && setAsking(false));
   return (
-    <>
-      <button
-        type="button"
-        aria-label={`Delete ${asset.meta.name}`}
-        disabled={uses > 0}
-        title={uses > 0 ? "Workloads or templates use it" : undefined}
-        onClick={() => setAsking(true)}
-      >
-        Delete
-      </button>
-      {isAsking && (
-        <Dialog title={`Delete ${asset.meta.name}?`} onClose={() => setAsking(false)}>
-          <p>Workloads can no longer be made from it. This cannot be undone.</p>
-          <Problem error={changes.error} />
-          <div class={parts.buttons}>
-            <button type="button" onClick={() => setAsking(false)}>
-              Cancel
-            </button>
-            <button type="button" data-danger onClick={act}>
-              Delete {asset.meta.name}
-            </button>
-          </div>
-        </Dialog>
-      )}
-    </>
+    <ConfirmButton
+      label="Delete"
+      name={`Delete ${asset.meta.name}`}
+      question={`Delete ${asset.meta.name}?`}
+      changes={changes}
+      act={() => remove(path, { path: { AssetId: asset.meta.id } })}
+      obstacle={countUses(asset.usedBy) > 0 ? "Workloads or templates use it" : undefined}
+    >
+      Workloads can no longer be made from it. This cannot be undone.
+    </ConfirmButton>
   );
 }

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { get, post, remove, type Schemas } from "../../api/client";
 import { type Changes, useChanges } from "../../parts/change";
+import { ConfirmButton } from "../../parts/confirm";
 import { useLoad } from "../../parts/load";
 import { tell } from "../../parts/notices";
 import { CopyButton, css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
@@ -90,13 +91,16 @@ function RuleActions({ rule, changes }: { rule: Rule; changes: Changes }) {
       <button type="button" aria-label={`Send a test message to ${rule.target}`} onClick={() => void changes.make(send)}>
         Send a test
       </button>
-      <button
-        type="button"
-        aria-label={`Delete the rule for ${rule.target}`}
-        onClick={() => void changes.make(() => remove("/api/v1/notification-rules/{ruleId}", { path }))}
+      <ConfirmButton
+        label="Delete"
+        name={`Delete the rule for ${rule.target}`}
+        question="Delete this rule?"
+        changes={changes}
+        act={() => remove("/api/v1/notification-rules/{ruleId}", { path })}
       >
-        Delete
-      </button>
+        No more messages go to {rule.target}, and those that were not delivered are forgotten. The server does not show
+        the whole address again, so you would have to enter it anew.
+      </ConfirmButton>
     </div>
   );
 }

@@ -6,7 +6,7 @@ import { Bar, css as parts, Empty, now, Panel, Phase, Problem, Time, ViewTitle }
 import { amount, span } from "../../parts/texts";
 import { href } from "../../router";
 import { chosenCluster, clusters, isShown } from "../../store/clusters";
-import { isRunning, isWaiting, type Row } from "../../store/rows";
+import { isRunning, isWaiting, type Row, RUNNING, WAITING } from "../../store/rows";
 import { hasLoaded, rows } from "../../store/workloads";
 import css from "./overview.module.css";
 import { changedLately, countByProject, needAttention, sharedByPool } from "./summary";
@@ -18,8 +18,8 @@ export function Overview() {
   const running = all.filter(isRunning);
   const attention = needAttention(all, now.value);
   const numbers: [string, number, string][] = [
-    ["running", running.length, "/workloads?phase=Running"],
-    ["waiting", all.filter(isWaiting).length, "/workloads?phase=Pending"],
+    ["running", running.length, `/workloads?phase=${RUNNING.join()}`],
+    ["waiting", all.filter(isWaiting).length, `/workloads?phase=${WAITING.join()}`],
     [attention.length === 1 ? "needs attention" : "need attention", attention.length, "/workloads?attention=yes"],
     ["GPUs held", running.reduce((sum, row) => sum + row.gpusHeld, 0), "/workloads?sort=-gpusHeld"],
   ];
@@ -45,26 +45,27 @@ export function Overview() {
           <Projects all={all} />
         </Panel>
         <Panel title="Needs attention">
-          <Unreachable />
-          <Rows shown={attention} none="Nothing needs attention." />
+          {may("nodes:read") && <Unreachable />}
+          <Rows shown={attention} none="Nothing needs attention." more="/workloads?attention=yes" />
         </Panel>
         </div>
         <Panel title="Changed in the last hour">
-          <Rows shown={changedLately(all, now.value)} none="Nothing has changed." />
+          <Rows shown={changedLately(all, now.value)} none="Nothing has changed." more="/workloads?sort=-phaseSince" />
         </Panel>
       </div>
     </div>
   );
 }
 
-function Rows({ shown, none }: { shown: Row[]; none: string }) {
+/** The first of some workloads, and where all of them are. */
+function Rows({ shown, none, more }: { shown: Row[]; none: string; more: string }) {
   if (!hasLoaded.value) return <p class={parts.quiet}>Loading…</p>;
   if (shown.length === 0) return <p class={parts.quiet}>{none}</p>;
   return (
     <ul class={css.list}>
       {shown.slice(0, MOST_SHOWN).map((row) => (
         <li key={row.id} class={css.change}>
-          <Phase phase={row.phase} />
+          {row.isEvicted ? <Phase phase="Failed" label="Evicted" /> : <Phase phase={row.phase} />}
           <a href={href(`/workloads/${row.id}`)}>{row.name}</a>
           <span class={css.when}>
             {row.project} · <Time at={row.phaseSince} />
@@ -74,7 +75,7 @@ function Rows({ shown, none }: { shown: Row[]; none: string }) {
       ))}
       {shown.length > MOST_SHOWN && (
         <li>
-          <a href={href("/workloads?sort=-phaseSince")}>and {shown.length - MOST_SHOWN} more</a>
+          <a href={href(more)}>and {shown.length - MOST_SHOWN} more</a>
         </li>
       )}
     </ul>

@@ -7,7 +7,7 @@ const NOW = 100 * 86_400_000;
 function row(phase: Row["phase"], more: Partial<Row> = {}): Row {
   const name = `${phase}${more.message ?? ""}${more.phaseSince ?? ""}`;
   const usual = { id: name, name, kind: "Training", project: "team", cluster: "c", owner: "ada", gpusAsked: 1, gpusHeld: 0, pool: "" };
-  return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", text: "", ...more };
+  return { ...usual, phase, created: 0, phaseSince: NOW, waitedSeconds: 0, asOf: NOW, message: "", isEvicted: false, text: "", ...more };
 }
 
 it("counts what runs and what waits by project, the largest first", () => {
@@ -18,20 +18,22 @@ it("counts what runs and what waits by project, the largest first", () => {
   ]);
 });
 
-it("points to what failed lately, can never start, or waits for long", () => {
+it("points to what failed lately, was evicted, can never start, waits for long or is stuck", () => {
   const found = needAttention(
     [
       row("Failed"),
       row("Failed", { phaseSince: NOW - 2 * 86_400_000 }),
       row("Pending", { message: "Can never start: it asks for 9 GPUs" }),
       row("Pending", { phaseSince: NOW - 7 * 3_600_000 }),
-      row("Pending", { message: "Preempted; waiting to be scheduled again" }),
+      row("Pending", { message: "Waiting for 2 GPUs", isEvicted: true }),
+      row("Initializing", { phaseSince: NOW - 3_600_000 }),
+      row("Initializing", { phaseSince: NOW - 60_000 }),
       row("Pending"),
       row("Running"),
     ],
     NOW,
   );
-  expect(found.map((one) => one.phase)).toEqual(["Failed", "Pending", "Pending", "Pending"]);
+  expect(found.map((one) => one.phase)).toEqual(["Failed", "Pending", "Pending", "Initializing", "Pending"]);
 });
 
 it("adds up parts of GPUs by pool", () => {

@@ -2,11 +2,20 @@
 import { isRunning, isWaiting, type Row } from "../../store/rows";
 
 const HOUR = 3_600_000;
+const HALF_HOUR = HOUR / 2;
 const DAY = 24 * HOUR;
-/** Messages of workloads that wait in vain, or that were running already. */
-const STUCK = /^Can never start|\b(evicted|preempted)\b/i;
-/** A workload that has waited this long is worth a look. */
-const LONG_WAIT = 6 * HOUR;
+/** The message of a workload that waits in vain. */
+const IN_VAIN = /^Can never start/;
+/** How long a workload may be in a phase before it is worth a look; phases that should pass quickly are stuck then. */
+const LONGEST: Partial<Record<Row["phase"], number>> = {
+  Pending: 6 * HOUR,
+  Creating: HALF_HOUR,
+  Resuming: HALF_HOUR,
+  Initializing: HALF_HOUR,
+  Stopping: HALF_HOUR,
+  Terminating: HALF_HOUR,
+  Deleting: HALF_HOUR,
+};
 
 export interface ProjectCount {
   project: string;
@@ -40,12 +49,12 @@ export function sharedByPool(rows: readonly Row[]): Map<string, number> {
   return shared;
 }
 
-/** Failed within a day, degraded, evicted, can never start, or waits for long. */
+/** Failed within a day, degraded, evicted, can never start, or is in a phase for too long. */
 export function needsAttention(row: Row, now: number): boolean {
   if (row.phase === "Failed") return now - row.phaseSince < DAY;
   if (row.phase === "Degraded" || row.phase === "Unknown") return true;
-  if (!isWaiting(row)) return false;
-  return STUCK.test(row.message) || now - row.phaseSince > LONG_WAIT;
+  if (row.isEvicted || (isWaiting(row) && IN_VAIN.test(row.message))) return true;
+  return now - row.phaseSince > (LONGEST[row.phase] ?? Infinity);
 }
 
 /** The newest first. */

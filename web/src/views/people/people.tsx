@@ -127,6 +127,12 @@ function Account({ user, changes, onSecret }: { user: User; changes: Changes; on
     const { code } = await post("/api/v1/users/{userId}/reset-code", { path });
     onSecret({ title: `The code with which ${user.username} sets a new password`, value: code });
   };
+  const enable = (enabled: boolean) => patch("/api/v1/users/{userId}", { path, body: { enabled } });
+  const toggle = async (): Promise<void> => {
+    await enable(!isEnabled);
+    const said = isEnabled ? "is disabled and signed out everywhere" : "can sign in again";
+    tell(`${user.username} ${said}.`, () => changes.make(() => enable(isEnabled)));
+  };
   return (
     <div class={parts.actions}>
       {user.isLocal && isEnabled && (
@@ -137,7 +143,7 @@ function Account({ user, changes, onSecret }: { user: User; changes: Changes; on
       <button
         type="button"
         aria-label={`${isEnabled ? "Disable" : "Enable"} ${user.username}`}
-        onClick={() => void changes.make(() => patch("/api/v1/users/{userId}", { path, body: { enabled: !isEnabled } }))}
+        onClick={() => void changes.make(toggle)}
       >
         {isEnabled ? "Disable" : "Enable"}
       </button>

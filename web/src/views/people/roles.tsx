@@ -3,8 +3,9 @@ import { useState } from "preact/hooks";
 import { get, remove, type Schemas } from "../../api/client";
 import { may } from "../../api/session";
 import type { Changes } from "../../parts/change";
+import { ConfirmButton } from "../../parts/confirm";
 import { useLoad } from "../../parts/load";
-import { css as parts, Dialog, Panel, Problem } from "../../parts/parts";
+import { css as parts, Panel } from "../../parts/parts";
 import css from "./people.module.css";
 import { RoleEditor } from "./role-editor";
 
@@ -12,7 +13,6 @@ type Role = Schemas["RoleView"];
 
 export function Roles({ roles, changes }: { roles: Role[]; changes: Changes }) {
   const [edited, setEdited] = useState<Schemas["RoleWithSets"] | "new">();
-  const [doomed, setDoomed] = useState<Role>();
   // Anything that reloads the view after a change.
   const reload = (): void => void changes.make(() => Promise.resolve());
   const withSets = useLoad(
@@ -53,9 +53,15 @@ export function Roles({ roles, changes }: { roles: Role[]; changes: Changes }) {
                 </button>
               )}
               {may("roles:delete") && (
-                <button type="button" data-danger aria-label={`Delete the role ${role.name}`} onClick={() => setDoomed(role)}>
-                  Delete
-                </button>
+                <ConfirmButton
+                  label="Delete"
+                  name={`Delete the role ${role.name}`}
+                  question={`Delete the role ${role.name}?`}
+                  changes={changes}
+                  act={() => remove("/api/v2/authorization/roles/{roleId}", { path: { roleId: String(role.id) } })}
+                >
+                  Nobody can be granted it any more. The server refuses this as long as somebody has it.
+                </ConfirmButton>
               )}
             </div>
           )}
@@ -64,29 +70,6 @@ export function Roles({ roles, changes }: { roles: Role[]; changes: Changes }) {
       {edited && (
         <RoleEditor role={edited === "new" ? undefined : edited} onClose={() => setEdited(undefined)} onSaved={reload} />
       )}
-      {doomed && <DeleteRole role={doomed} changes={changes} onClose={() => setDoomed(undefined)} />}
     </Panel>
-  );
-}
-
-function DeleteRole({ role, changes, onClose }: { role: Role; changes: Changes; onClose: () => void }) {
-  const path = { roleId: String(role.id) };
-  const act = (): void =>
-    void changes
-      .make(() => remove("/api/v2/authorization/roles/{roleId}", { path }))
-      .then((isDone) => isDone && onClose());
-  return (
-    <Dialog title={`Delete the role ${role.name}?`} onClose={onClose}>
-      <p>Nobody can be granted it any more. The server refuses this as long as somebody has it.</p>
-      <Problem error={changes.error} />
-      <div class={parts.buttons}>
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-        <button type="button" data-danger onClick={act}>
-          Delete the role
-        </button>
-      </div>
-    </Dialog>
   );
 }

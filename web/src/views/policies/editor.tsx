@@ -1,41 +1,55 @@
-// Writing a policy as JSON. The server checks it before it is saved, and says which rule does not fit its field.
+// Writing or changing a policy as JSON. The server checks it before it is saved, and says which rule does not fit its field.
 import { useState } from "preact/hooks";
-import { ApiError, send } from "../../api/client";
+import { ApiError, type Schemas } from "../../api/client";
 import { kinds } from "../../api/kinds";
 import type { Changes } from "../../parts/change";
+import { tell } from "../../parts/notices";
 import { css as parts, Dialog, Problem } from "../../parts/parts";
 import css from "./policies.module.css";
+import { putPolicy, toBody } from "./stored";
 
-const EXAMPLE = `{
-  "meta": { "name": "small-jobs", "scope": "tenant" },
-  "policy": {
-    "defaults": { "backoffLimit": 2 },
-    "rules": { "compute": { "gpuDevicesRequest": { "max": 4 } } }
-  }
-}`;
+const EXAMPLE = {
+  meta: { name: "small-jobs", scope: "tenant" },
+  policy: { defaults: { backoffLimit: 2 }, rules: { compute: { gpuDevicesRequest: { max: 4 } } } },
+};
 
-export function PolicyEditor({ changes, onClose }: { changes: Changes; onClose: () => void }) {
-  const [rest, setRest] = useState(kinds[0]?.rest ?? "");
-  const [text, setText] = useState(EXAMPLE);
+interface Props {
+  changes: Changes;
+  /** The policy to change, and its kind; none for a new one. */
+  stored?: { rest: string; view: Schemas["PolicyView"] } | undefined;
+  onClose: () => void;
+}
+
+export function PolicyEditor({ changes, stored, onClose }: Props) {
+  const [rest, setRest] = useState(stored?.rest ?? kinds[0]?.rest ?? "");
+  const [text, setText] = useState(() => JSON.stringify(stored ? toBody(stored.view) : EXAMPLE, null, 2));
   const [checked, setChecked] = useState("");
-  const put = async (validateOnly: boolean): Promise<void> => {
-    await send("PUT", `/api/v2/policy/${rest}`, { query: { validateOnly }, body: parse(text) });
-  };
-  const check = (): void => void changes.make(() => put(true)).then((isValid) => setChecked(isValid ? text + rest : ""));
-  const save = (): void => void changes.make(() => put(false)).then((isSaved) => isSaved && onClose());
+  const check = (): void =>
+    void changes.make(() => putPolicy(rest, parse(text), true)).then((isValid) => setChecked(isValid ? text + rest : ""));
+  const save = (): void =>
+    void changes
+      .make(async () => {
+        await putPolicy(rest, parse(text));
+        if (!stored) return;
+        const before = toBody(stored.view);
+        tell(`The policy ${stored.view.meta.name} is changed.`, () => changes.make(() => putPolicy(rest, before)));
+      })
+      .then((isSaved) => isSaved && onClose());
   const isChecked = checked === text + rest;
   return (
-    <Dialog title="Write a policy" onClose={onClose}>
-      <label class={css.field}>
-        For
-        <select value={rest} onChange={(event) => setRest(event.currentTarget.value)}>
-          {kinds.map((kind) => (
-            <option key={kind.rest} value={kind.rest}>
-              {kind.title}
-            </option>
-          ))}
-        </select>
-      </label>
+    <Dialog title={stored ? `Change the policy ${stored.view.meta.name}` : "Write a policy"} onClose={onClose}>
+      {!stored && (
+        <label class={css.field}>
+          For
+          <select value={rest} onChange={(event) => setRest(event.currentTarget.value)}>
+            {kinds.map((kind) => (
+              <option key={kind.rest} value={kind.rest}>
+                {kind.title}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
       <label class={css.field}>
         Policy as JSON
         <textarea
@@ -46,7 +60,9 @@ export function PolicyEditor({ changes, onClose }: { changes: Changes; onClose: 
           onInput={(event) => setText(event.currentTarget.value)}
         />
       </label>
-      <p class={parts.quiet}>It replaces the policy of this scope. Running workloads are not affected.</p>
+      <p class={parts.quiet}>
+        {!stored && "It replaces the policy of this scope. "}Running workloads are not affected.
+      </p>
       <Problem error={changes.error} />
       {isChecked && <p role="status">The policy is valid.</p>}
       <div class={parts.buttons}>

@@ -1,9 +1,17 @@
 // Where a policy holds: the name of its scope, and the cluster that it is in.
-import type { Schemas } from "../../api/client";
-
 interface Place {
   name: string;
   cluster: string;
+}
+
+/** A scope as policies and the sources of their rules name it. */
+export interface ScopeRef {
+  scope: string;
+  projectId?: number | string;
+  departmentId?: string;
+  clusterId?: string;
+  /** Whether it is Fairlead itself. */
+  isFallback?: boolean;
 }
 
 /** By scope and id: a department and a project may have the same id. */
@@ -28,13 +36,30 @@ export function placesOf(
 }
 
 /** Undefined for the whole installation, and for what the user may not see. */
-export function placeOf(meta: Schemas["PolicyMetaView"], places: Places): Place | undefined {
-  const id = meta.projectId ?? meta.departmentId ?? meta.clusterId;
-  return id === undefined ? undefined : places.get(`${meta.scope} ${id}`);
+export function placeOf(ref: ScopeRef, places: Places): Place | undefined {
+  const id = idOf(ref);
+  return id === undefined ? undefined : places.get(`${ref.scope} ${id}`);
 }
 
-export function describeScope(meta: Schemas["PolicyMetaView"], places: Places): string {
-  if (meta.scope === "tenant") return "the whole installation";
-  const id = meta.projectId ?? meta.departmentId ?? meta.clusterId ?? "";
-  return `${meta.scope} ${placeOf(meta, places)?.name ?? id}`.trim();
+export function describeScope(ref: ScopeRef, places: Places): string {
+  if (ref.isFallback) return "built in";
+  if (ref.scope === "tenant") return "the whole installation";
+  return `${ref.scope} ${placeOf(ref, places)?.name ?? idOf(ref) ?? ""}`.trim();
+}
+
+function idOf(ref: ScopeRef): number | string | undefined {
+  return ref.projectId ?? ref.departmentId ?? ref.clusterId;
+}
+
+const NEAREST_FIRST = ["project", "department", "cluster", "tenant"];
+
+/** Those of the scopes that a project is in, the nearest first: it is the one whose defaults hold. */
+export function aroundProject<T extends ScopeRef>(
+  refs: readonly T[],
+  project: { id: string; parentId: string; clusterId: string },
+): T[] {
+  const ids: Record<string, string> = { project: project.id, department: project.parentId, cluster: project.clusterId };
+  return refs
+    .filter((ref) => ref.scope === "tenant" || String(idOf(ref)) === ids[ref.scope])
+    .sort((a, b) => NEAREST_FIRST.indexOf(a.scope) - NEAREST_FIRST.indexOf(b.scope));
 }

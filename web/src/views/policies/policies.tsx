@@ -1,25 +1,22 @@
-// The policies of every scope, and what they make together in a project, with the origin of every rule.
+// The policies of every scope: written, changed and deleted; and what they make together in a project.
 import { useState } from "preact/hooks";
-import { get, remove, type PathOf, type Schemas } from "../../api/client";
+import { get, type Schemas } from "../../api/client";
 import { kinds } from "../../api/kinds";
 import { may } from "../../api/session";
 import { type Changes, useChanges } from "../../parts/change";
-import { type Loaded, useLoad } from "../../parts/load";
+import { useLoad } from "../../parts/load";
+import { tell } from "../../parts/notices";
 import { css as parts, Empty, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { type Column, Table } from "../../parts/table";
-import { query, setQuery } from "../../router";
 import { clusters, isShown } from "../../store/clusters";
 import { PolicyEditor } from "./editor";
-import css from "./policies.module.css";
+import { Effective } from "./effective";
 import { describeScope, type Places, placeOf, placesOf } from "./places";
-import { listDefaults, listRules } from "./rules";
+import { deletePolicy, isFor, loadPolicy, putPolicy, toBody } from "./stored";
 
 type Entry = Schemas["PolicyEntry"];
 
 const LIMIT = { limit: 500 };
-
-/** Methods and paths of the policies of a kind. */
-const policyPath = (rest: string) => `/api/v2/policy/${rest}` as PathOf<"delete">;
 
 export function Policies() {
   const changes = useChanges();
@@ -33,7 +30,12 @@ export function Policies() {
   return (
     <div class={parts.page}>
       <ViewTitle>Policies</ViewTitle>
-      <Effective version={changes.version} projects={projects} />
+      <Effective
+        version={changes.version}
+        projects={projects}
+        policies={policies.value?.policies ?? []}
+        places={places}
+      />
       <Panel
         title="Policies of all scopes"
         actions={
@@ -51,7 +53,7 @@ export function Policies() {
         {entries.length > 0 && (
           <Table
             label="Policies"
-            columns={columnsOf(may("policies:delete"), places, changes)}
+            columns={columnsOf(places, changes)}
             rows={entries}
             keyOf={(entry) => entry.meta.id}
           />
@@ -62,99 +64,41 @@ export function Policies() {
   );
 }
 
-function columnsOf(canDelete: boolean, places: Places, changes: Changes): Column<Entry>[] {
+function columnsOf(places: Places, changes: Changes): Column<Entry>[] {
   return [
     { title: "Name", cell: (entry) => <strong>{entry.meta.name}</strong> },
     { title: "For", cell: (entry) => entry.type },
     { title: "Scope", cell: (entry) => describeScope(entry.meta, places) },
     { title: "Changed", cell: (entry) => <Time at={entry.meta.updatedAt} /> },
     { title: "By", cell: (entry) => entry.meta.updatedBy },
-    ...(canDelete ? [{ title: "", cell: (entry: Entry) => <Remove entry={entry} changes={changes} /> }] : []),
+    { title: "", cell: (entry) => <Actions entry={entry} changes={changes} /> },
   ];
 }
 
-function Remove({ entry, changes }: { entry: Entry; changes: Changes }) {
-  const rest = kinds.find((kind) => kind.title.replaceAll(" ", "").toLowerCase() === entry.type.toLowerCase())?.rest;
+function Actions({ entry, changes }: { entry: Entry; changes: Changes }) {
+  const [stored, setStored] = useState<Schemas["PolicyView"]>();
+  const rest = kinds.find((kind) => isFor(entry, kind))?.rest;
   if (!rest) return null;
-  const { scope, projectId, departmentId, clusterId } = entry.meta;
-  const where = { scope, projectId, departmentId, clusterId };
+  const open = async (): Promise<void> => setStored(await loadPolicy(rest, entry.meta));
+  const drop = async (): Promise<void> => {
+    const before = toBody(await loadPolicy(rest, entry.meta));
+    await deletePolicy(rest, entry.meta);
+    tell(`The policy ${entry.meta.name} is deleted: its rules no longer hold.`, () => changes.make(() => putPolicy(rest, before)));
+  };
+  const name = `${entry.meta.name} for ${entry.type}`;
   return (
-    <button
-      type="button"
-      aria-label={`Delete ${entry.meta.name} for ${entry.type}`}
-      onClick={() => void changes.make(() => remove(policyPath(rest), { query: where }))}
-    >
-      Delete
-    </button>
-  );
-}
-
-/** What holds in one project for one kind. */
-function Effective({ version, projects }: { version: string; projects: Loaded<Schemas["ProjectList"]> }) {
-  const all = (projects.value?.projects ?? []).filter((one) => isShown(one.clusterId));
-  const project = all.find((one) => one.name === query.value.get("project")) ?? all[0];
-  const kind = kinds.find((one) => one.rest === query.value.get("kind")) ?? kinds[0];
-  const key = project && kind ? `${version} ${project.id} ${kind.rest}` : "";
-  const effective = useLoad(async (signal) => {
-    if (!project || !kind) return undefined;
-    const path = `/api/v2/policy/${kind.rest}/effective` as "/api/v2/policy/trainings/effective";
-    return (await get(path, { query: { projectId: project.id }, signal })).effective;
-  }, key);
-  const rules = listRules(effective.value?.rules);
-  const defaults = listDefaults(effective.value?.defaults);
-  return (
-    <Panel title="What holds in a project">
-      <div class={parts.tools}>
-        <select
-          aria-label="Project"
-          value={project?.name ?? ""}
-          onChange={(event) => setQuery({ project: event.currentTarget.value })}
-        >
-          {all.map((one) => (
-            <option key={one.id} value={one.name}>
-              {one.name}
-            </option>
-          ))}
-        </select>
-        <select
-          aria-label="Kind of workload"
-          value={kind?.rest ?? ""}
-          onChange={(event) => setQuery({ kind: event.currentTarget.value })}
-        >
-          {kinds.map((one) => (
-            <option key={one.rest} value={one.rest}>
-              {one.title}
-            </option>
-          ))}
-        </select>
-      </div>
-      <Problem error={projects.error ?? effective.error} />
-      {rules.length > 0 && (
-        <Table
-          label="Rules"
-          columns={[
-            { title: "Field", cell: (row) => <code>{row.field}</code> },
-            { title: "Rule", cell: (row) => row.rule },
-            { title: "From", cell: (row) => row.scope },
-          ]}
-          rows={rules}
-          keyOf={(row) => `${row.field} ${row.rule}`}
-        />
+    <div class={parts.actions}>
+      {may("policies:update") && (
+        <button type="button" aria-label={`Change ${name}`} onClick={() => void changes.make(open)}>
+          Change
+        </button>
       )}
-      {defaults.length > 0 && (
-        <>
-          <h3 class={css.subtitle}>Defaults</h3>
-          <Table
-            label="Defaults"
-            columns={[
-              { title: "Field", cell: (row) => <code>{row.field}</code> },
-              { title: "Value", cell: (row) => row.value },
-            ]}
-            rows={defaults}
-            keyOf={(row) => row.field}
-          />
-        </>
+      {may("policies:delete") && (
+        <button type="button" aria-label={`Delete ${name}`} onClick={() => void changes.make(drop)}>
+          Delete
+        </button>
       )}
-    </Panel>
+      {stored && <PolicyEditor changes={changes} stored={{ rest, view: stored }} onClose={() => setStored(undefined)} />}
+    </div>
   );
 }

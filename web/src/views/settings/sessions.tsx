@@ -1,6 +1,7 @@
 // Where the user is signed in, and changing the password.
 import { get, post, remove } from "../../api/client";
 import { useChanges } from "../../parts/change";
+import { ConfirmButton } from "../../parts/confirm";
 import { textOf, useLoad } from "../../parts/load";
 import { tell } from "../../parts/notices";
 import { css as parts, Panel, Problem, Time } from "../../parts/parts";
@@ -24,15 +25,15 @@ export function Sessions() {
             {one.current ? (
               <span class={parts.quiet}>this one</span>
             ) : (
-              <button
-                type="button"
-                aria-label={`End the session from ${one.address}, ${programOf(one.client)}`}
-                onClick={() =>
-                  void changes.make(() => remove("/api/v1/me/sessions/{sessionId}", { path: { sessionId: one.id } }))
-                }
+              <ConfirmButton
+                label="End"
+                name={`End the session from ${one.address}, ${programOf(one.client)}`}
+                question="End this session?"
+                changes={changes}
+                act={() => remove("/api/v1/me/sessions/{sessionId}", { path: { sessionId: one.id } })}
               >
-                End
-              </button>
+                {programOf(one.client)} at {one.address} is signed out at once, and has to sign in again.
+              </ConfirmButton>
             )}
           </li>
         ))}

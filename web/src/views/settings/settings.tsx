@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { type ApiError, get, post, remove, type Schemas } from "../../api/client";
 import { session, signOut } from "../../api/session";
 import { useChanges } from "../../parts/change";
+import { ConfirmButton } from "../../parts/confirm";
 import { asApiError, textOf, useLoad } from "../../parts/load";
 import { CopyButton, css as parts, Panel, Problem, Time, ViewTitle } from "../../parts/parts";
 import { endFeed } from "../../store/workloads";
@@ -77,15 +78,15 @@ function Keys() {
             <span class={parts.quiet}>
               created <Time at={key.createdAt} />
             </span>
-            <button
-              type="button"
-              aria-label={`Delete ${key.name}`}
-              onClick={() =>
-                void changes.make(() => remove("/api/v1/access-keys/{accessKeyId}", { path: { accessKeyId: key.id } }))
-              }
+            <ConfirmButton
+              label="Delete"
+              name={`Delete ${key.name}`}
+              question={`Delete the access key ${key.name}?`}
+              changes={changes}
+              act={() => remove("/api/v1/access-keys/{accessKeyId}", { path: { accessKeyId: key.id } })}
             >
-              Delete
-            </button>
+              Scripts that use it are refused from now on, with the tokens that they have. This cannot be undone.
+            </ConfirmButton>
           </li>
         ))}
       </ul>

@@ -2,6 +2,8 @@
 import { type ApiError, post, type Schemas } from "../../api/client";
 import { type Loaded, useLoad } from "../../parts/load";
 import { css as parts, Phase } from "../../parts/parts";
+import { withoutTimes } from "../../parts/start-message";
+import { StartTimes } from "../../parts/start-times";
 import { count } from "../../parts/texts";
 import { Consequences } from "../workloads/consequences";
 import css from "./submit.module.css";
@@ -68,14 +70,15 @@ export function Answer({ answer }: { answer: PlanAnswer }) {
       <p class={css.verdict}>
         <Phase phase={tone} label={title} />
       </p>
-      <p>{answer.message}</p>
+      <StartTimes p50={answer.timing?.p50} p90={answer.timing?.p90} />
+      <p>{withoutTimes(answer.message)}</p>
       {nodes.length > 0 && (
         <p class={parts.quiet}>
           {count(pods.length, "pod")} on {nodes.slice(0, 5).join(", ")}
           {nodes.length > 5 && ` and ${nodes.length - 5} more nodes`}
         </p>
       )}
-      {answer.timing && !answer.message.includes(answer.timing.message) && <p>{answer.timing.message}</p>}
+      {answer.timing && !answer.message.includes(answer.timing.message) && <p>{withoutTimes(answer.timing.message)}</p>}
       <Consequences effects={answer.effects} />
       {evictions.length > 0 && (
         <ul class={css.notes}>

@@ -33,7 +33,12 @@ const NAME: Field = {
 export function Submit() {
   const rest = query.value.get("kind") ?? kinds[0]?.rest ?? "";
   const form = useLoad(() => loadForm(rest), rest);
-  const [draft, setDraft] = useState<Draft>({ name: "", projectId: "", templateId: "", spec: {} });
+  const [draft, setDraft] = useState<Draft>({
+    name: "",
+    projectId: "",
+    templateId: query.value.get("template") ?? "",
+    spec: {},
+  });
   const [replaced, setReplaced] = useState<Replaced>();
   const original = query.value.get("from") ?? "";
   const copied = useLoad(async (signal) => (original ? loadOriginal(original, signal) : undefined), original);

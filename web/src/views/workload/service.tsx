@@ -24,7 +24,8 @@ export function Revisions({ id, version }: { id: string; version: string }) {
               <Phase phase={one.phase} /> <strong>{one.name}</strong>{" "}
               <span class={parts.quiet}>
                 {count(one.runningPods, "replica")} of {asked?.number ?? 0}
-                {scale} · <Time at={one.createdAt} />
+                {scale}
+                {one.isServing && " · all requests go to it"} · <Time at={one.createdAt} />
               </span>
               <Bar
                 parts={[{ name: "ready", value: one.runningPods }]}

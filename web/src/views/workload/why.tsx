@@ -2,6 +2,8 @@
 import { get, type Schemas } from "../../api/client";
 import { useLoad } from "../../parts/load";
 import { css as parts, Panel, Problem, Time } from "../../parts/parts";
+import { withoutTimes } from "../../parts/start-message";
+import { StartTimes } from "../../parts/start-times";
 import { countGpus } from "../../parts/texts";
 import { href } from "../../router";
 import { Consequences } from "../workloads/consequences";
@@ -30,6 +32,7 @@ export function Why({ id, version, said }: Props) {
     <Panel title="Why it waits, and until when">
       <Problem error={why.error} />
       {!why.value && !why.error && <p class={parts.quiet}>Loading…</p>}
+      <Eviction eviction={explanation.value?.lastEviction} />
       {why.value && why.value.message !== said && <p class={css.headline}>{why.value.message}</p>}
       {estimate.value && <Estimate answer={estimate.value} />}
       {why.value && <Changes id={id} changes={why.value.changes ?? []} />}
@@ -38,28 +41,21 @@ export function Why({ id, version, said }: Props) {
   );
 }
 
+/** Why it does not run any more, if it ran before. */
+function Eviction({ eviction }: { eviction: Schemas["EvictionView"] | undefined }) {
+  if (!eviction) return null;
+  return (
+    <p>
+      {eviction.message} <Time at={eviction.at} />
+    </p>
+  );
+}
+
 function Estimate({ answer }: { answer: Schemas["EstimateAnswer"] }) {
   return (
     <>
-      {answer.p50 != null && (
-        <dl class={css.times}>
-          <div>
-            <dt>Starts about</dt>
-            <dd>
-              <Time at={answer.p50 * 1000} />
-            </dd>
-          </div>
-          {answer.p90 != null && (
-            <div>
-              <dt>Very likely by</dt>
-              <dd>
-                <Time at={answer.p90 * 1000} />
-              </dd>
-            </div>
-          )}
-        </dl>
-      )}
-      <p class={parts.quiet}>{answer.message}</p>
+      <StartTimes p50={answer.p50} p90={answer.p90} />
+      <p class={parts.quiet}>{withoutTimes(answer.message)}</p>
       {(answer.chain ?? []).length > 0 && (
         <ol class={css.chain}>
           {(answer.chain ?? []).map((step) => (

@@ -36,6 +36,11 @@ const VERBS: [Verb, string][] = [
 
 export function WorkloadView() {
   const [, , id = "", tab = ""] = path.value.split("/");
+  // What was loaded for another workload is not shown for this one.
+  return <OneWorkload key={id} id={id} tab={tab} />;
+}
+
+function OneWorkload({ id, tab }: { id: string; tab: string }) {
   const row = findRow(id);
   // Everything is loaded again when the feed tells of a change.
   const version = row ? `${row.phase} ${row.phaseSince} ${row.message} ${row.gpusHeld}` : "";

@@ -19,6 +19,7 @@ function row(name: string, more: Partial<Row> = {}): Row {
     waitedSeconds: 0,
     asOf: 0,
     message: "",
+    isEvicted: false,
     text: `${name} ${more.owner ?? ""}`,
     ...more,
   };
@@ -40,6 +41,10 @@ describe("the list", () => {
   it("filters by status and project", () => {
     const rows = [row("a", { phase: "Failed" }), row("b", { phase: "Failed", project: "other" }), row("c")];
     expect(names("phase=Failed&project=other", ...rows)).toEqual(["b"]);
+  });
+  it("finds several statuses at once", () => {
+    const rows = [row("a", { phase: "Pending" }), row("b", { phase: "Creating" }), row("c")];
+    expect(names("phase=Creating,Pending", ...rows)).toEqual(["a", "b"]);
   });
   it("sorts numbers as numbers, and both ways", () => {
     const rows = [row("ten", { gpusAsked: 10 }), row("nine", { gpusAsked: 9 })];

@@ -25,6 +25,7 @@ export const COLUMNS: readonly Column[] = [
 
 export interface ListState {
   search: string;
+  /** One, or several with commas between them. */
   phase: string;
   project: string;
   kind: string;
@@ -65,9 +66,10 @@ export function sortRows(rows: readonly Row[], sort: string): Row[] {
 /** The rows that the filters let through, in the order in which they are given. */
 export function selectRows(rows: readonly Row[], state: ListState, now = Date.now()): Row[] {
   const words = state.search.toLowerCase().split(/\s+/).filter(Boolean);
+  const phases = state.phase.split(",");
   return rows.filter(
     (row) =>
-      (!state.phase || row.phase === state.phase) &&
+      (!state.phase || phases.includes(row.phase)) &&
       (!state.project || row.project === state.project) &&
       (!state.kind || row.kind === state.kind) &&
       (!state.owner || row.owner === state.owner) &&

@@ -1,5 +1,5 @@
 // All workloads of every kind in one list, live, with filters in the URL.
-import { useSignal } from "@preact/signals";
+import { signal, useSignal } from "@preact/signals";
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { titleOf, type Verb } from "../../api/kinds";
 import { isTyping } from "../../keys";
@@ -14,7 +14,14 @@ import { type Estimate, estimates, estimateText, useEstimates } from "./estimate
 import { COLUMNS, nextSort, readState, selectRows, sortRows } from "./list";
 import css from "./workloads.module.css";
 
-const ROW_HEIGHT = 34;
+/** The height of a row in pixels by the width of the window: in narrow windows it has two lines or four. */
+const HEIGHTS = [
+  [matchMedia("(max-width: 48rem)"), 88],
+  [matchMedia("(max-width: 85rem)"), 56],
+] as const;
+const heightNow = (): number => HEIGHTS.find(([window]) => window.matches)?.[1] ?? 34;
+const rowHeight = signal(heightNow());
+for (const [window] of HEIGHTS) window.addEventListener("change", () => (rowHeight.value = heightNow()));
 /** More rows than any window shows at once. */
 const SLOTS = 256;
 const VERBS: [Verb, string][] = [
@@ -134,7 +141,7 @@ function FilterChoice({ filter, all, chosen }: { filter: Filter; all: Row[]; cho
     () =>
       [...new Set(chosen ? [...values, chosen] : values)].map((value) => (
         <option key={value} value={value}>
-          {filter.name === "kind" ? titleOf(value) : value}
+          {filter.name === "kind" ? titleOf(value) : value.replaceAll(",", ", ")}
         </option>
       )),
     [values, chosen],
@@ -161,16 +168,18 @@ interface ListProps {
 
 function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
   const box = useRef<HTMLDivElement>(null);
-  const { first, last } = useVisible(box, ROW_HEIGHT, shown.length);
+  const height = rowHeight.value;
+  const { first, last } = useVisible(box, height, shown.length);
   const cursor = useCursor(shown, box, toggle);
   useEstimates(shown.slice(first, last));
   const areAllPicked = picked.size >= shown.length && shown.every((row) => picked.has(row.id));
   return (
     <div class={css.box} ref={box} tabIndex={0} role="region" aria-label="List of workloads">
-      <table class={css.table} aria-rowcount={shown.length + 1}>
-        <thead>
-          <tr>
-            <th class={css.pick} scope="col">
+      {/* The roles are said because rows of several lines are no longer laid out as a table. */}
+      <table class={css.table} role="table" aria-rowcount={shown.length + 1} style={{ "--row": `${height}px` }}>
+        <thead role="rowgroup">
+          <tr role="row">
+            <th class={css.pick} role="columnheader" scope="col">
               <input
                 type="checkbox"
                 aria-label="Select all"
@@ -183,6 +192,7 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
                 key={column.key}
                 data-key={column.key}
                 data-number={column.isNumber}
+                role="columnheader"
                 scope="col"
                 aria-sort={direction(sort, column.key)}
               >
@@ -198,8 +208,8 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
             ))}
           </tr>
         </thead>
-        <tbody>
-          <tr aria-hidden="true" style={{ height: `${first * ROW_HEIGHT}px` }} />
+        <tbody role="rowgroup">
+          <tr aria-hidden="true" style={{ height: `${first * height}px` }} />
           {shown.slice(first, last).map((row, at) => (
             <Line
               // A row that scrolls out of sight lends its elements to one that comes in: making new ones is what takes time.
@@ -211,7 +221,7 @@ function List({ shown, sort, picked, toggle, setPicked }: ListProps) {
               toggle={toggle}
             />
           ))}
-          <tr aria-hidden="true" style={{ height: `${(shown.length - last) * ROW_HEIGHT}px` }} />
+          <tr aria-hidden="true" style={{ height: `${(shown.length - last) * height}px` }} />
         </tbody>
       </table>
     </div>
@@ -245,8 +255,8 @@ function Cells({ row, index, isCursor, isPicked, toggle, estimate }: LineProps &
   const waited = row.waitedSeconds + (isWaiting(row) ? Math.max(0, (now.value - row.asOf) / 1000) : 0);
   const gpus = row.gpusHeld === row.gpusAsked ? amount(row.gpusAsked) : `${amount(row.gpusHeld)}/${amount(row.gpusAsked)}`;
   return (
-    <tr class={css.row} aria-rowindex={index + 2} data-cursor={isCursor || undefined} data-picked={isPicked || undefined}>
-      <td class={css.pick}>
+    <tr class={css.row} role="row" aria-rowindex={index + 2} data-cursor={isCursor || undefined} data-picked={isPicked || undefined}>
+      <td role="cell" class={css.pick}>
         <input
           type="checkbox"
           aria-label={`Select ${row.name}`}
@@ -254,28 +264,28 @@ function Cells({ row, index, isCursor, isPicked, toggle, estimate }: LineProps &
           onChange={() => toggle(row.id)}
         />
       </td>
-      <td data-key="name" title={row.name}>
+      <td role="cell" data-key="name" title={row.name}>
         <a href={href(`/workloads/${row.id}`)}>{row.name}</a>
       </td>
-      <td data-key="kind">{titleOf(row.kind)}</td>
-      <td data-key="phase">
+      <td role="cell" data-key="kind" title={titleOf(row.kind)}>{titleOf(row.kind)}</td>
+      <td role="cell" data-key="phase">
         <Phase phase={row.phase} />
       </td>
-      <td data-key="project">{row.project}</td>
-      <td data-key="owner">{row.owner}</td>
-      <td data-key="gpusAsked" data-number title="GPUs held of those asked for">
+      <td role="cell" data-key="project">{row.project}</td>
+      <td role="cell" data-key="owner">{row.owner}</td>
+      <td role="cell" data-key="gpusAsked" data-number title="GPUs held of those asked for">
         {gpus}
       </td>
-      <td data-key="created" data-number>
+      <td role="cell" data-key="created" data-number>
         <Time at={row.created} isAge />
       </td>
-      <td data-key="waitedSeconds" data-number>
+      <td role="cell" data-key="waitedSeconds" data-number data-none={waited < 1 || undefined}>
         {waited < 1 ? "–" : span(waited)}
       </td>
-      <td data-key="estimate" data-number title={estimate?.message}>
+      <td role="cell" data-key="estimate" data-number title={estimate?.message}>
         {estimate ? estimateText(estimate, now.value) : ""}
       </td>
-      <td data-key="message" class={parts.quiet} title={row.message}>
+      <td role="cell" data-key="message" class={parts.quiet} title={row.message}>
         {row.message}
       </td>
     </tr>
@@ -308,7 +318,7 @@ function useCursor(shown: Row[], box: { current: HTMLElement | null }, toggle: (
 
 function reveal(box: HTMLElement | null, index: number): void {
   if (!box) return;
-  const [top, bottom] = [index * ROW_HEIGHT, (index + 2) * ROW_HEIGHT];
+  const [top, bottom] = [index * rowHeight.value, (index + 2) * rowHeight.value];
   if (top < box.scrollTop) box.scrollTop = top;
   else if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
 }

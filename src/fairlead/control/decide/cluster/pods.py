@@ -201,6 +201,7 @@ def _belongs_to_last(draft: Draft, evicted: Sequence[Pod]) -> bool:
 def _count_eviction(draft: Draft, pod: Pod, message: str, named: NamedMessage | None) -> None:
     note = EvictionNote(
         at=draft.now,
+        run=draft.workload.run,
         pod=pod.name,
         node=pod.node,
         rule="preempted",

@@ -47,6 +47,7 @@ def note_eviction(
     started = pod.started_at or (None if eviction.since is None else int(eviction.since * 1000))
     note = EvictionNote(
         at=now,
+        run=workload.run,
         pod=pod.name,
         node=pod.node,
         rule=eviction.rule,

@@ -35,6 +35,7 @@ def _restarts_with_group(draft: Draft, pod: Pod) -> bool:
 def _note(pod: Pod, draft: Draft) -> EvictionNote:
     return EvictionNote(
         at=draft.now,
+        run=draft.workload.run,
         pod=pod.name,
         node=pod.node,
         rule="drained",
