@@ -1,6 +1,7 @@
 """Output of commands: results go to standard output, everything else to standard error; colours on terminals only."""
 
 import os
+import re
 from typing import TextIO
 
 from fairlead.cli.command import Invocation
@@ -17,6 +18,8 @@ _COLOURS = {
     "grey": "90",
     "bold": "1",
 }
+#: Our own colours, and what a terminal would obey: names and messages come from other people, too.
+_CONTROL = re.compile(r"\x1b\[(?:0|1|3[1-6]|90)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 class Console:
@@ -37,7 +40,10 @@ class Console:
     def data(self, text: str) -> None:
         """Print a result."""
         self.clear()
-        self._stdout.write(text + "\n")
+        self._stdout.write(escape(text) + "\n")
+
+    def clear_screen(self) -> None:
+        self._stdout.write("\x1b[H\x1b[2J")
 
     def title(self, text: str) -> None:
         """Print the heading of a part of the result."""
@@ -62,13 +68,13 @@ class Console:
     def complain(self, text: str) -> None:
         """Print an error or a warning, even with --quiet."""
         self.clear()
-        self._stderr.write(text + "\n")
+        self._stderr.write(escape(text) + "\n")
         self._stderr.flush()
 
     def live(self, text: str) -> None:
         """Show progress: one changing line on a terminal, plain lines elsewhere."""
         if self.is_live:
-            shown = fit(text, self._columns(self._stderr) - 1)
+            shown = fit(escape(text), self._columns(self._stderr) - 1)
             self._stderr.write("\r\x1b[K" + self.paint(shown, "grey", self._stderr))
             self._stderr.flush()
             self._line = len(shown)
@@ -105,6 +111,11 @@ class Console:
 
 def is_terminal(stream: TextIO) -> bool:
     return stream.isatty()
+
+
+def escape(text: str) -> str:
+    """The text with control characters as `\\x1b`, except line ends, tabs and our own colours."""
+    return _CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else ascii(found[0])[1:-1], text)
 
 
 def fit(text: str, width: int) -> str:

@@ -83,8 +83,7 @@ def _top(invocation: Invocation) -> int:
         else:
             lines = list(_page(session, nodes)) if nodes else [_HIDDEN]
             if invocation.get("watch"):
-                session.console.data("\x1b[H\x1b[2J" + lines[0])
-                lines = lines[1:]
+                session.console.clear_screen()
             for line in lines:
                 session.console.data(line)
             session.console.data("")
