@@ -19,7 +19,9 @@ _COLOURS = {
     "bold": "1",
 }
 #: Our own colours, and what a terminal would obey: names and messages come from other people, too.
-_CONTROL = re.compile(r"\x1b\[(?:0|1|3[1-6]|90)m|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    r"\x1b\[(?:0|1|3[1-6]|90)m|\r(?!\n|\Z)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
 
 
 class Console:
@@ -114,7 +116,8 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def escape(text: str) -> str:
-    """The text with control characters as `\\x1b`, except line ends, tabs and our own colours."""
+    """The text with control characters as `\\x1b`, except line ends, also those of a raw terminal, tabs and our own
+    colours."""
     return _CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else ascii(found[0])[1:-1], text)
 
 

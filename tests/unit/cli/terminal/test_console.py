@@ -9,6 +9,7 @@ from fairlead.cli.terminal.console import escape
     ("text", "want"),
     [
         pytest.param("a\tb\nc ü", "a\tb\nc ü", id="text"),
+        pytest.param("a\r\nb\r", "a\r\nb\r", id="lines of a raw terminal"),
         pytest.param("\x1b[34mRunning\x1b[0m", "\x1b[34mRunning\x1b[0m", id="our colours"),
         pytest.param("\x1b]0;title\x07", r"\x1b]0;title\x07", id="the title of the window"),
         pytest.param("\x1b[8mhidden\x1b[2J", r"\x1b[8mhidden\x1b[2J", id="hidden text, and an empty screen"),
