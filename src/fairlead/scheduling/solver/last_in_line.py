@@ -18,13 +18,14 @@ from itertools import islice
 from fairlead.scheduling.fairness.job_order import JobKey, QueueKey, job_key, queue_key
 from fairlead.scheduling.model import status as st
 from fairlead.scheduling.model.live import LiveJob, LiveNode, LiveTask
-from fairlead.scheduling.model.queues import NOTHING, Amounts, LiveQueue
+from fairlead.scheduling.model.queues import GPU, NOTHING, Amounts, LiveQueue
 from fairlead.scheduling.model.requests import KIND_WHOLE, RequestClass
 from fairlead.scheduling.model.subgroups import next_request
 from fairlead.scheduling.placement.predicates import static_cause
 from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.forecast import has_limit
 from fairlead.scheduling.solver.packing import all_fit_again
+from fairlead.scheduling.solver.refill import Refill, Waiting, plain_sizes
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
 from fairlead.scheduling.solver.victims import held
 
@@ -64,6 +65,7 @@ class LastInLine:
         self.on_time: dict[tuple[str, int], bool] = {}
         #: GPUs by leaf of small victims that may come after the winner; together fewer than are missing.
         self.late: dict[str, int] = {}
+        self.refill: Refill | None = None
         #: No task that the winner asks for is smaller.
         self.smallest = min((task.gpu for task in probe.tasks), default=0)
 
@@ -88,14 +90,31 @@ class LastInLine:
         turn, no node has room for the winner either, and there will not be more room. If each of them finds a place,
         what is left is what was free before. A few may come after the winner, if they leave too little for it.
         """
-        size = _lone_size(job)
-        if not 0 < size <= self.smallest or self.session.affinities.concerns(job.tasks[0]):
+        sizes = plain_sizes(job)
+        if len(sizes) != 1 or sizes[0] > self.smallest or self.session.affinities.concerns(job.tasks[0]):
             return False
+        size = sizes[0]
         key = (job.queue.name, size)
         known = self.on_time.get(key)
         if known is None:
             known = self.on_time[key] = self._is_on_time(job.queue, size)
         return known
+
+    def _is_packed(self) -> bool:
+        """Whether no GPU is free, and each goes to the fullest node with room for it."""
+        return not self.most_free and self.session.settings.placement.gpu == "binpack"
+
+    def _refill(self) -> Refill:
+        if self.refill is None:
+            self.refill = Refill(self.session, self.is_small, self._goes_before, self._find_waiting)
+        return self.refill
+
+    def _find_waiting(self, queue: LiveQueue) -> Waiting | None:
+        by_request = self.session.pending_jobs().by_request
+        requests = list(self._requests_before_victims(queue))
+        if any(cpu or memory for cpu, memory, _ in requests):
+            return None
+        return [(request[GPU], by_request(queue.name)[request]) for request in requests]
 
     def _is_on_time(self, queue: LiveQueue, size: int) -> bool:
         """Victims of a leaf are late from the first one on at whose turn the leaf has a larger key than the winner.
@@ -141,6 +160,8 @@ class LastInLine:
     def fails(self, units: Sequence[Unit]) -> bool:
         if not self.applies:
             return False
+        if self.knows_small() and self._is_packed() and self._refill().comes_first(units):
+            return True
         nodes: set[int] = set()
         classes: set[RequestClass] = set()
         for unit in units:
@@ -219,32 +240,6 @@ class LastInLine:
             and not _is_overbooked(node)
             and not self.session.affinities.concerns(task)
         )
-
-
-def _lone_size(job: LiveJob) -> int:
-    """GPUs of a job that is one running task of whole GPUs and asks for nothing else; 0 for all others."""
-    cached = job.cache.get("lone")
-    if cached is not None and cached[0] == job.version:
-        return cached[1]  # type: ignore[return-value]  # the cache holds values of several types
-    size = job.tasks[0].gpu if len(job.tasks) == 1 and _is_lone(job, job.tasks[0]) else 0
-    job.cache["lone"] = (job.version, size)
-    return size
-
-
-def _is_lone(job: LiveJob, task: LiveTask) -> bool:
-    root, asked = job.root, task.request_class
-    return (
-        not root.groups
-        and root.topology is None
-        and task.pod_set.topology is None
-        and task.pod_set.minimum == 1
-        and bool(st.HELD[task.status])
-        and task.leaving is None
-        and asked.kind == KIND_WHOLE
-        and asked.undemanding
-        and not (asked.cpu or asked.memory or asked.ext)
-        and not has_limit(job)
-    )
 
 
 def _is_overbooked(node: LiveNode) -> bool:
