@@ -78,7 +78,7 @@ def admit(
     """
     spec, against = effective_spec(kind, submission.spec, policy, may_fill)
     broken = name_violations(submission.name, submission.use_given_name_as_prefix)
-    broken += _spec_violations(kind, submission.spec, spec, max_completions)
+    broken += _spec_violations(kind, submission.sent or submission.spec, spec, max_completions)
     broken += pod_name_violations(kind, spec, submission.name, submission.use_given_name_as_prefix)
     if submission.dialect.is_lenient:
         broken = [violation for violation in broken if not violation.instead]
@@ -148,7 +148,7 @@ def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> l
 
 def _spec_violations(kind: Kind, given: Spec, effective: Spec, max_completions: int) -> list[Violation]:
     """The violations of the effective spec; items that the caller gave have the positions that they had in the request,
-    not those behind items of the policy."""
+    not those behind items of the template or the policy."""
     broken = list(_cached_violations(kind.key, effective, max_completions))
     if not broken or effective is given:
         return broken

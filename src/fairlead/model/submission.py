@@ -20,6 +20,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     template_id: str | None = None
     #: The kind's spec (an instance of `Kind.spec`): unset, null and a value differ in it.
     spec: Spec
+    #: The spec before its template was merged into it; None if it has none.
+    sent: Spec | None = None
     dialect: Dialect = Dialect.REST
     #: The Kubernetes manifest that it was read from, as JSON.
     manifest: str = ""

@@ -81,6 +81,17 @@ def test_the_request_wins_over_the_template(api: ApiServer) -> None:
     assert taken.status == 400, taken
 
 
+def test_violations_stand_where_the_request_put_the_items(api: ApiServer) -> None:
+    id = create(api, "places").json["meta"]["id"]
+    variables = [{"name": "B", "value": "3"}, {"name": "C"}, {"name": "D", "podFieldRef": {"path": "spec.no"}}]
+    request = {"name": "places", "projectId": "1", "clusterId": api.cluster_id, "templateId": id}
+    refused = api.call("POST", CREATE, request | {"spec": {"environmentVariables": variables}})
+    assert [issue["field"] for issue in refused.json["complianceIssues"]] == [
+        "spec.environmentVariables[1]",
+        "spec.environmentVariables[2].podFieldRef.path",
+    ]
+
+
 def test_a_template_without_an_image_needs_one_in_the_request(api: ApiServer) -> None:
     made = create(api, "bare", spec={"command": "true"})
     assert made.json["runnable"]["isRunnable"] is False

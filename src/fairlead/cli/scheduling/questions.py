@@ -51,8 +51,9 @@ def _waits_for_room(row: Json) -> bool:
 
 
 def _with_suggestion(row: Json, suggestion: str) -> Json:
-    """What it waits for, then the change: both fit into a narrow column, and `why` has the details."""
+    """The change, then what it waits for: a narrow table has room for the change only, and the column of GPUs beside it
+    shows what is missing."""
     if not suggestion:
         return row
     point = str(row["phaseMessage"]).partition(":")[0].rstrip(".")
-    return {**row, "phaseMessage": f"{point}. To start it: {suggestion}"}
+    return {**row, "phaseMessage": f"To start: {suggestion}. {point}"}

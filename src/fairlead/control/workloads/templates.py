@@ -210,4 +210,4 @@ async def apply_named_template(context: Context, kind: Kind, submission: Submiss
         members = await load_members(context, template.assets, usable)
         stored = apply_template(kind.spec, stored, members)
     combined = msgspec.json.encode(apply_template(kind.spec, sent, stored))
-    return msgspec.structs.replace(submission, spec=msgspec.json.decode(combined, type=kind.spec))
+    return msgspec.structs.replace(submission, spec=msgspec.json.decode(combined, type=kind.spec), sent=submission.spec)

@@ -26,7 +26,7 @@ def test_a_message_names_what_it_waits_for_and_the_change() -> None:
 
     rows = [row("a"), row("b"), row("c", "Running", "1 pod running"), row("d", message="Can never start: too large.")]
     assert messages(add_suggestions(suggest, rows)) == [
-        "Waiting for 4 GPUs. To start it: request 2 GPUs instead of 4",
+        "To start: request 2 GPUs instead of 4. Waiting for 4 GPUs",
         ROOM,
         "1 pod running",
         "Can never start: too large.",
