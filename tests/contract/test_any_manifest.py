@@ -22,7 +22,7 @@ def template(name: str, **container: Any) -> dict[str, Any]:
 
 
 def job_set(**worker: Any) -> dict[str, Any]:
-    jobs = [
+    jobs: list[dict[str, Any]] = [
         {"name": "leader", "replicas": 1, "template": {"spec": {"template": template("leader")}}},
         {"name": "workers", "replicas": 2, "template": {"spec": {"template": template("worker", **worker)}}},
     ]

@@ -201,7 +201,7 @@ def test_two_people_do_not_see_each_others_things(browser: Browser, shared: Serv
         expect(page.get_by_role("button", name=re.compile("^Change quota"))).to_have_count(0)
         # Nor by an address that somebody sent.
         visit.open(f"/ui/workloads/{ids[other]}")
-        expect(page.get_by_role("alert")).to_contain_text("can see nothing with that id")
+        expect(page.get_by_role("alert")).to_contain_text("There is no workload with the id")
         # Nothing leads to nodes, which they may not read.
         visit.open("/ui/")
         expect(page.get_by_role("heading", name="Projects")).to_be_visible()

@@ -43,11 +43,12 @@ def permission_of(operation: str) -> str:
     return f"{_TYPES.get(resource, resource)}:{_ACTIONS.get(verb, verb)}"
 
 
-def check(caller: Caller, operation: str, project_id: str = "") -> None:
+def check(caller: Caller, operation: str, project_id: str = "", *, missing: str = "") -> None:
     """Return if `caller` may do `operation` in the project; raise otherwise.
 
     Without a project: to read, a caller needs the permission in any scope, and lists show only what they may read. To
-    do anything else, they need it for the whole installation.
+    do anything else, they need it for the whole installation. `missing` is what is said of a record that does not
+    exist: somebody who can see nothing in its project must not be able to tell the difference.
     """
     if not caller.name:
         raise Unauthenticated(f"{operation} in {project_id or 'this installation'} needs an access token")
@@ -55,20 +56,20 @@ def check(caller: Caller, operation: str, project_id: str = "") -> None:
         return
     permission = permission_of(operation)
     if project_id:
-        _check_project(caller, operation, permission, project_id)
+        _check_project(caller, operation, permission, project_id, missing)
     elif permission in EVERYBODY or (operation.endswith(":read") and permission in caller.anywhere):
         return
     elif permission not in caller.rights.get(INSTALLATION, ()):
         raise _forbidden(caller, operation, "")
 
 
-def _check_project(caller: Caller, operation: str, permission: str, project_id: str) -> None:
+def _check_project(caller: Caller, operation: str, permission: str, project_id: str, missing: str) -> None:
     rights = caller.rights.get(f"project/{project_id}")
     if rights is None:
         resource, _, verb = operation.partition(":")
         if verb == "create":
             raise Forbidden(f"No access rule allows {caller.name} to create {resource} in project {project_id[:60]}")
-        raise NotFound(f"{caller.name} can see nothing with that id")
+        raise NotFound(missing or f"{caller.name} can see nothing with that id")
     if permission not in rights:
         raise _forbidden(caller, operation, f" in project {project_id[:60]}")
 

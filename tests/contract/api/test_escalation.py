@@ -167,3 +167,10 @@ def test_a_manifest_in_another_namespace_does_not_tell_the_name_of_a_hidden_proj
     refused = stranger.call("POST", "/api/v2/workloads", body)
     assert refused.status == 403
     assert "default" not in str(refused.json)
+
+
+@pytest.mark.parametrize("name", ["system", "kubernetes", "bootstrap", "sign-on"])
+def test_nobody_has_a_name_under_which_the_server_acts(api: ApiServer, dean: Person, name: str) -> None:
+    """Workloads that were applied with kubectl belong to `kubernetes`, also if owners are protected from others."""
+    refused = dean.call("POST", "/api/v1/service-accounts", {"name": name})
+    assert (refused.status, "under which the server itself acts" in refused.json["details"]) == (400, True)

@@ -160,3 +160,22 @@ def test_a_role_that_lists_inferences_but_may_not_view_them_gets_no_spec(api: Ap
     for path in ("/api/v1/workloads", f"/api/v1/workloads/{id}", f"/api/v1/workloads/{id}/events"):
         assert b"CANARY" not in ada.call("GET", path).body, path
     assert b"CANARY" in api.call("GET", f"/api/v1/workloads/{id}").body
+
+
+def test_a_workload_of_another_project_answers_as_one_that_does_not_exist(api: ApiServer) -> None:
+    """On every operation that names one, in the same words: an id that somebody saw elsewhere tells nothing."""
+    ada = Person(api, "ada@example.com")
+    ada.may(RESEARCHER, "project", "1")
+    foreign, unknown = api.submit("secret", projectId="3"), "99999999-9999-4999-8999-999999999999"
+    compared, differing = 0, []
+    for path, item in api.get("/api/openapi.json")["paths"].items():
+        name = "{WorkloadV2Id}" if "{WorkloadV2Id}" in path else "{workloadId}"
+        if path.count("{") == path.count(name) == 1:
+            for method in item:
+                body: dict[str, Any] | None = None if method in ("get", "delete") else {}
+                one, other = (ada.call(method.upper(), path.replace(name, id), body) for id in (foreign, unknown))
+                compared += 1
+                if (one.status, one.body.replace(foreign.encode(), unknown.encode())) != (other.status, other.body):
+                    differing.append((method, path, one, other))
+    assert differing == []
+    assert compared > 40

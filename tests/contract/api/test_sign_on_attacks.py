@@ -329,7 +329,7 @@ def test_a_chosen_name_does_not_give_another_account(tmp_path: Path) -> None:
         ApiServer(tmp_path, sign_on=settings_for(provider, tmp_path, username_claim="nick")) as api,
     ):
         admin = find_user(api, "admin@fairlead.local")["id"]
-        for nick in (admin, admin.upper(), "fairlead", "sign-on", "bootstrap"):
+        for nick in (admin, admin.upper(), "fairlead", "sign-on", "bootstrap", "kubernetes", "system"):
             person = provider.add("eve@example.com", nick=nick)
             answer = exchange(api, provider.sign(provider.claims_of(person)))
             assert (answer.status, b"another account" in answer.body) == (400, True), nick

@@ -27,7 +27,7 @@ from fairlead.model.errors import ComplianceIssue, Conflict, Forbidden, Invalid,
 from fairlead.model.records.access import AccessRule
 from fairlead.model.records.assets import INSTALLATION_SCOPE_KEY, Secret, user_scope_key
 from fairlead.model.records.notifications import NotificationRule
-from fairlead.model.records.people import ACCESS_KEY, Caller, User
+from fairlead.model.records.people import ACCESS_KEY, RESERVED_NAMES, Caller, User
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import ACCESS_RULES, NOTIFICATION_RULES, SECRETS, USERS
 
@@ -78,7 +78,7 @@ def load_account(context: Context, caller: Caller, type: str, id: str, verb: str
     if user is None or user.type != type or (is_own and user.owner_id != caller.id):
         raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
     if not is_own and not _is_within(context, caller, operation, user):
-        raise NotFound(f"{caller.name} can see no {_TITLES[type]} with the id {id[:60]!r}")
+        raise NotFound(f"There is no {_TITLES[type]} with the id {id[:60]!r}")
     if verb != "read" and id != caller.key_id and caller.id in (user.id, user.owner_id):
         refuse_access_key(caller)
     if not is_own and verb != "read":
@@ -218,6 +218,8 @@ def _check_machine(context: Context, input: MachineInput) -> None:
     name = input.name
     if input.expires_at is not None and input.expires_at <= context.clock():
         raise Invalid(issues=(ComplianceIssue("expiresAt", "is in the past"),))
+    if name in RESERVED_NAMES:
+        raise Invalid(issues=(ComplianceIssue("name", f"is '{name}', under which the server itself acts"),))
     if len(name) > _LONGEST or not _CLIENT.match(name):
         rule = "lower-case letters, digits, '-' and '_'; start with a letter, end with a letter or digit"
         raise Invalid(

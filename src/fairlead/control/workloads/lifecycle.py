@@ -67,9 +67,10 @@ _VERB = {DesiredPhase.STOPPED: "suspend", DesiredPhase.RUNNING: "resume", Desire
 async def load_for_change(context: Context, caller: Caller, kind: str, workload_id: str, verb: str) -> Workload:
     """The workload to be changed; raises NotFound if it is deleted, unknown or of another kind."""
     workload: Workload | None = await context.store.get(WORKLOADS, workload_id)
+    missing = f"There is no workload of this kind with the id {workload_id}"
     if workload is None or workload.kind != kind or workload.deleted_at is not None:
-        raise NotFound(f"There is no workload of this kind with the id {workload_id}")
-    access.check(caller, f"{KINDS[kind].rest}:{verb}", workload.project_id)
+        raise NotFound(missing)
+    access.check(caller, f"{KINDS[kind].rest}:{verb}", workload.project_id, missing=missing)
     access.check_owner(caller, workload, is_protected=context.settings.protects_ownership)
     return workload
 

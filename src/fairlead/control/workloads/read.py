@@ -84,9 +84,11 @@ async def count_workloads(context: Context, caller: Caller, request: ListRequest
 async def load_workload(context: Context, caller: Caller, workload_id: str, kind: str = "") -> Workload:
     """The workload of that id (and kind, if one is given), deleted or not."""
     workload: Workload | None = await context.store.get(WORKLOADS, normal_id(workload_id, "workload"))
+    missing = f"There is no {KINDS[kind].title if kind else 'workload'} with the id {workload_id}"
     if workload is None or (kind and workload.kind != kind):
-        raise NotFound(f"There is no {KINDS[kind].title if kind else 'workload'} with the id {workload_id}")
-    access.check(caller, f"{KINDS[kind].rest}:read" if kind else "workloads:read", workload.project_id)
+        raise NotFound(missing)
+    operation = f"{KINDS[kind].rest}:read" if kind else "workloads:read"
+    access.check(caller, operation, workload.project_id, missing=missing)
     return workload
 
 

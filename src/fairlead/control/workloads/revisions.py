@@ -36,9 +36,10 @@ async def load_revision(context: Context, caller: Caller, kind: str, revision_id
     workload: Workload | None = None
     if revision is not None:
         workload = await context.store.get(WORKLOADS, revision.workload_id)
+    missing = f"There is no revision with the id {revision_id}"
     if revision is None or workload is None or workload.kind != kind:
-        raise NotFound(f"There is no revision with the id {revision_id}")
-    access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id)
+        raise NotFound(missing)
+    access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id, missing=missing)
     return workload, revision
 
 

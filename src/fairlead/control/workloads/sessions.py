@@ -63,14 +63,15 @@ def _namespace(context: Context, workload: Workload) -> str:
 async def load_session_workload(context: Context, caller: Caller, verb: str, workload_id: str) -> Workload:
     """The workload, if the caller may open such a session into it. Asked again while the session lasts."""
     workload = await context.store.get(WORKLOADS, workload_id)
+    missing = f"There is no workload with the id {workload_id}"
     if workload is None:
-        raise NotFound(f"There is no workload {workload_id}")
+        raise NotFound(missing)
     if verb == "read":
-        access.check(caller, "workloads:read", workload.project_id)
+        access.check(caller, "workloads:read", workload.project_id, missing=missing)
     elif verb == "logs":
-        access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id)
+        access.check(caller, f"{KINDS[workload.kind].rest}:read", workload.project_id, missing=missing)
     else:
-        access.check(caller, f"{KINDS[workload.kind].rest}:update", workload.project_id)
+        access.check(caller, f"{KINDS[workload.kind].rest}:update", workload.project_id, missing=missing)
         access.check_owner(caller, workload, is_protected=context.settings.protects_ownership)
     if verb != "logs":
         check_same_account(caller, workload)

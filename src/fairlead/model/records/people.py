@@ -19,6 +19,10 @@ class LoginSession(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     client: str = ""
 
 
+#: Names under which the server itself acts, in the audit and as the creator of records. No account has them.
+RESERVED_NAMES = frozenset({"system", "kubernetes", "sign-on", "bootstrap"})
+
+
 class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"login_sessions": "sign_ins"}):
     """A person or an application; the secret is stored as a salted hash."""
 

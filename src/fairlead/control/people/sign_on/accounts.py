@@ -9,13 +9,11 @@ import msgspec
 from fairlead.control.context import Context
 from fairlead.control.people.sign_on.id_tokens import BadProviderToken, ProvidedIdentity
 from fairlead.control.records import AuditedRequest, RecordChange, record_steps, retry_on_conflict
-from fairlead.model.records.people import Caller, User
+from fairlead.model.records.people import RESERVED_NAMES, Caller, User
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import USERS
 
 CREATED_BY = "sign-on"
-#: Names that records have as creator although no account has them.
-_RESERVED = (CREATED_BY, "bootstrap")
 
 
 async def ensure_user(context: Context, issuer: str, identity: ProvidedIdentity) -> User:
@@ -87,7 +85,7 @@ def _check_new_name(context: Context, name: str) -> None:
     """
     accounts = context.directory.users
     is_machine = any(one.name == name for one in accounts.values() if one.type != "user")
-    if name in accounts or is_machine or name in _RESERVED:
+    if name in accounts or is_machine or name in RESERVED_NAMES:
         raise BadProviderToken(f"{name} is the name or id of another account; ask an administrator")
 
 
