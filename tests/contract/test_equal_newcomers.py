@@ -88,7 +88,7 @@ def test_an_equal_newcomer_is_not_decided_on_until_something_changes(tmp_path: P
         await eventually(lambda: "other" in driver.decided)
 
         assert second.phase is Phase.PENDING
-        assert second.phase_message == "Can never start: it asks for 2 CPU cores, the only node (node) has 1."
+        assert second.phase_message == "Can never start: it asks for 2 CPU cores, the largest node (node) has 1."
         assert second.blocked_by is not None
         assert second.blocked_by["task"] == "second"
         assert "second" not in driver.decided

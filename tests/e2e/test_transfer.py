@@ -166,6 +166,9 @@ def test_a_file_and_our_own_server_as_runai(lab: Server, make_server: Callable[.
     exported = tmp_path / "lab.json"
     Caller(lab.data_dir).ok("export", str(exported))
     assert exported.stat().st_mode & 0o777 == 0o600
+    assert (
+        json.loads(Caller(lab.data_dir).ok("export", "-"))["projects"] == json.loads(exported.read_text())["projects"]
+    )
     assert "hidden-word" not in exported.read_text()
     assert "s3cr3t" not in exported.read_text()
     target = make_server("--shared", "--allow", "no-isolation", name="target")

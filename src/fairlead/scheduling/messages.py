@@ -118,9 +118,9 @@ def _format_no_node(reason: Reason) -> str:
 
 
 def _format_never(cause: NodeCause) -> str:
-    where = "the only node" if cause.nodes == 1 else "the largest node"
     largest = format_amount(cause.largest, cause.cause)
-    return f"it asks for {_quantity(cause.asked, cause.cause)}, {where} ({cause.largest_node}) has {largest}"
+    asked = _quantity(cause.asked, cause.cause)
+    return f"it asks for {asked}, the largest node ({cause.largest_node}) has {largest}"
 
 
 def find_lack(reason: Reason) -> NodeCause | None:

@@ -176,7 +176,7 @@ def test_what_can_never_start_is_refused_if_the_caller_asks_for_that(filled: Api
     huge: dict[str, Any] = {"compute": {"cpuCoreRequest": 64}}
     assert create(filled, "vast", **huge) == (
         400,
-        "Can never start: it asks for 64 CPU cores, the only node (alpha) has 4. "
+        "Can never start: it asks for 64 CPU cores, the largest node (alpha) has 4. "
         "The largest request that fits: 4 CPU cores per pod, as alpha has.",
     )
     assert create(filled, "vast", "", **huge) == (202, "")

@@ -42,7 +42,7 @@ def test_the_sentence_for_no_room_names_resource_asked_and_free() -> None:
 
 def test_never_is_told_apart_from_not_now() -> None:
     told = sentence(decided(jobs={"a": {"gpu": 3}}), "a")
-    assert told == "Can never start: it asks for 3 GPUs, the only node (n1) has 2."
+    assert told == "Can never start: it asks for 3 GPUs, the largest node (n1) has 2."
 
 
 @pytest.mark.parametrize(

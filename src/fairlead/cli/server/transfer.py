@@ -12,8 +12,8 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.session.settings import next_command
 from fairlead.cli.terminal.progress import Progress
 from fairlead.client import Client, ClientError, NotLoggedIn, Trust, application
-from fairlead.client.access.tokens import Credentials
-from fairlead.client.transfer.bundle import Bundle, load, save
+from fairlead.client.access.tokens import Credentials, write_private
+from fairlead.client.transfer.bundle import Bundle, load, render_bundle
 from fairlead.client.transfer.reading import PHASES, Reader
 from fairlead.client.transfer.report import LOST, UNCHANGED, Report
 from fairlead.client.transfer.transfer import write_bundle
@@ -91,14 +91,17 @@ def _check_different(source: Client, target: Client) -> None:
 def _export(invocation: Invocation) -> int:
     session = ServerSession(invocation)
     bundle = _read(session, session.client)
-    path = os.path.join(invocation.environment.folder, os.path.expanduser(invocation.names[0]))
-    try:
-        save(bundle, path)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+    if invocation.names[0] == "-":
+        session.console.data(render_bundle(bundle))
+    else:
+        path = os.path.join(invocation.environment.folder, os.path.expanduser(invocation.names[0]))
+        try:
+            write_private(path, render_bundle(bundle) + "\n")
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+        session.console.say("The file has no passwords and no values of secrets; only you can read it.")
     for line in bundle.lines():
-        session.console.say(f"{line}")
-    session.console.say("The file has no passwords and no values of secrets; only you can read it.")
+        session.console.say(f"Not in it: {line}.")
     session.close()
     return OK
 

@@ -116,9 +116,9 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def escape(text: str) -> str:
-    """The text with control characters as `\\x1b`, except line ends, also those of a raw terminal, tabs and our own
+    """The text with control characters as `\\u001b`, as JSON has them, except line ends, also those of a raw terminal, tabs and our own
     colours."""
-    return _CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else f"\\u{ord(found[0]):04x}", text)
 
 
 def fit(text: str, width: int) -> str:

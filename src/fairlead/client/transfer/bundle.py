@@ -7,7 +7,6 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from fairlead.client.access.tokens import write_private
 from fairlead.client.errors import ClientError
 from fairlead.client.json_object import Json
 from fairlead.client.transfer.report import ReportLine
@@ -46,8 +45,8 @@ class Bundle(NamedTuple):
         return [ReportLine(*(str(part) for part in row)) for row in self.unread]
 
 
-def save(bundle: Bundle, path: str) -> None:
-    write_private(path, json.dumps({"format": FORMAT, **bundle._asdict()}, indent=1, ensure_ascii=False) + "\n")
+def render_bundle(bundle: Bundle) -> str:
+    return json.dumps({"format": FORMAT, **bundle._asdict()}, indent=1, ensure_ascii=False)
 
 
 def load(text: str, path: str) -> Bundle:

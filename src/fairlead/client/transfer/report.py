@@ -71,4 +71,6 @@ def _verb(outcome: str, is_dry: bool) -> str:
 def _plural(kind: str, count: int) -> str:
     if count == 1:
         return kind
-    return f"{kind[:-1]}ies" if kind.endswith("cy") else f"{kind}s"
+    noun, of, whole = kind.partition(" of ")
+    plural = f"{noun[:-1]}ies" if noun.endswith("cy") else f"{noun}s"
+    return f"{plural}{of}{whole}"

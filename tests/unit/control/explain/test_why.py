@@ -207,7 +207,7 @@ def test_what_fits_no_node_can_start_on_a_new_one(grows: bool, tmp_path: Path) -
 
     found = in_context(tmp_path, "huge", question, waits("huge", 9), others=())
     begins = "Waiting for a new node" if grows else "Can never start"
-    sentence = f"{begins}: it asks for 9 GPUs, the only node (worker-1) has 8."
+    sentence = f"{begins}: it asks for 9 GPUs, the largest node (worker-1) has 8."
     assert found == [sentence, sentence, *(("waits", sentence, "") if grows else ("never", sentence, "NeverFits"))]
 
 
