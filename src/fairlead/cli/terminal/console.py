@@ -116,8 +116,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def escape(text: str) -> str:
-    """The text with control characters as `\\u001b`, as JSON has them, except line ends, also those of a raw terminal, tabs and our own
-    colours."""
+    """The text with control characters as JSON escapes them, except tabs, line ends and our own colours."""
     return _CONTROL.sub(lambda found: found[0] if len(found[0]) > 1 else f"\\u{ord(found[0]):04x}", text)
 
 
