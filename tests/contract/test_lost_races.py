@@ -8,8 +8,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from fairlead.control.assets.pod_supplies import leave_claims
 from fairlead.control.context import Context
 from fairlead.control.organization.removal import remove_emptied
+from fairlead.control.workloads.submit import submit
 from fairlead.engines.base import (
     CapacityChanged,
     ClusterPod,
@@ -21,15 +23,19 @@ from fairlead.engines.base import (
     Start,
     WorkloadReport,
 )
+from fairlead.kinds import KINDS
 from fairlead.model.errors import Conflict, Unavailable
 from fairlead.model.records.organization import Node
-from fairlead.model.records.phase import Phase, PodPhase
+from fairlead.model.records.phase import DesiredPhase, Phase, PodPhase
 from fairlead.model.records.workload import Pod, Workload
+from fairlead.model.spec.claims import ClaimInfo, Pvc
+from fairlead.model.spec.storage import BasicStorage
+from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Put, Query, Store
-from fairlead.store.collections import CYCLES, NODES, PODS, PROJECTS, WORKLOADS
+from fairlead.store.collections import CLAIMS, CYCLES, NODES, PODS, PROJECTS, WORKLOADS
 from tests import builders
 from tests.contract.quiet_engines import QuietCluster, QuietPods, cluster_loop, pod_loop
-from tests.contract.test_control_over_time import in_store
+from tests.contract.test_control_over_time import CALLER, in_store
 
 NODE = Node(id="node", name="node", cpu_milli=1000, memory_bytes=2**30)
 
@@ -130,6 +136,61 @@ def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_
         assert found is not None
         assert found.phase is PodPhase.SUCCEEDED
         assert await context.store.get(NODES, NODE.id) is not None
+
+    in_store(tmp_path, test)
+
+
+class Meanwhile:
+    """A store in which another change is made just before the first one."""
+
+    def __init__(self, store: Store, sooner: Change) -> None:
+        self._store = store
+        self._sooner = [sooner]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def commit(self, change: Change) -> int:
+        while self._sooner:
+            await self._store.commit(self._sooner.pop())
+        return await self._store.commit(change)
+
+
+def mounting(context: Context, name: str) -> Submission:
+    kind = KINDS["training"]
+    claim = Pvc(path="/data", claim_name="shared", claim_info=ClaimInfo(size="1G"))
+    spec = kind.spec(image="x", command="true", storage=BasicStorage(pvc=(claim,)))
+    return Submission(kind=kind.key, name=name, project_id="1", cluster_id=context.directory.cluster.id, spec=spec)
+
+
+async def leave(context: Context, name: str) -> tuple[Workload, Change]:
+    """A workload that created a claim and is being deleted, and the change of its end."""
+    workload = await submit(context, CALLER, mounting(context, name))
+    leaving = msgspec.structs.replace(workload, version=workload.version + 1, desired_phase=DesiredPhase.DELETED)
+    await context.store.commit(Change(writes=(Put(WORKLOADS, leaving),)))
+    writes, events = await leave_claims(context, leaving)
+    return leaving, Change(writes=tuple(writes), events=tuple(events))
+
+
+def test_a_claim_stays_for_whoever_mounts_it_before_it_is_deleted(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        leaving, end = await leave(context, "first")
+        await submit(context, CALLER, mounting(context, "second"))
+        with pytest.raises(Conflict):
+            await context.store.commit(end)
+        writes, _ = await leave_claims(context, leaving)
+        await context.store.commit(Change(writes=tuple(writes)))
+        assert [claim.workload_id for claim in await context.store.find(Query(collection=CLAIMS))] == [""]
+
+    in_store(tmp_path, test)
+
+
+def test_a_claim_is_made_again_for_whoever_mounts_it_after_it_was_deleted(tmp_path: Path) -> None:
+    async def test(context: Context) -> None:
+        _, end = await leave(context, "first")
+        context.store = cast(Store, Meanwhile(context.store, end))
+        second = await submit(context, CALLER, mounting(context, "second"))
+        assert [claim.workload_id for claim in await context.store.find(Query(collection=CLAIMS))] == [second.id]
 
     in_store(tmp_path, test)
 

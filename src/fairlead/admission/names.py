@@ -1,7 +1,6 @@
 """Which of the objects that a spec names do not exist, given those that do.
 
-`control` asks `names_used` at every submission, loads what exists, and refuses what `missing_names` finds. An object
-is in use if `names_used` finds it in the spec of a workload that has not ended.
+`control` asks `names_used` at every submission, loads what exists, and refuses what `missing_names` finds.
 """
 
 from collections.abc import Iterable, Mapping

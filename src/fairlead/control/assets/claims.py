@@ -19,6 +19,7 @@ from fairlead.model.quantity import BadQuantity, parse
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, STORAGE_CLASSES, Claim, Reference, project_scope_key
 from fairlead.model.records.organization import Project
 from fairlead.model.records.people import Caller
+from fairlead.model.records.phase import DesiredPhase
 from fairlead.model.records.workload import Workload
 from fairlead.model.spec.canonical import items
 from fairlead.model.spec.claims import Pvc
@@ -26,7 +27,7 @@ from fairlead.model.spec.fields import Maybe, Spec, is_given, value_or
 from fairlead.model.spec.pod_fields import pods_of
 from fairlead.model.spec.storage import BasicStorage
 from fairlead.store.base import Comparison, Query, Where
-from fairlead.store.collections import CLAIMS
+from fairlead.store.collections import CLAIMS, WORKLOADS
 
 ACCESS_MODES = {
     "read_write_once": "ReadWriteOnce",
@@ -153,12 +154,14 @@ def claim_name(workload: str, given: Maybe[str], item: Maybe[str], number: int) 
     return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
 
 
-async def build_missing_claims(
+async def build_claims(
     context: Context, caller: Caller, project: Project, workload: Workload, spec: Spec
 ) -> list[Claim]:
     """The claims that a workload creates because they do not exist yet; they are written together with it.
 
-    Ephemeral claims have no record: the engine creates and deletes them.
+    So are those of a workload that is being deleted, unchanged: either this workload is written first, and the claims
+    stay because it mounts them, or the claims are deleted first, and the lost race is run again. Ephemeral claims have
+    no record: the engine creates and deletes them.
     """
     wanted: dict[str, Pvc] = {}
     for pod, _ in pods_of(spec):
@@ -172,14 +175,21 @@ async def build_missing_claims(
         Where("place", Comparison.EQUAL, project_scope_key(project.id)),
         Where("name", Comparison.ONE_OF, list(wanted)),
     )
-    there = {claim.name for claim in await context.store.find(Query(collection=CLAIMS, where=where))}
-    return [
+    there = {claim.name: claim for claim in await context.store.find(Query(collection=CLAIMS, where=where))}
+    leaving = [claim for claim in there.values() if await _is_leaving(context, claim)]
+    return [msgspec.structs.replace(claim, version=claim.version + 1) for claim in leaving] + [
         msgspec.structs.replace(
             make_claim(context, caller, claim_input_of(name, project.id, item)), workload_id=workload.id
         )
         for name, item in wanted.items()
         if name not in there
     ]
+
+
+async def _is_leaving(context: Context, claim: Claim) -> bool:
+    """Whether the workload that created it is being deleted, and the claim with it."""
+    owner: Workload | None = await context.store.get(WORKLOADS, claim.workload_id) if claim.workload_id else None
+    return owner is not None and owner.desired_phase is DesiredPhase.DELETED
 
 
 def claim_input_of(name: str, project_id: str, item: Pvc) -> ClaimInput:

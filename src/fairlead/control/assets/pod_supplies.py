@@ -136,8 +136,9 @@ async def leave_claims(context: Context, workload: Workload) -> tuple[list[Put |
         if claim.workload_id != workload.id:
             continue
         others = [user for user in await find_users(context, Reference.CLAIM, claim) if user.id != workload.id]
+        # Written also before it is deleted: the change is refused if a workload that mounts it came meanwhile.
+        writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
         if others:
-            writes.append(Put(CLAIMS, msgspec.structs.replace(claim, version=claim.version + 1, workload_id="")))
             message = f"Claim {claim.name} of {workload.name} is kept, because {others[0].name} mounts it"
         else:
             writes.append(Delete(CLAIMS, claim.id))

@@ -6,7 +6,6 @@ rare, so there is no index.
 
 from collections.abc import Sequence
 
-from fairlead.admission.names import names_used
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.kinds import KINDS
@@ -17,6 +16,7 @@ from fairlead.model.records.assets import NamedRecord, Reference
 from fairlead.model.records.named_message import may_name
 from fairlead.model.records.people import Caller
 from fairlead.model.records.workload import Workload
+from fairlead.model.spec.references import references
 from fairlead.store.base import Comparison, Query, Where
 from fairlead.store.collections import WORKLOADS
 
@@ -40,7 +40,8 @@ def _uses(workload: Workload, what: Reference, name: str) -> bool:
     if name.encode() not in raw:
         return False
     kind = KINDS[workload.kind]
-    return any(use.reference is what and use.name == name for use in names_used(read_stored_spec(kind, raw)))
+    # Also a claim that would have been created if it had not existed.
+    return any(use.reference is what and use.name == name for use in references(read_stored_spec(kind, raw), "spec"))
 
 
 async def refuse_in_use(context: Context, caller: Caller, what: Reference, record: NamedRecord) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from fairlead.admission.admit import Admitted, requested_dependencies
 from fairlead.control import access
 from fairlead.control.assets import caller_environments
-from fairlead.control.assets.claims import build_missing_claims
+from fairlead.control.assets.claims import build_claims
 from fairlead.control.audit import audit_line, subject_of
 from fairlead.control.context import Context
 from fairlead.control.decide.placement.equivalence import Equivalent, Newcomer, pend_like, scheduling_key
@@ -61,7 +61,7 @@ async def submit(
     project, environment = prepared.project, prepared.environment
     for _ in range(_SUFFIX_TRIES):
         workload = _build_record(context, caller, prepared)
-        claims = await build_missing_claims(context, caller, project, workload, prepared.submission.spec)
+        claims = await build_claims(context, caller, project, workload, prepared.submission.spec)
         if is_dry_run:
             await _refuse_taken_name(context, workload)
             return workload
