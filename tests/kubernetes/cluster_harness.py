@@ -10,12 +10,13 @@ from typing import Any
 
 from deploy.cluster import build
 from deploy.cluster import cluster as clusters
+from deploy.cluster.api import MERGE, ApiError
 from deploy.cluster.nodes import MARK
 from deploy.cluster.options import add, drop
 from fairlead.formats.crd import plural_of
-from fairlead.formats.custom_resource import custom_kinds
+from fairlead.formats.custom_resource import api_version, custom_kinds
 from fairlead.formats.legacy_policies import LEGACY_KINDS
-from fairlead.formats.policy_crd import policy_plural
+from fairlead.formats.policy_crd import policy_api_version, policy_plural
 from tests.e2e.server import Answer, Server, until
 
 #: A cluster on two busy cores takes its time.
@@ -52,10 +53,13 @@ TYPES = {
 }
 
 
-#: The custom resources of workloads.
-CUSTOM = (*(plural_of(kind) for kind in custom_kinds()), *map(policy_plural, LEGACY_KINDS))
+#: The custom resources of workloads and policies, and where they are found in the API.
+CUSTOM = {plural_of(kind): f"/apis/{api_version(kind)}" for kind in custom_kinds()} | {
+    policy_plural(name): f"/apis/{policy_api_version(name)}" for name in LEGACY_KINDS
+}
 #: Where kinds are found in the API.
 GROUPS = {
+    **CUSTOM,
     **dict.fromkeys(("pods", "services", "secrets", "configmaps", "persistentvolumeclaims"), "/api/v1"),
     "jobs": "/apis/batch/v1",
     "deployments": "/apis/apps/v1",
@@ -98,7 +102,7 @@ class ClusterHarness:
         over = ("-l", CLUSTER, "--overwrite", f"{CLUSTER}={self.server.credentials['clusterId']}")
         assert self.kubectl("label", "queues.scheduling.run.ai,namespaces", *over).returncode == 0
         self.project_id = self.make_project(self.project, gpus=16)
-        until(lambda: self.kubectl("get", "namespace", self.namespace).returncode == 0, "its namespace", PATIENCE)
+        until(lambda: self.api.call("GET", f"/api/v1/namespaces/{self.namespace}"), "its namespace", PATIENCE)
 
     def _define(self, definitions: Path) -> None:
         """Install our custom resources unless they are there: kubectl takes seconds of processor time for it."""
@@ -118,23 +122,32 @@ class ClusterHarness:
                 self.server.call("DELETE", f"/api/v1/org-unit/projects/{self.project_id}")
         finally:
             self.server.close()
-            self.drop_finalizers("-n", self.namespace)
-            self.kubectl("delete", "namespace", self.namespace, "--wait=false")
+            self.drop_finalizers(self.namespace)
+            self.api.call("DELETE", f"/api/v1/namespaces/{self.namespace}")
             self.api.close()
 
-    def drop_finalizers(self, *where: str) -> str:
-        """Let go of all custom resources there, and tell which. A failed test must not become that of later ones.
+    def drop_finalizers(self, namespace: str = "") -> str:
+        """Let go of all custom resources, and tell which: a failed test must not become that of later ones.
 
         Without a server nobody else does it.
         """
         told = ""
         for plural in CUSTOM:
-            listed = self.kubectl("get", plural, *where, "-o", "json").stdout
-            for one in json.loads(listed or "{}").get("items", ()):
+            for one in self.custom_resources(plural, namespace):
                 told += f"\n{plural}: {json.dumps(one)}"
-                place = (plural, one["metadata"]["name"], "-n", one["metadata"]["namespace"])
-                self.kubectl("patch", *place, "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+                metadata = one["metadata"]
+                path = f"{CUSTOM[plural]}/namespaces/{metadata['namespace']}/{plural}/{metadata['name']}"
+                # It may have gone meanwhile.
+                with contextlib.suppress(ApiError):
+                    self.api.call("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
         return told
+
+    def custom_resources(self, plural: str, namespace: str = "") -> list[dict[str, Any]]:
+        """Those of a namespace, or all; none where their kind is not installed."""
+        place = f"/namespaces/{namespace}" if namespace else ""
+        listed = self.api.call("GET", f"{CUSTOM[plural]}{place}/{plural}")
+        found: list[dict[str, Any]] = listed["items"] if listed else []
+        return found
 
     @property
     def namespace(self) -> str:
@@ -291,7 +304,7 @@ class ClusterHarness:
 
     def _is_released(self) -> bool:
         """Whether no custom resource waits for the server any more."""
-        return not any(self.kubectl("get", plural, "-n", self.namespace, "-o", "name").stdout for plural in CUSTOM)
+        return not any(self.custom_resources(plural, self.namespace) for plural in CUSTOM)
 
     def _open(self) -> list[str]:
         listed = self.server.call("GET", "/api/v1/workloads?limit=500").json["workloads"]

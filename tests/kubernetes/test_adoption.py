@@ -1,6 +1,5 @@
 """The cluster is the second copy: a restored or lost database ends nothing that runs, and workloads are adopted."""
 
-import json
 import subprocess
 import sys
 from typing import Any
@@ -38,8 +37,7 @@ def custom_resources(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
     """All custom resources by the workload that they name."""
     named = {}
     for plural in CUSTOM:
-        listed = harness.kubectl("get", plural, "-n", harness.namespace, "-o", "json")
-        for one in json.loads(listed.stdout)["items"]:
+        for one in harness.custom_resources(plural, harness.namespace):
             named[one.get("status", {}).get("workloadId", "")] = one
     return named
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.server import until
-from tests.kubernetes.cluster_harness import CLUSTER, IMAGE, PATIENCE, SECONDS, ClusterHarness
+from tests.kubernetes.cluster_harness import CLUSTER, CUSTOM, IMAGE, PATIENCE, SECONDS, ClusterHarness
 from tests.kubernetes.conftest import CRDS
 
 pytestmark = pytest.mark.kubernetes
@@ -30,9 +30,8 @@ def apply(harness: ClusterHarness, body: dict[str, Any]) -> str:
 
 
 def read(harness: ClusterHarness, name: str, kind: str = "trainingworkloads") -> dict[str, Any]:
-    found = harness.kubectl("get", kind, name, "-n", harness.namespace, "-o", "json")
-    assert found.returncode == 0, found.stderr
-    body: dict[str, Any] = json.loads(found.stdout)
+    body: dict[str, Any] = harness.api.call("GET", f"{CUSTOM[kind]}/namespaces/{harness.namespace}/{kind}/{name}")
+    assert body, f"there is no {kind} {name}"
     return body
 
 
@@ -374,7 +373,7 @@ def templates(harness: ClusterHarness) -> list[dict[str, Any]]:
 def test_definitions_that_are_installed_later_are_noticed(harness: ClusterHarness) -> None:
     # Objects that are left are let go of by the server.
     deleted = harness.kubectl("delete", "-f", str(CRDS), "--timeout=60s")
-    assert deleted.returncode == 0, deleted.stderr + harness.drop_finalizers("-A")
+    assert deleted.returncode == 0, deleted.stderr + harness.drop_finalizers()
     harness.server.stop()
     harness.server.token = ""
     harness.server.start()
