@@ -72,7 +72,7 @@ def _add_listener_flags(add: Callable[..., argparse.Action]) -> None:
         "--drain-seconds",
         type=int,
         default=0,
-        help="how long to go on serving after SIGTERM, while /readyz already fails",
+        help="how long to keep serving after SIGTERM, while /readyz already fails",
     )
     add("--body-limit", type=int, default=1 << 20, help="largest request body in bytes")
     add("--token-seconds", type=int, default=86_400, help="how long an access token is valid")

@@ -104,7 +104,7 @@ def _inline(struct: type) -> JsonObject:
     """The schema of a struct without references."""
     definitions: JsonObject = {}
 
-    def resolved(node: Any) -> Any:
+    def resolved(node: object) -> Any:
         if isinstance(node, list):
             return [resolved(part) for part in node]
         if not isinstance(node, dict):
@@ -117,7 +117,7 @@ def _inline(struct: type) -> JsonObject:
     return schema
 
 
-def as_openapi(schema: Any) -> Any:
+def as_openapi(schema: object) -> Any:
     """A JSON schema as OpenAPI 3.0 has it: `nullable` instead of a null type, and no constants."""
     if isinstance(schema, list):
         return [as_openapi(part) for part in schema]

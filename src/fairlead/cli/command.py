@@ -27,7 +27,7 @@ class Invocation(NamedTuple):
     #: The words of the command as typed, for messages with a next step.
     words: tuple[str, ...] = ()
 
-    def get(self, flag: str, default: Any = None) -> Any:
+    def get(self, flag: str, default: object = None) -> Any:
         return self.parsed.values.get(flag, default)
 
     @property

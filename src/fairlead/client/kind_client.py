@@ -49,12 +49,12 @@ class KindClient:
         workload: Json = self._client.send("POST", self._path + query, payload)
         return workload
 
-    def dry_run(self, body: Mapping[str, Any]) -> Json:
+    def dry_run(self, body: Mapping[str, object]) -> Json:
         """What a creation request would create, with its template applied; nothing is created."""
         workload: Json = self._client.send("POST", f"{self._path}?dryRun=true", json.dumps(body).encode())
         return workload
 
-    def plan(self, body: Mapping[str, Any], times: bool = True, suspended: bool = False) -> Json:
+    def plan(self, body: Mapping[str, object], times: bool = True, suspended: bool = False) -> Json:
         """What would happen if this were submitted now: where it starts or what it waits for, and whom it evicts.
 
         With `times`, also when it starts and whom it delays by how much; that takes longer.

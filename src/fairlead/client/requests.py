@@ -117,12 +117,12 @@ class Requests:
 
     # --- Requests
 
-    def request(self, method: str, path: str, body: Any = None, **query: QueryValue) -> Any:
+    def request(self, method: str, path: str, body: object = None, **query: QueryValue) -> Any:
         """Send one request to the REST API and return the JSON of its answer."""
         payload = None if body is None else json.dumps(body).encode()
         return self.send(method, path + render_query(query), payload)
 
-    def request_without_login(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def request_without_login(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Send a request without a token; returns the status and the JSON of the answer."""
         payload = None if body is None else json.dumps(body).encode()
         status, content = self._exchange(method, path, payload, token=None)

@@ -293,14 +293,14 @@ def _small(choices: tuple[str, ...]) -> list[str]:
     return [text for text in dict.fromkeys(spelled) if text not in choices]
 
 
-def _bounds(shape: Any) -> Schema:
+def _bounds(shape: object) -> Schema:
     if not isinstance(shape, inspect.IntType):
         return {}
     named = {"minimum": shape.ge, "maximum": shape.le}
     return {name: bound for name, bound in named.items() if bound is not None and abs(bound) < 2**63 - 1}
 
 
-def _lengths(shape: Any) -> Schema:
+def _lengths(shape: object) -> Schema:
     if not isinstance(shape, inspect.StrType):
         return {}
     named = {"minLength": shape.min_length, "maxLength": shape.max_length}

@@ -92,7 +92,7 @@ def _with_auto_deletion(kind: Kind, spec: Plain) -> Plain:
     return {**spec, _AUTO_DELETION: field.about.default}
 
 
-def _without_excluded(value: Any) -> Any:
+def _without_excluded(value: object) -> Any:
     """Items that are excluded have no effect, and their positions would shift those of the others."""
     if isinstance(value, dict):
         return {name: _without_excluded(inner) for name, inner in value.items()}

@@ -51,9 +51,9 @@ def is_legacy(document: object) -> bool:
     return isinstance(document, dict) and document.get("kind") in LEGACY_KINDS
 
 
-def read_legacy_policy(document: Mapping[str, Any]) -> LegacyPolicy:
+def read_legacy_policy(document: Mapping[str, object]) -> LegacyPolicy:
     """The policy of a document; raises Invalid with the path of every mistake."""
-    kind = LEGACY_KINDS[document["kind"]]
+    kind = LEGACY_KINDS[str(document["kind"])]
     reading = _Reading(kind)
     metadata, spec = document.get("metadata"), document.get("spec")
     if document.get("apiVersion") not in (API_VERSION, OWN_VERSION):
@@ -99,7 +99,7 @@ class _Reading:
     def lose(self, path: str, reason: str) -> None:
         self.losses.append(Loss(path=path, reason=reason))
 
-    def read(self, spec: Mapping[str, Any]) -> None:
+    def read(self, spec: Mapping[str, object]) -> None:
         for name, given in spec.items():
             path, field = f"spec.{name}", self._fields.get(name.lower())
             if field is None:
@@ -111,12 +111,12 @@ class _Reading:
             else:
                 self._read_scalar(field, path, given)
 
-    def _check_members(self, path: str, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    def _check_members(self, path: str, given: Mapping[str, object], known: tuple[str, ...]) -> None:
         for name in given:
             if name not in known:
                 self.report(f"{path}.{name}", f"is not known here{near(str(name), known)}")
 
-    def _read_scalar(self, field: YamlField, path: str, given: Mapping[str, Any]) -> None:
+    def _read_scalar(self, field: YamlField, path: str, given: Mapping[str, object]) -> None:
         self._check_members(path, given, _WRAPPER)
         if given.get("value") is not None:
             self._values[field.name] = {"value": given["value"]}
@@ -124,7 +124,7 @@ class _Reading:
         if isinstance(rules, dict) and rules:
             self._add_rule(field, path, rules)
 
-    def _add_rule(self, field: YamlField, path: str, rules: Mapping[str, Any]) -> None:
+    def _add_rule(self, field: YamlField, path: str, rules: Mapping[str, object]) -> None:
         self._check_members(f"{path}.rules", rules, _RULES)
         if not field.path:
             self.lose(f"{path}.rules", f"{field.name} has no field of its own in requests, so there is no rule for it")
@@ -253,7 +253,7 @@ def _is_number(value: object) -> bool:
         return False
 
 
-def _rule(field: YamlField, target: str, rules: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+def _rule(field: YamlField, target: str, rules: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     is_number = field.type in ("integer", "number") or target.startswith("compute.gpu")
     for name, value in rules.items():
         if name == "options" and isinstance(value, list):

@@ -18,7 +18,8 @@ def pods(found: YamlWorkload) -> PodSet:
 
 
 def storage(found: YamlWorkload, kind: str) -> Any:
-    return given(pods(found).container.fields)["storage"][kind][0]
+    fields: dict[str, Any] = dict(given(pods(found).container.fields))
+    return fields["storage"][kind][0]
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_excluded_and_null_items_are_gone_and_defaults_filled_in() -> None:
         storage={"nfs": [{"path": "/e", "server": "s", "mountPath": "/m"}]},
         probes={"readiness": {"handler": {"httpGet": {"port": 80}}}},
     ).container
-    fields = given(container.fields)
+    fields: dict[str, Any] = dict(given(container.fields))
     assert fields["labels"] == [{"name": "a", "value": "b"}]
     assert fields["storage"]["nfs"] == [{"path": "/e", "server": "s", "mountPath": "/m", "readOnly": True}]
     assert fields["probes"]["readiness"] == {

@@ -205,7 +205,7 @@ def _quota_input(body: Maybe[GpuBody | ResourceBody], scale: int = 1) -> QuotaIn
     if body is None or body is UNSET:
         return None if body is None else QuotaInput()
 
-    def scaled(value: Any) -> Any:
+    def scaled(value: object) -> Any:
         return value * scale if isinstance(value, float | int) and value >= 0 else value
 
     return QuotaInput(

@@ -41,7 +41,7 @@ from fairlead.model.records.event import Event
 from fairlead.model.records.named_message import VisibleProjects
 from fairlead.model.records.organization import Cluster, Project, namespace_of
 from fairlead.model.records.phase import Phase, PodPhase
-from fairlead.model.records.workload import Pod, Workload
+from fairlead.model.records.workload import Condition, Pod, Workload
 
 #: Phases that count as waiting and as running.
 WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
@@ -259,16 +259,7 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         "namespace": view_context.namespace(workload),
         "created_at": iso(workload.created_at),
         "phase": workload.phase,
-        "conditions": tuple(
-            ConditionView(
-                type=condition.type,
-                status=condition.status,
-                reason=condition.reason,
-                message=condition.message,
-                last_transition_time=instant(condition.last_transition_time or None),
-            )
-            for condition in workload.conditions
-        ),
+        "conditions": tuple(_render_condition(condition) for condition in workload.conditions),
         "k8s_phase": workload.phase.value,
         "tenant_id": view_context.cluster.tenant_id,
         "running_pods": workload.running_pods,
@@ -301,6 +292,16 @@ def _evicted_at(workload: Workload) -> str | UnsetType:
     last = workload.last_eviction
     is_why = last is not None and workload.phase in (Phase.TERMINATING, Phase.PENDING) and last.run == workload.run
     return iso(last.at) if last is not None and is_why else UNSET
+
+
+def _render_condition(condition: Condition) -> ConditionView:
+    return ConditionView(
+        type=condition.type,
+        status=condition.status,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=instant(condition.last_transition_time or None),
+    )
 
 
 def render_pod(pod: Pod, workload: Workload, view_context: ViewContext) -> PodView:

@@ -27,7 +27,7 @@ class TableColumn(NamedTuple):
 
 def render_table(
     columns: Sequence[TableColumn],
-    rows: Sequence[Any],
+    rows: Sequence[object],
     *,
     width: int | None,
     headers: bool,

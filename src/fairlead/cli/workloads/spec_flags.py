@@ -59,7 +59,7 @@ def _part_shown(part: FlagPart) -> str:
     return str(part["name"]) if part.get("type") == "boolean" else f"{part['name']}="
 
 
-def apply_flags(table: Sequence[FlagEntry], values: Mapping[str, Any], spec: Json) -> None:
+def apply_flags(table: Sequence[FlagEntry], values: Mapping[str, object], spec: Json) -> None:
     """Set the values of the given flags in the spec; a value wins over the constant of a switch."""
     for entry in sorted(table, key=lambda entry: "constant" not in entry):
         name = name_of(entry)
@@ -106,7 +106,7 @@ def _apply_object(entry: FlagEntry, shown: str, value: str, spec: Json) -> None:
         place(spec, f"{entry['path']}.{path}", leaf)
 
 
-def leaves(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Mapping[str, object], before: str = "") -> Iterator[tuple[str, Any]]:
     """The values in a tree of objects, with their dotted paths."""
     for name, value in tree.items():
         if isinstance(value, dict):
@@ -122,7 +122,7 @@ def _apply_duration(entry: FlagEntry, shown: str, value: str, spec: Json) -> Non
         place(spec, entry["path"], seconds)
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """Turn a whole number into an integer, so that `2` is sent as 2."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -205,7 +205,7 @@ def _choose(declared: Mapping[str, Any], shown: str, value: Any) -> Any:
     raise UsageError(f"{shown} must be one of {', '.join(choices)}, not '{value}'.{suggest(str(value), choices)}")
 
 
-def place(tree: Json, path: str, value: Any) -> None:
+def place(tree: Json, path: str, value: object) -> None:
     """Set a member by its dotted path; missing objects on the path are created."""
     *parents, last = path.split(".")
     for parent in parents:
@@ -216,7 +216,7 @@ def place(tree: Json, path: str, value: Any) -> None:
     tree[last] = value
 
 
-def append(tree: Json, path: str, item: Any) -> None:
+def append(tree: Json, path: str, item: object) -> None:
     """Add an item to the list at a dotted path."""
     *parents, last = path.split(".")
     for parent in parents:

@@ -116,12 +116,12 @@ class AsyncRequests:
 
     # --- Requests
 
-    async def request(self, method: str, path: str, body: Any = None, **query: QueryValue) -> Any:
+    async def request(self, method: str, path: str, body: object = None, **query: QueryValue) -> Any:
         """Send one request to the REST API and return the JSON of its answer."""
         payload = None if body is None else json.dumps(body).encode()
         return await self.send(method, path + render_query(query), payload)
 
-    async def request_without_login(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def request_without_login(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
         """Send a request without a token; returns the status and the JSON of the answer."""
         payload = None if body is None else json.dumps(body).encode()
         status, content = await self._exchange(method, path, payload, token=None)

@@ -56,7 +56,7 @@ class AssetWriter:
         self._write_templates()
         self._write_policies()
 
-    def _scope(self, meta: Json, scope: str, source_id: Any = None) -> tuple[str, str]:
+    def _scope(self, meta: Json, scope: str, source_id: object = None) -> tuple[str, str]:
         translated = self._writer.scopes.translate(scope, source_id or meta.get(_SCOPE_ID.get(scope, "")))
         if translated is None:
             raise MissingOnTarget(f"its {scope} is not on the target")
@@ -151,7 +151,7 @@ class AssetWriter:
             path = f"/api/v1/workload-templates/{kinds[meta['workloadType']]}"
             self._writer.create("template", name, path, {"meta": {"name": name, **more, **place}, **body})
 
-    def _translate_assets(self, assets: Any) -> Any:
+    def _translate_assets(self, assets: object) -> Any:
         """The assets that a template names, by their ids on the target."""
         if isinstance(assets, list):
             return [self._translate_assets(one) for one in assets]

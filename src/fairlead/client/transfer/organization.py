@@ -86,18 +86,18 @@ def _write(writer: Writer, kind: str, name: str, path: str, body: Json) -> None:
         writer.leave_unchanged(kind, name, f"differs in {', '.join(differing)}; --update changes it")
 
 
-def _comparable(value: Any) -> Any:
+def _comparable(value: object) -> Any:
     """As `_plain`; quotas in node pools that a dry run would create cannot be compared yet."""
     if isinstance(value, list):
         value = [one for one in value if not (isinstance(one, dict) and _is_new(one.get("nodePool")))]
     return _plain(value)
 
 
-def _is_new(pool: Any) -> bool:
+def _is_new(pool: object) -> bool:
     return isinstance(pool, dict) and pool.get("id") == Scopes.NEW
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """A value without members that are null, with pools by name: ids differ between servers."""
     if isinstance(value, dict):
         pairs = {key: _plain(inner) for key, inner in value.items() if inner is not None and key != "id"}

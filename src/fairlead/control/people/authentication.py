@@ -351,18 +351,7 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Ac
     write_private(folder / CREDENTIALS, msgspec.json.format(msgspec.json.encode(credentials)) + b"\n")
     now = context.clock()
     accounts = (("user", ADMINISTRATOR, password), ("app", APPLICATION, client_secret))
-    users = tuple(
-        User(
-            id=str(uuid.uuid4()),
-            version=1,
-            type=type,
-            name=name,
-            secret_hash=hash_secret(secret, cost_for(type)),
-            created_at=now,
-            created_by=_BOOTSTRAP,
-        )
-        for type, name, secret in accounts
-    )
+    users = tuple(_first_user(type, name, secret, now) for type, name, secret in accounts)
     writes = [Put(USERS, user) for user in users]
     writes += [Put(ACCESS_RULES, rule) for rule in _first_rules(context, users)]
     try:
@@ -373,6 +362,18 @@ async def ensure_accounts(context: Context, folder: Path, cluster_id: str) -> Ac
         credentials = None
     await context.directory.load()
     return credentials
+
+
+def _first_user(type: str, name: str, secret: str, now: Millis) -> User:
+    return User(
+        id=str(uuid.uuid4()),
+        version=1,
+        type=type,
+        name=name,
+        secret_hash=hash_secret(secret, cost_for(type)),
+        created_at=now,
+        created_by=_BOOTSTRAP,
+    )
 
 
 def _first_rules(context: Context, users: Iterable[User]) -> list[AccessRule]:

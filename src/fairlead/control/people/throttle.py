@@ -1,4 +1,4 @@
-"""Slows down strangers: those who guess passwords, and those who make it send requests to the identity provider.
+"""Slows down unknown callers: those who guess passwords, and those who make it send requests to the identity provider.
 
 `authentication.py` asks before it checks a secret, `sign_on/sign_on.py` before it sends a request to the provider. Kept
 in memory, for each server on its own.

@@ -140,7 +140,7 @@ def _node(name: str, values: Mapping[str, Any], machine: Node) -> Node:
         raise Invalid(f"node {name}: {error}") from error
 
 
-def _gpus(values: Mapping[str, Any]) -> tuple[GpuDevice, ...]:
+def _gpus(values: Mapping[str, object]) -> tuple[GpuDevice, ...]:
     memory = whole(str(values.get("gpu-memory", "0"))) // MEBIBYTE
     model = str(values.get("gpu-model", ""))
     return tuple(GpuDevice(index, "", model, memory) for index in range(whole(str(values["gpus"]))))

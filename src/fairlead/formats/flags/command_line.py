@@ -77,7 +77,7 @@ def _filled_in(table: list[FlagEntry], arriving: Plain, name: str) -> list[Loss]
     ]
 
 
-def _left_over(path: str, value: Any) -> Loss:
+def _left_over(path: str, value: object) -> Loss:
     if value is None:
         reason = "null is the same as not given on a command line"
     elif value in ({}, []):
@@ -130,7 +130,7 @@ def _flag_text(entry: FlagEntry, value: Any) -> str | None:
     return _typed(entry["type"], value)
 
 
-def _typed(kind: str, value: Any) -> str:
+def _typed(kind: str, value: object) -> str:
     if kind == "number":
         text = repr(value)
         if float(text) != value:
@@ -239,7 +239,7 @@ def _pairs_of(part: FlagPart, source: Source, path: str) -> tuple[Any, list[str]
     return (pairs or UNSET), taken
 
 
-def _part_text(part: FlagPart, value: Any) -> str:
+def _part_text(part: FlagPart, value: object) -> str:
     name = part["name"]
     if isinstance(value, bool):
         wanted = part.get("constant", True)
@@ -279,7 +279,7 @@ def _render_arguments(source: Source, flags: list[str]) -> list[str]:
     return arguments_given
 
 
-def _arguments(source: Source, flags: list[str], arguments: Any) -> list[str]:
+def _arguments(source: Source, flags: list[str], arguments: object) -> list[str]:
     if arguments is UNSET:
         return []
     source.take("args")

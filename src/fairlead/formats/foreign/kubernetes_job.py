@@ -73,7 +73,7 @@ def read_job(job: Plain) -> ForeignTask:
     return ForeignTask(name="" if name is UNSET else str(name), spec=spec, losses=unconverted(source), project=project)
 
 
-def _inside(plain: Any, path: str) -> Plain:
+def _inside(plain: object, path: str) -> Plain:
     for step in path.split("."):
         plain = plain.get(step) if isinstance(plain, dict) else None
     return plain if isinstance(plain, dict) else {}
@@ -140,7 +140,7 @@ def _read_probe(source: Source, main: Plain, spec: Plain) -> None:
     spec["probes"] = {"readiness": {**times, "handler": {"httpGet": request}}}
 
 
-def _cores(value: Any) -> float | int | None:
+def _cores(value: object) -> float | int | None:
     try:
         cores = parse(str(value))
     except BadQuantity:

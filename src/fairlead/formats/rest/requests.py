@@ -213,7 +213,7 @@ def _rules(kind: Kind, plain: Plain, built: Any, flaws: list[SchemaViolation]) -
     return [rule for rule in violations if not follows_from(rule, wrong)]
 
 
-def _without(plain: Any, wrong: set[str], path: str) -> Any:
+def _without(plain: object, wrong: set[str], path: str) -> Any:
     if isinstance(plain, dict):
         return {
             name: _without(value, wrong, here)

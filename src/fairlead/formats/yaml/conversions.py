@@ -33,7 +33,7 @@ class Reading(Protocol):
     #: The letter of the kind.
     letter: str
 
-    def put(self, path: str, value: Any, name: str) -> None:
+    def put(self, path: str, value: object, name: str) -> None:
         """Set a member of the REST spec that comes from the YAML field `name`."""
         ...
 
@@ -225,7 +225,7 @@ def _read_probe(reading: Reading) -> None:
     reading.put("probes.readiness", {**times, "handler": handler}, "readinessProbe")
 
 
-def _texts(get: Any) -> Any:
+def _texts(get: object) -> Any:
     """A path or host that consists of digits was read as a number; make it a text."""
     if not isinstance(get, dict):
         return get

@@ -140,7 +140,7 @@ def _write_distributed(source: Source, put: Put) -> None:
         put(name, content)
 
 
-def _put_inside(tree: Plain, path: str, value: Any) -> None:
+def _put_inside(tree: Plain, path: str, value: object) -> None:
     *parents, last = path.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})

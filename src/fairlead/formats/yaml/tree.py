@@ -85,7 +85,7 @@ class YamlIssue(msgspec.Struct, frozen=True, order=True):
 class _TooMuch(Exception):
     """A limit is exceeded; reading stops."""
 
-    def __init__(self, details: str, mark: Any) -> None:
+    def __init__(self, details: str, mark: object) -> None:
         super().__init__(details)
         self.details = details
         self.mark = mark

@@ -414,9 +414,9 @@ class ContainerFields(_Fields, frozen=True, kw_only=True):
 NO_FIELDS = ContainerFields()
 
 
-def given(fields: msgspec.Struct) -> dict[str, Any]:
+def given(fields: msgspec.Struct) -> dict[str, object]:
     """Fields as plain data under their REST names: without what was not given, with the defaults of what was."""
-    plain: dict[str, Any] = {}
+    plain: dict[str, object] = {}
     for field in _members(type(fields)):
         value = getattr(fields, field.name)
         is_silent = field.default is None or isinstance(field.default, tuple | msgspec.Struct)
@@ -425,7 +425,7 @@ def given(fields: msgspec.Struct) -> dict[str, Any]:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, msgspec.Struct):
         return given(value)
     return [_plain(item) for item in value] if isinstance(value, tuple) else value

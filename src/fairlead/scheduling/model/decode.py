@@ -9,7 +9,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -49,7 +49,7 @@ def read_document(data: bytes | str, kind: type[Document]) -> Document:
         raise SnapshotError([f"{error}."]) from error
 
 
-def violations(value: Any, kind: Any, path: str = "") -> Iterator[str]:
+def violations(value: object, kind: object, path: str = "") -> Iterator[str]:
     """Whatever does not have the form of the type, each with its path."""
     try:
         msgspec.convert(value, kind, strict=False)
@@ -60,7 +60,7 @@ def violations(value: Any, kind: Any, path: str = "") -> Iterator[str]:
         yield from violations or [f"{path or 'the document'}: {str(error).split(' - at ')[0]}."]
 
 
-def _inner_violations(value: Any, kind: Any, path: str) -> Iterator[str]:
+def _inner_violations(value: object, kind: object, path: str) -> Iterator[str]:
     inside = f"{path}." if path else ""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
         hints = typing.get_type_hints(kind)
@@ -84,7 +84,7 @@ def _inner_violations(value: Any, kind: Any, path: str) -> Iterator[str]:
             yield from _inner_violations(value, choices[0], path)
 
 
-def _sound_parts(raw: Any) -> Snapshot:
+def _sound_parts(raw: object) -> Snapshot:
     """What can be read of a snapshot, so that contradictions in it are told too."""
     given = raw if isinstance(raw, dict) else {}
     return Snapshot(
@@ -96,7 +96,7 @@ def _sound_parts(raw: Any) -> Snapshot:
     )
 
 
-def _sound(items: Any, kind: type[Document]) -> Iterator[Document]:
+def _sound(items: object, kind: type[Document]) -> Iterator[Document]:
     for item in items if isinstance(items, list) else ():
         try:
             yield msgspec.convert(item, kind, strict=False)

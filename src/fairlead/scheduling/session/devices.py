@@ -19,7 +19,7 @@ class Devices:
         #: Ids under which new shared GPUs become known, by the id used during the cycle.
         self.names: dict[str, str] = {}
         unknown: list[LiveTask] = []
-        for task in (*(task for job in session.jobs.values() for task in job.tasks), *session.strangers):
+        for task in (*(task for job in session.jobs.values() for task in job.tasks), *session.foreign_tasks):
             if st.USED[task.first_status] and task.first_status != st.PIPELINED and task.spec.node in self.taken:
                 if task.spec.devices:
                     self._hold(task)

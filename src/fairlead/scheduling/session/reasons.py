@@ -67,15 +67,15 @@ def explain_task(
     gang = _gang_size(task) if required > 1 else 1
     key = (task.request_class, required, gang)
     alike = not session.log and nodes is session.nodes and not session.affinities.concerns(task)
-    if alike and key in session.told and session.told[key][0] == session.commits:
-        known = session.told[key][1]
+    if alike and key in session.known_reasons and session.known_reasons[key][0] == session.commits:
+        known = session.known_reasons[key][1]
         return msgspec.structs.replace(known, task=task.spec.name or task.id)
     reason = _explain(session, task, nodes, placed, required)
     room = _count_room(task, session.nodes) if gang > 1 and reason.code == "GangIncomplete" else gang
     if room < gang:
         reason = msgspec.structs.replace(reason, code="NeverFits", placed=room, required=gang)
     if alike:
-        session.told[key] = (session.commits, reason)
+        session.known_reasons[key] = (session.commits, reason)
     return reason
 
 

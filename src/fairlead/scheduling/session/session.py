@@ -99,7 +99,7 @@ class SchedulingSession:
         self._free: FreeGpus | None = None
         self._usage: UsageTracker | None = None
         #: Placed tasks of jobs that are scheduled in another pool, or nowhere.
-        self.strangers: list[LiveTask] = []
+        self.foreign_tasks: list[LiveTask] = []
         #: Requested, allocated, non-preemptible amounts of new jobs by leaf.
         self._arrived: dict[str, list[float]] = {}
         self._fragmentation: Fragmentation | None = None
@@ -113,7 +113,7 @@ class SchedulingSession:
         #: Whether anybody reads why jobs wait.
         self.is_explained = True
         #: Reasons by request class and size of the gang, with the commit at which they were true.
-        self.told: dict[tuple[RequestClass | None, int, int], tuple[int, Reason]] = {}
+        self.known_reasons: dict[tuple[RequestClass | None, int, int], tuple[int, Reason]] = {}
 
     def _total(self) -> Amounts:
         """What fair share divides: ready nodes without what others use there, MIG instances by their weight."""
@@ -182,7 +182,7 @@ class SchedulingSession:
         for task in stranger.tasks:
             if st.USED[task.status] and task.spec.node in self.node_by_name:
                 self._settle(task, self.node_by_name[task.spec.node])
-                self.strangers.append(task)
+                self.foreign_tasks.append(task)
 
     def _settle(self, task: LiveTask, node: LiveNode) -> None:
         task.node = node
@@ -456,10 +456,10 @@ class SchedulingSession:
         """Cut the rings of references, so that the model goes at once and not when the collector looks for it."""
         for node in self.nodes:
             node.tasks.clear()
-        for job in (*self.jobs.values(), *(task.job for task in self.strangers)):
+        for job in (*self.jobs.values(), *(task.job for task in self.foreign_tasks)):
             job.cut()
         self.jobs.clear()
-        self.strangers.clear()
+        self.foreign_tasks.clear()
 
     def new_group(self, node: LiveNode, task: LiveTask, position: int) -> str:
         """Id of a shared GPU that a task opens; the device is chosen when the cycle is written down."""

@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -81,7 +81,7 @@ class Api:
         self,
         method: str,
         path: str,
-        body: Any = None,
+        body: object = None,
         *,
         query: Mapping[str, str] | None = None,
         content: str = JSON,

@@ -6,7 +6,6 @@ when the server starts: whether they exist and, of copies, what they contain.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import msgspec
 
@@ -76,7 +75,7 @@ def is_contained(manifest: Manifest, stored: Manifest) -> bool:
     return all(_has(stored.get(name), value) for name, value in manifest.items() if name not in ("apiVersion", "kind"))
 
 
-def _has(stored: Any, wanted: Any) -> bool:
+def _has(stored: object, wanted: object) -> bool:
     if not isinstance(wanted, dict):
         return bool(stored == wanted)
     return all(isinstance(stored, dict) and _has(stored.get(name), value) for name, value in wanted.items())

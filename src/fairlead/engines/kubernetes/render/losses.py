@@ -39,7 +39,7 @@ _OF_THE_WHOLE = (*_AROUND, *_ENDING, "restartPolicy", "priorityClass", "preempti
 
 
 def find_losses(
-    kind: Kind, spec: dict[str, Any], typed: Any, podsets: Sequence[PodSet], left: Iterable[Loss]
+    kind: Kind, spec: dict[str, object], typed: object, podsets: Sequence[PodSet], left: Iterable[Loss]
 ) -> list[Loss]:
     """`left` is what the pod sets' renderers left over; each member of the spec is listed once, in its order."""
     places, reasons = _places(spec, dict(_left_out(typed, "")))
@@ -62,7 +62,7 @@ def find_losses(
     ]
 
 
-def _is_something(value: Any) -> bool:
+def _is_something(value: object) -> bool:
     """Nothing is lost with what is empty or off; 0 is a number like others."""
     return value is not None and value is not False and value not in ({}, [], "")
 
@@ -82,7 +82,7 @@ def _left_out(typed: Any, path: str) -> Iterator[tuple[str, str]]:
             yield from _left_out(value, f"{field_path}.")
 
 
-def _places(spec: dict[str, Any], left_out: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _places(spec: dict[str, object], left_out: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """From paths of leaves, as they are without items that are left out, to those of the spec; and why others are."""
     counted, reasons = {}, {}
     for path, place, reason in _walk(spec, "", "", "", left_out):
@@ -93,7 +93,9 @@ def _places(spec: dict[str, Any], left_out: dict[str, str]) -> tuple[dict[str, s
     return counted, reasons
 
 
-def _walk(plain: Any, path: str, place: str, reason: str, left_out: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+def _walk(
+    plain: object, path: str, place: str, reason: str, left_out: dict[str, str]
+) -> Iterator[tuple[str, str, str]]:
     if isinstance(plain, dict) and plain:
         for name, value in plain.items():
             dot = "." if place else ""
@@ -108,7 +110,7 @@ def _walk(plain: Any, path: str, place: str, reason: str, left_out: dict[str, st
         yield path, place, reason
 
 
-def _unsaid(path: str, value: Any, given: dict[str, Any]) -> str:
+def _unsaid(path: str, value: object, given: dict[str, object]) -> str:
     """Of what a renderer takes as a whole, the members that are not in what it makes."""
     item, _, member = path.rpartition(".")
     in_list = item.endswith("]")
@@ -135,7 +137,7 @@ def _of_the_workload(path: str, podsets: Sequence[PodSet]) -> str:
     return ""
 
 
-def _of_a_role(kind: Kind, path: str, given: dict[str, Any], podsets: Sequence[PodSet]) -> str:
+def _of_a_role(kind: Kind, path: str, given: dict[str, object], podsets: Sequence[PodSet]) -> str:
     root, _, rest = path.partition(".")
     if len(podsets) == 1 and (path, given[path]) in _OF_TWO_ROLES:
         return _NO_PODS

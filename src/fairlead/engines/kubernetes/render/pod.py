@@ -33,24 +33,14 @@ _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def render_template(context: RenderContext, podset: PodSet, source: Source) -> Manifest:
-    container, request = podset.container, podset.request
     labels = {**drop_deciding(_taken_pairs(source, "labels")), **labels_of(context), **role_labels(context, podset)}
-    annotations = {
-        **render_scale_down_annotations(context, podset),
-        **drop_deciding(_taken_pairs(source, "annotations")),
-        **_gpu_annotations(request),
-    }
-    limit = source.take("compute.gpuPortionLimit")
-    if limit is not UNSET:
-        annotations["runai-gpu-limit"] = repr(limit)
-    asked = source.take("nodePools")
-    pools = context.pools or (() if asked is UNSET else asked)
+    annotations = _render_annotations(context, podset, source)
+    requested = source.take("nodePools")
+    pools = context.pools or (() if requested is UNSET else requested)
     if pools:
         annotations[POOLS_ANNOTATION] = " ".join(pools)
         labels |= pool_labels(context.pool or pools[0])
-    if source.peek("createHomeDir") is True and not any(one.name == "HOME" for one in container.environment):
-        home = EnvironmentVariable(name="HOME", value=HOME)
-        container = replace(container, environment=(*container.environment, home))
+    container = _with_home(podset.container, source)
     volumes, mounts = render_volumes(context, source)
     init_containers: list[Manifest] = []
     for render_fetched in (render_git, render_s3):
@@ -75,6 +65,26 @@ def render_template(context: RenderContext, podset: PodSet, source: Source) -> M
     if annotations:
         metadata["annotations"] = annotations
     return {"metadata": metadata, "spec": restrict(context, pod)}
+
+
+def _render_annotations(context: RenderContext, podset: PodSet, source: Source) -> dict[str, str]:
+    annotations = {
+        **render_scale_down_annotations(context, podset),
+        **drop_deciding(_taken_pairs(source, "annotations")),
+        **_gpu_annotations(podset.request),
+    }
+    limit = source.take("compute.gpuPortionLimit")
+    if limit is not UNSET:
+        annotations["runai-gpu-limit"] = repr(limit)
+    return annotations
+
+
+def _with_home(container: PodContainer, source: Source) -> PodContainer:
+    """With a variable for the home directory that the spec asks for, unless the user sets that variable."""
+    if source.peek("createHomeDir") is not True or any(each.name == "HOME" for each in container.environment):
+        return container
+    home = EnvironmentVariable(name="HOME", value=HOME)
+    return replace(container, environment=(*container.environment, home))
 
 
 def _grace_seconds(context: RenderContext, container: PodContainer) -> int:

@@ -172,7 +172,7 @@ def _once(claims: list[Manifest]) -> list[Manifest]:
 
 
 def render_spec(
-    kind: Kind, name: str, project: str, spec: dict[str, Any], namespace: str = ""
+    kind: Kind, name: str, project: str, spec: dict[str, object], namespace: str = ""
 ) -> tuple[list[Manifest], list[Loss]]:
     """The objects of a workload, also of one that was never submitted, from its spec as REST has it."""
     typed: Any = read_stored_spec(kind, msgspec.json.encode(spec))

@@ -120,32 +120,31 @@ def render(
     granted: PodRights,
     rights: ServerRights,
     environment: Mapping[str, str],
-    around: ContainerContext,
+    context: ContainerContext,
 ) -> tuple[CommandLine, ContainerRun]:
     """The runtime's command and the container of a pod that runs with the runtime `name`."""
     runtime = RUNTIMES[name]
     container = f"fairlead-{pod.pod_id}.{pod.attempt}"
     program = dict(rights.settings.runtime_programs).get(name, runtime.program)
     start = [program, *runtime.options, *rights.settings.runtime_options]
-    folder = f"{around.private}/container"
+    folder = f"{context.private}/container"
     variables = _choose_variables(pod, environment)
     lines = {key: value for key, value in variables.items() if "\n" in value}
-    files = {_VARIABLES: "".join(f"{key}={value}\n" for key, value in variables.items() if key not in lines)}
+    files = _render_files({key: value for key, value in variables.items() if key not in lines}, context.volumes)
     surroundings = render_surroundings(rights)
-    if around.volumes.registries:
-        files[_REGISTRIES] = merge_registries(around.volumes.registries)
+    if _REGISTRIES in files:
         surroundings |= {"REGISTRY_AUTH_FILE": f"{folder}/{_REGISTRIES}", "DOCKER_CONFIG": folder}
     arguments = expand(pod.container.command + pod.container.args, environment)
     entry = [f"--entrypoint={arguments.pop(0)}"] if pod.container.command else []
     uid, gid = decide_ids(name, granted, rights, pod.container.fields.security)
-    volumes, mounts = render_mounts(around.volumes.mounts, folder, staged=can_stage(name))
+    volumes, mounts = render_mounts(context.volumes.mounts, folder, staged=can_stage(name))
     # Where there is a limit, the container stays until it was asked whether it went over it.
     leaves = pod.container.memory_limit_bytes is None
-    sign = f"{around.private}/sign"
+    sign = f"{context.private}/sign"
     options = [f"--name={container}", f"{runtime.sign}={sign}/made", f"--env-file={folder}/{_VARIABLES}"]
     options += [*_name_lines(name, lines), *mounts, *(["--rm"] if leaves else [])]
     options += _render_options(name, pod, granted, rights)
-    options += _render_working_dir(runtime, pod.container.working_dir, around.volumes, granted.read_only_root)
+    options += _render_working_dir(runtime, pod.container.working_dir, context.volumes, granted.read_only_root)
     command = CommandLine(
         argv=[*start, "run", *options, *entry, pod.container.image, *arguments],
         env=surroundings | lines | {procfs.MARKER: environment[procfs.MARKER]},
@@ -160,7 +159,7 @@ def render(
         folder=folder,
         sign=sign,
         making=f"{name} pulls the image {pod.container.image} if it is missing, and creates the container",
-        mounts=MountPlan(volumes, uid, gid, os.path.realpath(around.data)),
+        mounts=MountPlan(volumes, uid, gid, os.path.realpath(context.data)),
         files=files,
         staged=can_stage(name),
         exec=[*start, "exec", "--interactive"],
@@ -173,6 +172,14 @@ def render(
         memory_limit=pod.container.memory_limit_bytes,
         leaves=leaves,
     )
+
+
+def _render_files(variables: Mapping[str, str], volumes: Volumes) -> dict[str, str]:
+    """The files that the runtime's command reads: variables, and the credentials of registries if there are any."""
+    files = {_VARIABLES: "".join(f"{key}={value}\n" for key, value in variables.items())}
+    if volumes.registries:
+        files[_REGISTRIES] = merge_registries(volumes.registries)
+    return files
 
 
 def _render_load(start: list[str], image: str) -> list[str] | None:

@@ -63,11 +63,7 @@ def render_order(
     environment = render_environment(pod, base, settings.host_address, device_memory, resolve)
     arguments = expand(pod.container.command + pod.container.args, environment)
     runtime = plan_container.choose(pod.container, settings)
-    if not arguments and runtime == plan_container.HOST:
-        raise Refused(
-            "the pod has no command, and only a container runtime knows the entry point of an image; "
-            "give a command, or use a container runtime"
-        )
+    _check_command(arguments, runtime)
     files = render_files(pod, folders)
     check_places(files, volumes.mounts)
     working_dir = pod.container.working_dir or user.home
@@ -102,13 +98,21 @@ def render_order(
     )
     if runtime == plan_container.HOST:
         return order
-    whole = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
-    container_context = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=whole)
-    command, container = plan_container.render(runtime, pod, granted, rights, environment, container_context)
+    all_volumes = msgspec.structs.replace(volumes, mounts=(*files, *volumes.mounts))
+    context = plan_container.ContainerContext(private=folders.private(key), data=folders.data, volumes=all_volumes)
+    command, container = plan_container.render(runtime, pod, granted, rights, environment, context)
     order = _with_container(order, command, container)
     if volumes.fetches.git or volumes.fetches.buckets:
         order = order._replace(fetching=_render_fetching(container.mounts, granted, rights, folders, volumes, key))
     return order
+
+
+def _check_command(arguments: Sequence[str], runtime: str) -> None:
+    if not arguments and runtime == plan_container.HOST:
+        raise Refused(
+            "the pod has no command, and only a container runtime knows the entry point of an image; "
+            "give a command, or use a container runtime"
+        )
 
 
 def _with_container(order: LaunchOrder, command: CommandLine, container: ContainerRun) -> LaunchOrder:

@@ -126,7 +126,7 @@ def without(podsets: tuple[PodSet, ...], level: str) -> tuple[PodSet, ...]:
     """The same pods with nothing in them that the level forbids."""
     left = []
     for one in podsets:
-        plain = given(one.container.fields)
+        plain: dict[str, Any] = dict(given(one.container.fields))
         for field in fields(find_forbidden(one.container, Allowed(), level)):
             group, member = field.split("[")[0].split(".")[:2]
             del plain[group][member]
