@@ -216,7 +216,7 @@ def _is_selected(body: Body, selector: str) -> bool:
 
 
 class ClusterHarness:
-    """An engine on such a cluster, looked at as the loop does: with each piece of news the last wish is given again."""
+    """An engine on such a cluster, looked at as the loop does: after each change the last order is given again."""
 
     def __init__(self, cluster: Cluster, settings: EngineSettings = DEFAULT_SETTINGS) -> None:
         self.cluster = cluster
@@ -227,8 +227,8 @@ class ClusterHarness:
         #: All that was reported.
         self.reports: list[WorkloadReport] = []
 
-    async def set_desired(self, wish: DesiredWorkload | DeleteWorkload) -> None:
-        self._desired = wish if isinstance(wish, DeleteWorkload) else ApplyWorkload(wish)
+    async def set_desired(self, desired: DesiredWorkload | DeleteWorkload) -> None:
+        self._desired = desired if isinstance(desired, DeleteWorkload) else ApplyWorkload(desired)
         await self.engine.apply((self._desired,))
 
     async def look(self) -> None:

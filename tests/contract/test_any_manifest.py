@@ -121,7 +121,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("name", "status", "phase"), ENDS, ids=[row[0] for row in ENDS])
-def test_its_status_tells_its_end(
+def test_its_status_shows_its_end(
     server: Server, cluster: RunningApi, name: str, status: dict[str, Any], phase: str
 ) -> None:
     id, _ = start(server, cluster, name, job_set())

@@ -245,7 +245,7 @@ def test_deleting_the_object_of_a_rest_workload_ends_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["the same server", "the next server"])
-def test_deleting_it_over_rest_before_its_object_is_seen_leaves_none(tmp_path: Path, is_restarted: bool) -> None:
+def test_deleting_it_over_rest_before_its_object_is_seen_leaves_no_object(tmp_path: Path, is_restarted: bool) -> None:
     cluster = Cluster()
 
     async def act(harness: Harness) -> None:

@@ -40,7 +40,7 @@ def test_an_object_is_refused_by_rule_and_scope(tmp_path: Path) -> None:
     run(tmp_path, act)
 
 
-def test_a_resume_that_the_policy_refuses_is_told_and_works_once_it_allows_it(tmp_path: Path) -> None:
+def test_a_resume_that_the_policy_refuses_says_so_and_works_once_it_is_allowed(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         await harness.bring()
         await harness.look()

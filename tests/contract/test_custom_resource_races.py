@@ -70,7 +70,7 @@ def test_edited_and_then_changed_over_rest_before_the_status_is_seen(tmp_path: P
     run(tmp_path, act)
 
 
-def test_an_edit_of_something_else_is_no_word_on_whether_it_runs(tmp_path: Path) -> None:
+def test_an_edit_of_something_else_does_not_suspend_or_resume(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         harness.cluster.edit(image="another")
         await harness.bring()
@@ -151,7 +151,7 @@ def test_inactive_from_the_beginning_is_never_wanted(tmp_path: Path) -> None:
     run(tmp_path, act, active=False)
 
 
-def test_a_kind_that_nobody_serves_yet_ends_nothing(tmp_path: Path) -> None:
+def test_a_kind_that_is_not_served_yet_ends_nothing(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         harness.cluster.is_served = False
         async with restarted(harness) as later:
@@ -190,7 +190,7 @@ def test_objects_of_a_kind_that_was_uninstalled_are_gone(tmp_path: Path) -> None
     run(tmp_path, act)
 
 
-def test_what_is_meant_for_an_object_does_not_hit_the_next_of_its_name(tmp_path: Path) -> None:
+def test_a_change_of_an_object_does_not_hit_the_next_of_its_name(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         harness.cluster.apply(uid="u-2")
         fresh = copy_of(harness.cluster.object)
@@ -224,7 +224,7 @@ class Waiting(Watched):
         return (WorkloadReport(workload_id="u-1", run=1, retrying_because=self.words),)
 
 
-def test_words_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
+def test_messages_that_change_without_an_event_are_written_too(tmp_path: Path) -> None:
     async def act(harness: Harness) -> None:
         engine = Waiting("u-1")
         loop = cluster_loop(harness.context, engine)

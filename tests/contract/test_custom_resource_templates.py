@@ -137,7 +137,7 @@ async def store_file(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("come", [apply_object, store_file], ids=["as an object", "over REST"])
-def test_what_was_refused_for_want_of_a_template_is_taken_when_it_comes(tmp_path: Path, come: Any) -> None:
+def test_what_was_refused_without_its_template_is_accepted_when_it_exists(tmp_path: Path, come: Any) -> None:
     async def act(harness: Harness) -> None:
         harness.objects.put("w-1", "derived", derived())
         await harness.until(lambda: harness.phase("w-1") == "Failed" and not harness.loop._busy)
@@ -223,7 +223,7 @@ def test_a_workload_that_is_edited_to_be_a_template_takes_nobodys_along(tmp_path
 @pytest.mark.parametrize(
     ("more", "phase"), [({}, "Creating"), ({"imagge": {"value": "a"}}, "Failed")], ids=["right", "with a mistake"]
 )
-def test_a_template_that_is_edited_to_be_a_workload_is_none_any_more(
+def test_a_template_that_is_edited_to_be_a_workload_is_deleted(
     tmp_path: Path, more: dict[str, Any], phase: str
 ) -> None:
     async def act(harness: Harness) -> None:
@@ -263,7 +263,7 @@ async def ask(context: Context, review: bytes) -> dict[str, Any]:
     ],
     ids=["another template", "workload to template", "template to workload", "suspended"],
 )
-def test_what_the_cluster_is_told_of_an_edit(
+def test_what_the_object_says_about_an_edit(
     tmp_path: Path, before: dict[str, Any], after: dict[str, Any], want: str
 ) -> None:
     def body(spec: dict[str, Any]) -> dict[str, Any]:

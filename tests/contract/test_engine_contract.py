@@ -44,7 +44,7 @@ async def test_a_pod_runs_and_ends_well(make: Make) -> None:
     ids=["ok", "three", "255", "killed", "aborted"],
 )
 @scenario
-async def test_how_it_ended_is_told(make: Make, script: str, want_code: int, want_signal: int | None) -> None:
+async def test_how_it_ended_is_reported(make: Make, script: str, want_code: int, want_signal: int | None) -> None:
     async with opened(make) as harness:
         report = await harness.run(shell(script))
         assert (report.exit_code, report.signal) == (want_code, want_signal)
@@ -161,7 +161,7 @@ async def test_the_first_observation_after_a_return_shows_every_pod(make: Make) 
 
 
 @scenario
-async def test_a_forgotten_pod_is_gone_and_its_output_stays_until_told(make: Make) -> None:
+async def test_a_forgotten_pod_is_gone_and_its_output_stays_until_dropped(make: Make) -> None:
     async with opened(make) as harness:
         spec = shell("echo kept")
         await harness.run(spec)

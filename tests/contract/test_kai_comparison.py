@@ -166,7 +166,7 @@ def test_evictions_are_compared_when_the_victim_is_gone(tmp_path: Path) -> None:
     run(tmp_path, act)
 
 
-def test_other_work_begins_it_again_and_soon_after_one_there_is_none(tmp_path: Path) -> None:
+def test_other_work_begins_it_again_but_not_soon_after_the_last_one(tmp_path: Path) -> None:
     async def act(turns: Turns) -> None:
         await turns.submit("first", 4)
         turns.kai.places("first")

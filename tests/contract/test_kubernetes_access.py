@@ -235,7 +235,7 @@ def test_a_plugin_runs_again_before_what_it_issued_expires(gate: Gate) -> None:
     run(ask)
 
 
-def test_a_plugin_issues_certificates_and_is_told_of_the_cluster(gate: Gate) -> None:
+def test_a_plugin_issues_certificates_and_gets_facts_about_the_cluster(gate: Gate) -> None:
     async def ask() -> None:
         for name in ("first", "second"):
             gate.sign(name)

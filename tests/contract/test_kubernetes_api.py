@@ -137,7 +137,7 @@ async def test_a_full_and_a_restarting_server_are_asked_again() -> None:
 
 
 @scenario
-async def test_a_refusal_is_told_in_the_servers_words() -> None:
+async def test_a_refusal_has_the_message_of_the_server() -> None:
     said = {"kind": "Status", "reason": "Invalid", "message": "spec.x: unknown"}
     async with Scripted(answer(422, said)) as api:
         with pytest.raises(ApiError, match="unknown") as refused:
@@ -164,7 +164,7 @@ async def test_patience_ends() -> None:
 
 
 @scenario
-async def test_nobody_answers() -> None:
+async def test_no_server_answers() -> None:
     api = Api(Access(host="127.0.0.1", port=1, identify=ApiIdentity), patience=0.2)
     with pytest.raises(OSError, match=r"111|refused|connect"):
         await api.get("/x")
@@ -221,7 +221,7 @@ async def test_a_watch_that_ends_at_once_without_a_word_lists_anew() -> None:
 
 
 @scenario
-async def test_a_watch_that_ends_goes_on_from_where_it_was() -> None:
+async def test_a_watch_that_ends_continues_from_where_it_was() -> None:
     server = Scripted(
         listed("10", pod("a", "3")),
         stream({"type": "MODIFIED", "object": pod("a", "11")}),
@@ -235,7 +235,7 @@ async def test_a_watch_that_ends_goes_on_from_where_it_was() -> None:
 
 
 @scenario
-async def test_a_watch_that_is_cut_goes_on_too() -> None:
+async def test_a_watch_that_is_cut_continues_too() -> None:
     server = Scripted(
         listed("10"),
         hang_up,
@@ -251,13 +251,13 @@ async def test_a_watch_that_is_never_answered_is_asked_for_again() -> None:
     server = Scripted(listed("10"), hang, stream({"type": "ADDED", "object": pod("a", "11")}, stays=True))
     async with server as api:
         seen = Seen(api)
-        seen.watch.silence = 0.2
+        seen.watch.idle_timeout = 0.2
         assert await seen.until(1) == [(None, "11")]
     assert "resourceVersion=10" in server.asked[2]
 
 
 @scenario
-async def test_an_object_that_nobody_can_take_in_keeps_no_other_from_being_told() -> None:
+async def test_an_object_that_cannot_be_read_does_not_hide_others() -> None:
     class Strict(Seen):
         def _hear(self, before: objects.Pod | None, after: objects.Pod | None) -> None:
             if after is not None and after.metadata.name == "bad":
@@ -363,7 +363,7 @@ async def test_keys_that_cannot_be_shared_refuse_the_start() -> None:
             await share_files(api, "n/keys", {})
 
 
-def test_a_server_that_is_away_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     told: list[str] = []
 
     async def ask() -> None:
@@ -414,7 +414,7 @@ SCHEDULED = {"message": "assigned to n", "reason": "Scheduled", "lastTimestamp":
     ],
     ids=["nobody says anything", "another part of KAI", "a place is kept", "no binder", "kept anew", "not bound"],
 )
-def test_a_silence_that_lasts_is_looked_into_and_told(events: list[Any], want: str) -> None:
+def test_a_long_silence_is_investigated_and_reported(events: list[Any], want: str) -> None:
     group = msgspec.convert({"metadata": {"name": "g"}}, objects.PodGroup)
     metadata = {"name": "p", "uid": "u", "namespace": "n", "annotations": {"pod-group-name": "g"}}
     waits = ObservedWorkload(pods=[msgspec.convert({"metadata": metadata}, objects.Pod)], groups=[group])

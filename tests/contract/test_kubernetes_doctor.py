@@ -118,13 +118,13 @@ def test_a_pod_that_could_not_be_tried(message: str, want: str) -> None:
 
 
 @scenario
-async def test_a_request_that_the_binder_could_not_carry_out_is_told_in_its_words() -> None:
-    silence = find_unacknowledged_pod(ObservedWorkload(pods=[msgspec.convert(pod(), objects.Pod)]))
-    assert silence is not None
+async def test_a_failed_bind_request_has_the_message_of_the_binder() -> None:
+    problem = find_unacknowledged_pod(ObservedWorkload(pods=[msgspec.convert(pod(), objects.Pod)]))
+    assert problem is not None
     failed = {**BOUND_TO, "status": {"phase": "Failed", "reason": "no such volume"}}
     server = Scripted(items(), answer(200, failed))
     async with server as api:
-        event = await load_last_scheduler_event(api, silence)
+        event = await load_last_scheduler_event(api, problem)
     assert event is not None
     assert (event.reason, event.message) == ("BindingError", "no such volume")
     assert server.asked[1].startswith("GET /apis/scheduling.run.ai/v1alpha2/namespaces/n/bindrequests/p ")

@@ -321,7 +321,7 @@ async def test_what_an_earlier_run_suffered_is_not_this_ones() -> None:
 
 
 @scenario
-async def test_an_api_server_that_is_away_is_told_while_its_answer_is_waited_for() -> None:
+async def test_an_unreachable_api_server_is_reported_while_a_request_waits() -> None:
     cluster = Cluster()
     async with ClusterHarness(cluster).open() as harness:
         cluster.gates["/jobs/"] = asyncio.Event()
@@ -467,8 +467,8 @@ def test_a_missing_right_for_a_users_kind_is_named_and_can_be_granted(verb: str,
     async def test() -> None:
         cluster = Forbidding(verb)
         async with ClusterHarness(cluster).open() as harness:
-            wish = run(manifest=MANIFEST)
-            await harness.set_desired(wish)
+            desired = run(manifest=MANIFEST)
+            await harness.set_desired(desired)
             await harness.until(lambda: want in harness.report.retrying_because)
             assert "jobs of batch.volcano.sh" in harness.report.retrying_because
             assert "workloadKinds" in harness.report.retrying_because

@@ -96,7 +96,7 @@ def test_requests_of_a_life(server: Server, api: RunningApi, path: str) -> None:
     assert_cost(SPECS[path][2], lambda number: live(server, api, path, f"{path}-{number}"))
 
 
-def test_what_is_told_in_the_cluster(server: Server, api: RunningApi) -> None:
+def test_what_is_written_to_the_cluster(server: Server, api: RunningApi) -> None:
     """Fewer requests, but still everything that people look for: the object, its phases, an event for each."""
     counts = live(server, api, "trainings", "told")
     assert counts["create trainingworkloads"] == 1

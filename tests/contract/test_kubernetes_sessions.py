@@ -55,7 +55,7 @@ def test_how_a_command_ended(status: bytes, want: tuple[str, bytes]) -> None:
     assert read_end(status) == want
 
 
-def test_an_end_that_nobody_can_read_is_said() -> None:
+def test_an_unreadable_end_is_reported() -> None:
     words, code = read_end(b"?")
     assert ("cannot be read" in words, code) == (True, b"1")
 
@@ -74,7 +74,7 @@ def upgraded(*messages: bytes) -> Answer:
 
 
 @pytest.mark.parametrize(("tty", "end"), [(False, b"\n"), (True, b"\r\n")], ids=["piped", "on a terminal"])
-def test_a_program_that_is_not_there_is_told_before_the_exit_code(tty: bool, end: bytes) -> None:
+def test_a_missing_program_is_reported_before_the_exit_code(tty: bool, end: bytes) -> None:
     status = ended(RUNC + 'exec: "nonexist": executable file not found in $PATH: unknown')
 
     async def execute() -> list[tuple[str, bytes]]:
@@ -146,7 +146,7 @@ async def test_a_message_in_fragments_is_one_and_nothing_is_sent_after_the_close
         link.close()
 
 
-def test_a_port_that_nobody_listens_on_is_logged_and_its_connection_ends(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_port_without_a_listener_is_logged_and_its_connection_ends(caplog: pytest.LogCaptureFixture) -> None:
     number = struct.pack("<H", 8099)
     server = Scripted(upgraded(b"\x00" + number, b"\x01" + number, b"\x01connect: connection refused"))
 

@@ -61,7 +61,7 @@ class TestS3:
         assert service.get(name, "new/odd%20name%2B") == "a b\n"
 
     @scenario
-    async def test_s3_changes_go_back_when_it_is_told_to_end(
+    async def test_s3_changes_are_written_back_when_it_is_stopped(
         self, data: Path, mode: dict[str, Any], service: Service
     ) -> None:
         name = f"stop-{'owner' in mode}".lower()
@@ -95,7 +95,7 @@ class TestS3:
             assert words in report.message
 
     @scenario
-    async def test_s3_words_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
+    async def test_s3_message_of_the_service(self, data: Path, mode: dict[str, Any], service: Service) -> None:
         async with opened(engine_maker(data, **mode)) as harness:
             message = await fail(harness, **ON_MACHINE, storage=bucket(service, "no-such-bucket"))
             assert "storage.s3[0]: bucket 'no-such-bucket': the S3 service answers 404: NoSuchBucket" in message
@@ -114,7 +114,7 @@ async def test_s3_key_names(data: Path, service: Service) -> None:
 
 
 @scenario
-async def test_s3_key_that_is_no_path_below_the_volume(data: Path, service: Service) -> None:
+async def test_s3_key_that_is_not_a_path_below_the_volume(data: Path, service: Service) -> None:
     service.make("climbing")
     assert service.call("PUT", "/climbing/a/..%2F..%2F..%2Fetc%2Fx", b"no")[0] == 200
     async with opened(engine_maker(data)) as harness:

@@ -63,7 +63,7 @@ async def said(harness: EngineHarness, spec: PodSpec) -> str:
 
 
 @scenario
-async def test_a_command_runs_in_the_other_pod_and_its_words_and_its_end_come_back(make: Make) -> None:
+async def test_a_command_runs_in_the_other_pod_and_its_output_and_exit_code_come_back(make: Make) -> None:
     asking = f"echo three | {AGENT} job-worker-0 'echo one; echo two >&2; cat; echo $MARK; exit 7' 2>&1; echo $?"
     async with opened(make) as harness:
         await harness.start(worker(variables={"MARK": "worker"}))
@@ -125,7 +125,7 @@ print(link.recv(1000)[4:].decode())
 
 
 @scenario
-async def test_pods_that_may_command_nobody_find_nothing(make: Make) -> None:
+async def test_pods_without_the_right_to_command_others_find_nothing(make: Make) -> None:
     async with opened(make) as harness:
         await harness.start(spec := launcher(f"ls {PLACE}", may_exec_in=""))
         assert "No such file" in await said(harness, spec)

@@ -146,7 +146,7 @@ class TestEnds:
             assert not is_running(state["main"])
 
     @scenario
-    async def test_a_restarted_machine_is_told_apart(self, make: Make, data: Path) -> None:
+    async def test_a_restarted_machine_is_recognized(self, make: Make, data: Path) -> None:
         async with opened(make) as harness:
             spec = pod("sleep", "600")
             await harness.start(spec)
@@ -171,7 +171,7 @@ class TestEnds:
             assert (await harness.stop(before)).signal == signal.SIGKILL
 
     @scenario
-    async def test_a_stop_goes_on_while_the_server_is_away(self, make: Make, data: Path) -> None:
+    async def test_a_stop_continues_while_the_server_is_away(self, make: Make, data: Path) -> None:
         async with opened(make) as harness:
             spec = shell("trap '' TERM; echo ready; while :; do sleep 0.01; done")
             await harness.start(spec)
@@ -209,7 +209,7 @@ class TestStarts:
         ids=["missing", "not executable", "no program", "no interpreter", "a folder"],
     )
     @scenario
-    async def test_the_systems_own_words(
+    async def test_errors_of_the_system(
         self, make: Make, tmp_path: Path, command: tuple[str, ...], want_code: int, want_words: str
     ) -> None:
         for name, content in (("binary", b"\x00\x01\x02"), ("script", b"#!/no/such/interpreter\n")):

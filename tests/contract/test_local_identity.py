@@ -138,7 +138,7 @@ class TestUser:
         assert (await said(lambda: shared(root_user=True), spec)).splitlines()[-1] == "unchanged"
 
     @scenario
-    async def test_ids_of_a_token_that_nobody_issued(self, shared: Make, personal: Make) -> None:
+    async def test_ids_of_a_missing_token(self, shared: Make, personal: Make) -> None:
         spec = secured("id -u", uidGidSource="fromIdpToken")
         assert "the token of an identity provider, and this server has none" in await refused(shared, spec)
         # The owner of a personal server is who asks.
@@ -156,7 +156,7 @@ class TestPowers:
     STATUS = "cat /proc/self/status"
 
     @scenario
-    async def test_a_shared_pod_has_none_and_can_gain_none(self, shared: Make) -> None:
+    async def test_a_shared_pod_has_no_capability_and_cannot_gain_one(self, shared: Make) -> None:
         output = await said(shared, secured(self.STATUS))
         assert names_in(status(output, "CapEff")) == set()
         assert names_in(status(output, "CapBnd")) <= RUNTIME_DEFAULT
@@ -173,7 +173,7 @@ class TestPowers:
 
     @needs_root
     @scenario
-    async def test_capabilities_that_nobody_allowed(self, shared: Make) -> None:
+    async def test_capabilities_that_are_not_allowed(self, shared: Make) -> None:
         why = await refused(lambda: shared(capabilities=("SYS_NICE",)), secured("true", capabilities=["NET_ADMIN"]))
         assert "--allow capability=NET_ADMIN" in why
 

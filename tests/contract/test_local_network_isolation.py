@@ -239,7 +239,7 @@ class TestRefusals:
         shares = PodNetworks(str(tmp_path), lambda _: joins, tools, is_shared=True, may_share=True)
         assert shares.refusals(PodContainer(image="x"), is_addressed=is_addressed) == []
 
-    def test_the_condition_tells_which_network_a_pod_has(self, tmp_path: Path) -> None:
+    def test_the_condition_says_which_network_a_pod_has(self, tmp_path: Path) -> None:
         able, unable = NetworkTools(True, "", "/usr/sbin/nft"), NetworkTools(False, "", "", (self.LACK,))
         plain = PodContainer(image="x")
         own = PodContainer(image="x", fields=container_fields({"security": {"hostNetwork": True}}))

@@ -385,7 +385,7 @@ class TestSizes:
 
 class TestClaims:
     @scenario
-    async def test_what_nobody_knows_any_more_goes_at_the_start(self, data: Path) -> None:
+    async def test_unknown_leftovers_are_removed_at_the_start(self, data: Path) -> None:
         supplies = Supplies(claims={0: claim("made", workload_id="gone"), 1: claim("kept"), 2: claim("mine")})
         async with opened(engine_maker(data, supplies)) as harness:
             items = [{"path": "/a"}, {"path": "/b"}, {"path": "/c"}, {"path": "/d", "ephemeral": True}]

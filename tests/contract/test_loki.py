@@ -103,12 +103,12 @@ def test_a_pod_of_which_loki_has_nothing(url: str) -> None:
         read(url, origin=msgspec.structs.replace(ORIGIN, pod="unknown"))
 
 
-def test_attempts_are_not_told_apart(url: str) -> None:
+def test_attempts_are_not_distinguished(url: str) -> None:
     with pytest.raises(NotFound, match="attempts"):
         read(url, attempt=2)
 
 
-def test_a_refusal_is_told_in_lokis_words(url: str) -> None:
+def test_a_refusal_has_the_message_of_loki(url: str) -> None:
     with pytest.raises(Refused, match=r"HTTP 400.*no such recording"):
         read(url, origin=msgspec.structs.replace(ORIGIN, pod="never-recorded"))
 

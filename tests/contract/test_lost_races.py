@@ -117,7 +117,7 @@ def test_an_end_that_was_reported_during_a_lost_race_is_recorded_in_the_next_tur
 
 
 @pytest.mark.parametrize("failing", ["commit", "get"])
-def test_what_was_told_while_the_store_was_away_is_recorded_when_it_is_back(tmp_path: Path, failing: str) -> None:
+def test_reports_during_an_outage_of_the_store_are_recorded_afterwards(tmp_path: Path, failing: str) -> None:
     """The first commit is that of the nodes; the first reading that of the workload, which had left the board."""
 
     async def test(context: Context) -> None:
@@ -213,7 +213,7 @@ class Unsure:
         return done
 
 
-def test_a_record_that_was_made_unknown_to_the_loop_does_not_stand_in_its_way(tmp_path: Path) -> None:
+def test_a_record_that_another_writer_made_does_not_block_the_loop(tmp_path: Path) -> None:
     async def test(context: Context) -> None:
         workload = builders.workload(phase=Phase.PENDING)
         await context.store.commit(Change(writes=(Put(WORKLOADS, workload),)))

@@ -120,7 +120,7 @@ def test_something_else_at_that_address() -> None:
             thread.join()
 
 
-def test_nobody_at_that_address() -> None:
+def test_no_server_at_that_address() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), _Page) as server:
         port = server.server_port
     with pytest.raises(OSError, match="refused"):

@@ -59,7 +59,7 @@ def test_what_waits_for_a_pod_learns_that_it_has_ended() -> None:
     in_loop(run())
 
 
-def test_a_pod_that_ends_while_it_is_dialled_is_no_pod_to_wait_for() -> None:
+def test_a_pod_that_ends_while_it_is_dialled_is_not_waited_for() -> None:
     async def run() -> None:
         pods = SilentPods()
         upstreams = Upstreams(pods)

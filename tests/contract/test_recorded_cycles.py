@@ -77,7 +77,7 @@ async def test_every_cycle_is_rebuilt_after_servers_were_killed(database: Databa
 
 
 @scenario
-async def test_the_past_is_told_to_those_who_may_read_the_workload(database: Database) -> None:
+async def test_the_past_is_shown_to_those_who_may_read_the_workload(database: Database) -> None:
     world = World(database, Pods())
     await live_and_wait(world)
 
@@ -110,7 +110,7 @@ async def test_the_past_is_told_to_those_who_may_read_the_workload(database: Dat
 
 
 @scenario
-async def test_a_version_that_decides_otherwise_is_told_by_its_differences(database: Database) -> None:
+async def test_differences_of_another_version_are_listed(database: Database) -> None:
     world = World(database, Pods())
 
     async def check(context: Context) -> None:
@@ -144,7 +144,7 @@ async def write(context: Context, count: int, seconds: int = 1) -> None:
 
 
 @scenario
-async def test_a_broken_last_piece_is_dropped_and_the_next_server_goes_on(database: Database) -> None:
+async def test_a_broken_last_piece_is_dropped_and_the_next_server_continues(database: Database) -> None:
     async def check(context: Context) -> None:
         await write(context, 5)
         *_, last = await pieces_of(context)
@@ -232,7 +232,7 @@ async def test_old_cycles_are_forgotten_by_size(database: Database) -> None:
 
 
 @scenario
-async def test_revisions_name_times_and_unknown_ones_are_told(database: Database) -> None:
+async def test_revisions_name_times_and_unknown_ones_are_reported(database: Database) -> None:
     world = World(database, Pods())
     await live_and_wait(world)
 

@@ -164,7 +164,7 @@ async def test_within_a_change_later_writes_see_earlier_ones(database: Database)
 
 
 @scenario
-async def test_deleting_what_is_not_there_is_no_error(database: Database) -> None:
+async def test_deleting_what_does_not_exist_is_not_an_error(database: Database) -> None:
     async with opened(database) as store:
         await store.commit(put(named("a"), events=(event("a"),)))
         await store.commit(Change(writes=(Delete(WORKLOADS, "none"),)))
@@ -284,7 +284,7 @@ async def test_listeners_hear_of_commits_until_they_stop(database: Database) -> 
 
 
 @scenario
-async def test_a_listener_that_fails_keeps_nobody_from_hearing(
+async def test_a_failing_listener_does_not_stop_the_others(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(revision: int, subjects: Sequence[tuple[str, str]]) -> None:

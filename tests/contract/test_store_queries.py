@@ -310,7 +310,7 @@ async def test_what_is_asked_often_walks_no_whole_table(name: str, tmp_path: Pat
 
 
 @scenario
-async def test_a_column_that_is_none_never_reaches_the_database(database: Database) -> None:
+async def test_an_unknown_column_never_reaches_the_database(database: Database) -> None:
     async with opened(database) as store:
         with pytest.raises(KeyError, match="no column"):
             await store.find(Query(collection=WORKLOADS, where=(Where("name = name --", IS.EQUAL, 1),)))

@@ -68,7 +68,7 @@ def test_without_a_name_one_is_made(fairlead: Caller) -> None:
     assert submit(fairlead, "-c", "--", "true").startswith("training-")
 
 
-def test_every_issue_is_told_with_its_field(fairlead: Caller) -> None:
+def test_every_issue_names_its_field(fairlead: Caller) -> None:
     called = fairlead("training", "submit", "bad", *HOST, "--parallelism", "3", "--run-as-uid", "-5", "--", "x")
     assert called.code == exit_codes.FAILED
     assert called.out == ""
@@ -149,7 +149,7 @@ def test_suspend_resume_delete(fairlead: Caller) -> None:
     ("verb", "want"),
     [("suspend", "is Completed, so suspend has no effect"), ("resume", "is Completed, so resume has no effect")],
 )
-def test_what_has_no_effect_any_more_is_told(fairlead: Caller, verb: str, want: str) -> None:
+def test_what_no_longer_has_an_effect_is_reported(fairlead: Caller, verb: str, want: str) -> None:
     name = submit(fairlead, "--name-prefix", "over", "-c", "--", "true")
     assert fairlead("wait", name, "--timeout", "120s").code == exit_codes.OK
     called = fairlead("training", verb, name)
@@ -239,7 +239,7 @@ def test_a_login_belongs_to_the_configuration_that_was_named(fairlead: Caller, s
     assert fairlead.ok(*one, "whoami", "-o", "name") == before
 
 
-def test_a_token_that_is_no_longer_good_is_replaced(fairlead: Caller, server: Server) -> None:
+def test_an_expired_token_is_replaced(fairlead: Caller, server: Server) -> None:
     fairlead.ok("list")
     tokens = server.data_dir / "cli-tokens.json"
     kept = json.loads(tokens.read_text())
@@ -250,7 +250,7 @@ def test_a_token_that_is_no_longer_good_is_replaced(fairlead: Caller, server: Se
     assert json.loads(tokens.read_text()) != kept
 
 
-def test_completion_knows_words_and_names(fairlead: Caller) -> None:
+def test_completion_knows_commands_and_names(fairlead: Caller) -> None:
     submit(fairlead, "completed-name", "-c", "--", "true")
     assert "training" in fairlead.ok("__complete", "tr").splitlines()
     assert fairlead.ok("__complete", "training", "su").splitlines() == ["submit", "suspend"]
@@ -268,7 +268,7 @@ def test_version(fairlead: Caller) -> None:
     assert versions["client"] == versions["server"]
 
 
-def test_of_several_roles_the_master_is_meant(fairlead: Caller) -> None:
+def test_of_several_roles_the_master_is_chosen(fairlead: Caller) -> None:
     words = ("--workers", "2", "--cpu-core-request", "0.1", "-c", "--", "sh", "-c", "echo $(hostname) $RANK")
     fairlead.ok("training", "pytorch", "submit", *HOST, "ranks", *words)
     assert fairlead("wait", "ranks", "--timeout", "120s").code == exit_codes.OK

@@ -93,7 +93,7 @@ def test_a_workload_of_the_server_in_every_dialect(server: Server, fairlead, tmp
     fairlead("delete", "-f", written(tmp_path, "shown"))
 
 
-def test_what_may_not_change_is_named_and_others_go_on(server: Server, fairlead, tmp_path: Path) -> None:
+def test_what_may_not_change_is_named_and_others_continue(server: Server, fairlead, tmp_path: Path) -> None:
     folder = tmp_path / "files"
     folder.mkdir()
     fairlead("apply", "-f", written(folder, "keeps"))

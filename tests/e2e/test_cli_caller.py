@@ -72,7 +72,7 @@ def test_piped_input_reaches_the_command(fairlead: Caller) -> None:
     assert fairlead.ok("run", "--", "wc", "-c", stdin="y" * 2_000_000).strip() == "2000000"
 
 
-def test_input_that_goes_on_is_passed_on_as_it_comes(fairlead: Caller) -> None:
+def test_input_that_continues_is_passed_on_as_it_comes(fairlead: Caller) -> None:
     process = subprocess.Popen(
         [*COMMAND, "run", "--", "sh", "-c", "while read -r word; do echo got $word; done"],
         stdin=subprocess.PIPE,
@@ -92,7 +92,7 @@ def test_input_that_goes_on_is_passed_on_as_it_comes(fairlead: Caller) -> None:
     process.stdout.close()
 
 
-def test_input_that_goes_on_cannot_be_kept_for_the_background(fairlead: Caller) -> None:
+def test_input_that_continues_cannot_be_kept_for_the_background(fairlead: Caller) -> None:
     called = fairlead("run", "--detach", "--", "cat", stdin="y" * 2_000_000)
     assert called.code == exit_codes.USAGE, called
     assert "input" in called.err

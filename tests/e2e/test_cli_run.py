@@ -98,7 +98,7 @@ def test_a_restarted_server_keeps_its_flags_or_gets_others(fairlead: Caller) -> 
     assert "two" not in nodes()
 
 
-def test_a_taken_port_is_no_problem(fairlead: Caller) -> None:
+def test_a_taken_port_is_not_a_problem(fairlead: Caller) -> None:
     """Whether the usual port is free or somebody's, the server comes up and says where."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -151,7 +151,7 @@ def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
     warm.ok("training", "delete", "too-large")
 
 
-def test_who_types_d_to_detach_is_told_how(warm: Caller) -> None:
+def test_who_types_d_to_detach_gets_a_hint(warm: Caller) -> None:
     assert "--detach returns at once" in warm("run", "-d", "--", "true").err
     assert "--detach returns" not in warm("run", "-d", "--detach", "--", "true").err
     assert "--detach returns" not in warm("run", "--", "true").err
@@ -184,7 +184,7 @@ def test_what_run_made_can_be_applied_as_yaml(warm: Caller) -> None:
     assert "these members differ: args" in warm("apply", "--dry-run", "-f", "-", stdin=other).err
 
 
-def test_what_it_waits_for_is_told(warm: Caller) -> None:
+def test_what_it_waits_for_is_named(warm: Caller) -> None:
     process = warm.start("run", "--name", "greedy", "--allow-pending", "--gpu", "1000", "--", "true")
     assert process.stderr is not None
     line = next(line for line in process.stderr if "GPU" in line)
@@ -350,7 +350,7 @@ def test_a_server_that_comes_back_has_everything(fairlead: Caller) -> None:
         Server(elsewhere.data_dir).close()
 
 
-def test_a_file_that_is_no_backup(fairlead: Caller) -> None:
+def test_a_file_that_is_not_a_backup(fairlead: Caller) -> None:
     (fairlead.folder / "file").write_text("nothing")
     assert fairlead("restore", "file").code == exit_codes.FAILED
     assert not (fairlead.data_dir / "fairlead.db").exists()
@@ -386,7 +386,7 @@ def test_waiting_survives_a_restart_too(fairlead: Caller) -> None:
     assert waiting.returncode == exit_codes.OK
 
 
-def test_a_process_that_is_no_server_is_left_alone(fairlead: Caller) -> None:
+def test_a_process_that_is_not_a_server_is_left_alone(fairlead: Caller) -> None:
     """After a crash its number may belong to another program."""
     other = subprocess.Popen(["sleep", "600"])
     try:

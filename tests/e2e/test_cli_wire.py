@@ -226,21 +226,21 @@ def test_wrong_answers(peer: Callable[..., Peer], answer: bytes | None, want: ty
         ask_async(peer(answer, None).url)
 
 
-def test_nobody_there() -> None:
+def test_no_server_there() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}", token="t") as client, pytest.raises(Unreachable, match=f":{port}"):
         client.clusters()
 
 
-def test_nobody_there_comes_before_a_missing_login() -> None:
+def test_no_server_is_reported_before_a_missing_login() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(Unreachable, match=f":{port}"):
         client.clusters()
 
 
-def test_somebody_there_who_knows_nobody(peer: Callable[..., Peer]) -> None:
+def test_a_server_that_knows_no_user(peer: Callable[..., Peer]) -> None:
     with Client(peer(with_length(b"{}")).url) as client, pytest.raises(NotLoggedIn):
         client.clusters()
 

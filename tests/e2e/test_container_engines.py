@@ -44,7 +44,7 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     engine.close()
 
 
-def test_image_words_and_variables(engine: ContainerEngine) -> None:
+def test_image_arguments_and_variables(engine: ContainerEngine) -> None:
     assert engine.look("entry") == "the entry point and its arguments\n"
     variables = [{"name": "MINE", "value": "a b"}, {"name": "LINES", "value": "one\n two\n"}]
     script = 'echo $MINE; echo $(MINE); echo "$LINES"'

@@ -90,13 +90,13 @@ def test_stdin(server: Server) -> None:
     server.call("DELETE", f"/api/v1/workloads/trainings/{workload}")
 
 
-def test_an_argument_of_a_hundred_kilobytes_is_refused_in_words(server: Server) -> None:
+def test_an_argument_of_a_hundred_kilobytes_is_refused_with_a_message(server: Server) -> None:
     answer = server.submit("long", "/bin/echo", "x" * 100_000)
     assert answer.status == 400
     assert "args" in answer.body.decode()
 
 
-def test_a_label_that_is_no_pod_field(server: Server) -> None:
+def test_a_label_that_is_not_a_pod_field(server: Server) -> None:
     variables = [{"name": "X", "podFieldRef": {"path": "metadata.nothing"}}]
     refused = server.submit("no-field", "/bin/true", environmentVariables=variables)
     assert refused.status == 400

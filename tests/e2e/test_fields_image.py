@@ -116,7 +116,7 @@ def test_the_runtime_is_chosen_by_annotation(containers: ContainerServer) -> Non
     assert "this server has no runtime" in refuse(containers.server, "other", **other)
 
 
-def test_root_in_a_container_is_nobody_on_the_machine(shared: ContainerServer) -> None:
+def test_root_in_a_container_has_no_rights_on_the_machine(shared: ContainerServer) -> None:
     assert shared.look("mapped", "id -u; grep -c ' 100000 ' /proc/self/uid_map").split() == ["0", "1"]
     archive = f"docker-archive:{shared.server.data_dir.parent}/box.tar"
     assert "--allow host-path" in refuse(shared.server, "archive", image=archive)

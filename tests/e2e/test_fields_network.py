@@ -239,7 +239,7 @@ def test_a_one_time_link_signs_a_browser_in_to_that_url_alone(server: Server, fo
     assert with_cookie.call("GET", "/api/v1/workloads").status == 401
 
 
-def test_pages_of_others_do_not_act_for_whoever_looks_at_them(server: Server, web: str) -> None:
+def test_pages_of_others_cannot_act_for_their_viewers(server: Server, web: str) -> None:
     url, cookie = exposed(server, web), sign_in(server, web)
     origin = url.rstrip("/")
     assert fetch(url, method="POST", body=b"x", Cookie=cookie, Origin=origin).status == 200
@@ -250,7 +250,7 @@ def test_pages_of_others_do_not_act_for_whoever_looks_at_them(server: Server, we
         assert status == want
 
 
-def test_ingress_controllers_are_told_the_same(server: Server, folder: Path, web: str) -> None:
+def test_ingress_controllers_get_the_same_answer(server: Server, folder: Path, web: str) -> None:
     """By token, by the cookie of a one-time link, and for named users."""
     url, cookie = exposed(server, web), sign_in(server, web)
     assert ask_access(server, url).status == 401

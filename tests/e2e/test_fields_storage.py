@@ -254,7 +254,7 @@ def test_a_server_killed_in_between_forgets_no_claim(shared: Server) -> None:
     nothing_stored(shared)
 
 
-def test_a_server_killed_while_a_volume_is_filled_goes_on(shared: Server) -> None:
+def test_a_server_killed_while_a_volume_is_filled_continues(shared: Server) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/r.git"
         storage = {"git": [{"repository": address, "path": "/code"}], **new()}

@@ -69,7 +69,7 @@ def test_torch_adds_up_over_all_ranks(server: Server) -> None:
 
 
 @pytest.mark.debian("python3-torch")
-def test_torch_meets_elastically_by_what_it_is_told(server: Server) -> None:
+def test_torch_meets_elastically_by_its_variables(server: Server) -> None:
     """As torchrun does it, which Debian's build cannot be started with on this Python."""
     workload_id = train(server, "elastic", program(ELASTIC, PYTHON, numWorkers=2, minReplicas=1))
     server.until_phase(workload_id, "Completed", patience=120)

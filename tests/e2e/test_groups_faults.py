@@ -216,7 +216,9 @@ def test_a_scale_down_during_a_start_and_a_delete_in_the_middle(server: Server, 
     ],
     ids=["leader", "many groups", "many workers"],
 )
-def test_names_that_would_be_too_long_are_told(server: Server, length: int, spec: dict[str, Any], want: str) -> None:
+def test_names_that_would_be_too_long_are_reported(
+    server: Server, length: int, spec: dict[str, Any], want: str
+) -> None:
     body = request(server, "n" * length, {"leader": program(SLEEP), "worker": program(SLEEP), **spec})
     answer = server.call("POST", GROUPS, body)
     assert answer.status == 400, answer

@@ -447,7 +447,7 @@ def test_probes_are_asked_in_each_role(machines: Server, role: str) -> None:
     delete(machines, workload_id)
 
 
-def test_words_that_are_kept_come_back_as_they_were_sent(machines: Server) -> None:
+def test_stored_texts_come_back_as_they_were_sent(machines: Server) -> None:
     given = KEPT | {"command": "sleep 600"}
     body = request(machines, "kept", {"leader": given, "worker": given, "workers": 1, "replicas": 1})
     answer = machines.call("POST", GROUPS, body)

@@ -57,7 +57,7 @@ def test_a_test_that_no_signal_reaches_ends_its_process_with_its_stack(tmp_path:
 
 
 @pytest.mark.parametrize("dist", ["loadgroup", "loadfile"])
-def test_a_run_goes_on_after_a_process_died(tmp_path: Path, dist: str) -> None:
+def test_a_run_continues_after_a_process_died(tmp_path: Path, dist: str) -> None:
     run = run_with("os.kill(os.getpid(), signal.SIGKILL)", tmp_path, "-n", "2", "--dist", dist)
     assert_only_that_test_failed(tmp_path, run)
     assert f"crashed while running 'test_it.py::test_it[{NUMBER}]'" in run.stdout

@@ -96,7 +96,7 @@ def test_a_sleeping_service_wakes_and_streams_count_as_load(server: Server, tmp_
     delete(server, workload_id)
 
 
-def test_a_pod_that_dies_in_the_middle_is_told_of(server: Server, tmp_path: Path) -> None:
+def test_a_pod_that_dies_in_the_middle_is_reported(server: Server, tmp_path: Path) -> None:
     workload_id = start(server, "dying", spec_of(tmp_path, 8205))
     server.until_phase(workload_id, "Running")
     with Caller(url_of(server, workload_id)) as caller:
@@ -143,7 +143,7 @@ def test_by_tls_http2_is_offered_for_its_host(tmp_path: Path) -> None:
         server.close()
 
 
-def test_urls_told_apart_by_paths_have_no_place_for_it(tmp_path: Path) -> None:
+def test_urls_by_path_cannot_have_it(tmp_path: Path) -> None:
     server = Server(tmp_path / "data", "--personal", "--proxy-port", "0", "--url-paths").start()
     try:
         failed = server.until_phase(start(server, "pathless", spec_of(tmp_path, 8208)), "Failed")

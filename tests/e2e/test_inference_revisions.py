@@ -185,7 +185,7 @@ def test_deleting_in_the_middle_of_an_update_leaves_nothing(server: Server, tmp_
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_update_goes_on_after_the_server_was_killed(
+def test_an_update_continues_after_the_server_was_killed(
     make_server: Callable[..., Server], tmp_path: Path, moment: str
 ) -> None:
     """Killed while the new revision starts; it gets ready while no server runs, or after one does again."""
@@ -208,7 +208,7 @@ def test_an_update_goes_on_after_the_server_was_killed(
     delete(server, workload_id)
 
 
-def test_scaling_goes_on_after_the_server_was_killed(make_server: Callable[..., Server], tmp_path: Path) -> None:
+def test_scaling_continues_after_the_server_was_killed(make_server: Callable[..., Server], tmp_path: Path) -> None:
     server = make_server(*ARGUMENTS)
     workload_id, _ = serve(server, tmp_path / "service", "scaled")
     assert change(server, workload_id, autoscaling={"minReplicas": 3}).status == 202

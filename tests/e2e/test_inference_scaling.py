@@ -236,7 +236,7 @@ def test_what_cannot_be_followed_is_refused_with_its_path(
     assert f"spec.autoscaling.{path}: " in answer.json["details"]
 
 
-def test_every_violation_is_told_at_once(server: Server) -> None:
+def test_every_violation_is_reported_at_once(server: Server) -> None:
     spec = {"image": "x", "autoscaling": {"minReplicas": 3, "maxReplicas": 2}, "servingPort": {}}
     answer = submit(server, "Wrong", spec)
     assert answer.status == 400

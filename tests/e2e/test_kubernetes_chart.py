@@ -195,7 +195,7 @@ def test_definitions_of_somebody_else_are_left_alone(
         kubectl("label", name, "app.kubernetes.io/managed-by=fairlead", "--overwrite")
 
 
-def test_the_webhook_refuses_with_the_words_of_a_submission(
+def test_the_webhook_refuses_with_the_message_of_a_submission(
     running: cluster.Cluster, client: Client, kubectl: Kubectl
 ) -> None:
     """Last: from here on the server speaks TLS."""

@@ -279,7 +279,7 @@ def test_its_end_takes_no_files_of_it(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-def test_what_is_no_cluster_is_not_removed(tmp_path: Path) -> None:
+def test_what_is_not_a_cluster_is_not_removed(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").touch()
     with pytest.raises(ClusterError, match="not a cluster's folder"):
         cluster.down(tmp_path)

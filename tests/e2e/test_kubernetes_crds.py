@@ -304,7 +304,7 @@ def test_templates_need_neither_name_nor_image(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("kind", WITH_YAML, ids=lambda kind: kind.resource)
-def test_explain_tells_every_field(kubectl: Kubectl, kind: Kind) -> None:
+def test_explain_describes_every_field(kubectl: Kubectl, kind: Kind) -> None:
     told = explained(kubectl("explain", f"{kind.resource.lower()}.spec").stdout)
     fields = {name: field.about.text for name, field in yaml_fields(kind).items() if kind.letter in field.kinds}
     assert fields

@@ -115,7 +115,7 @@ def test_a_job_runs_as_the_account_in_the_folder_of_the_call(administrator: Call
     assert (work / "out.txt").stat().st_uid == ann.uid
 
 
-def test_doctor_tells_people_about_the_server_that_they_use(administrator: Caller, people: dict[str, Person]) -> None:
+def test_doctor_checks_the_server_that_people_use(administrator: Caller, people: dict[str, Person]) -> None:
     called = people["ann"]("doctor")
     assert called.code == 0, called
     assert "ok      Server   the shared server of this machine answers at http" in called.out
@@ -138,7 +138,7 @@ def test_a_socket_that_nobody_could_reach_is_refused(place: Path) -> None:
     assert f"the folder {closed} is closed to other accounts. Open it (chmod o+x {closed})" in start.err
 
 
-def test_whoever_names_a_data_folder_means_its_server(administrator: Caller, people: dict[str, Person]) -> None:
+def test_a_named_data_folder_means_its_server(administrator: Caller, people: dict[str, Person]) -> None:
     ann = people["ann"]
     assert ann("whoami").out.startswith("User:    ann@lab.example\n")
     own = ann("whoami", FAIRLEAD_DATA_DIR=str(ann.home / "own"))
@@ -185,9 +185,7 @@ def test_others_open_no_session_in_a_job_of_an_account(administrator: Caller, pe
     assert ann("training", "delete", "long").code == 0
 
 
-def test_a_user_who_is_no_longer_bound_runs_nothing_as_that_account(
-    administrator: Caller, people: dict[str, Person]
-) -> None:
+def test_an_unbound_user_runs_nothing_as_that_account(administrator: Caller, people: dict[str, Person]) -> None:
     ann = people["ann"]
     assert ann("run", "--detach", "--name", "later", "--", "sleep", "600").code == 0
     assert ann("wait", "later", "--for", "Running", "--timeout", "60s").code == 0

@@ -62,7 +62,7 @@ def events(server: Server, workload_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_borrowed_gpus_are_reclaimed_and_everybody_is_told(make_server: Callable[..., Server]) -> None:
+def test_borrowed_gpus_are_reclaimed_with_notices(make_server: Callable[..., Server]) -> None:
     server = make_server("--personal", *node())
     ours, theirs = project(server, "team-a", 2), project(server, "team-b", 2)
     borrowers = [submit(server, ours, f"a{number}") for number in range(4)]

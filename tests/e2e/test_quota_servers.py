@@ -8,7 +8,7 @@ from tests.e2e.test_quota import PROJECTS, explanation, node, project, submit
 from tests.postgres import PostgresServer
 
 
-def test_quotas_told_to_one_server_hold_at_the_other(
+def test_quotas_set_at_one_server_apply_at_the_other(
     make_server: Callable[..., Server], postgres_server: PostgresServer
 ) -> None:
     database = postgres_server.new_database()

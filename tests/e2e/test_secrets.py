@@ -115,7 +115,7 @@ def test_a_name_that_does_not_exist_is_refused_with_its_neighbours(server: Serve
     assert "yours are mine" in issues["spec.environmentVariables[2].userCredential"]
 
 
-def test_the_older_dialect_waits_for_a_name_and_goes_on_when_it_is_there(server: Server) -> None:
+def test_the_older_dialect_waits_for_a_name_and_continues_when_it_is_there(server: Server) -> None:
     body = {
         "name": "waits",
         "projectId": 1,

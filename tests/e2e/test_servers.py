@@ -207,7 +207,7 @@ def test_a_port_that_was_asked_for_and_is_taken_is_refused(make_server: Callable
     assert f"port {port} of" in said
 
 
-def test_a_server_that_is_told_to_end_leaves_no_trace_of_being_there(make_server: Callable[..., Server]) -> None:
+def test_a_stopped_server_leaves_no_trace(make_server: Callable[..., Server]) -> None:
     server = make_server("--personal")
     server.stop()
     assert server.process is not None
@@ -244,7 +244,7 @@ def test_nothing_is_left_when_server_and_pods_are_gone(make_server: Callable[...
     until(lambda: server.leftovers() == [], "the end of the fork server")
 
 
-def test_a_lost_pod_leaves_a_node_that_is_no_longer_declared(tmp_path: Path) -> None:
+def test_a_lost_pod_leaves_a_node_that_is_not_declared_any_more(tmp_path: Path) -> None:
     """Its place is gone: it waits until the scheduler has another, and starts there."""
     server = Server(tmp_path / "data", "--personal", "--retry-delay", "20", "--node", "first:cpu=2,memory=2Gi").start()
     try:

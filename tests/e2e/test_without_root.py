@@ -230,7 +230,7 @@ def test_doctor_names_what_makes_the_networks(shared: UsersServer) -> None:
     assert f"by {shutil.which(helper_of(shared))};" in found["Pods' own networks"]["found"]
 
 
-def test_a_group_of_pods_is_refused_and_told_why(shared: UsersServer) -> None:
+def test_a_group_of_pods_is_refused_with_the_reason(shared: UsersServer) -> None:
     body = {
         "name": "group",
         "projectId": "1",

@@ -35,7 +35,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
     },
     "kubernetes/test_fields_life.py": {
         "test_images_and_who_may_have_them": ["imagePullPolicy", "imagePullSecrets[]."],
-        "test_words_for_people_come_back": ["environmentVariables[].description", "category", "username"],
+        "test_messages_for_people_come_back": ["environmentVariables[].description", "category", "username"],
         "test_namespaces_of_the_node": [
             "storage.hostPath[].mountPropagation",
             "security.hostIpc",
@@ -55,7 +55,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
             "compute.migProfile",
             "compute.extendedResources[].",
         ],
-        "test_limits_above_a_share_are_said_to_be_none": [
+        "test_limits_above_a_share_are_said_to_have_no_effect": [
             "compute.gpuPortionLimit",
             "compute.gpuMemoryLimit",
             "storage.pvc[].dataSharing",
@@ -76,7 +76,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
         "test_memory_of_a_device_is_shared_by_what_is_asked": ["compute.gpuMemoryRequest"],
     },
     "unit/admission/test_templates.py": {
-        "test_names_tell_items_apart": [
+        "test_names_distinguish_items": [
             "tolerations[].name",
             "storage.pvc[].name",
             "storage.configMapVolume[].name",
@@ -150,7 +150,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
             "autoscaling.initializationTimeoutSeconds",
             "servingConfiguration.",
         ],
-        "test_pods_follow_the_requests_and_none_fails": ["autoscaling."],
+        "test_pods_follow_the_requests_and_no_request_fails": ["autoscaling."],
     },
     "kubernetes/test_distributed_inference.py": {
         "test_groups_serve_scale_and_go": ["servingPort.port", "workers", "replicas"],

@@ -117,7 +117,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
         "test_all_capabilities_dropped": ["security.dropAllCapabilities"],
     },
     "unit/admission/test_templates.py": {
-        "test_names_tell_items_apart": [
+        "test_names_distinguish_items": [
             "storage.pvc[].name",
             "storage.configMapVolume[].name",
             "storage.secretVolume[].name",
@@ -208,7 +208,7 @@ SEEN_BY: dict[str, dict[str, list[str]]] = {
     "e2e/test_quota.py": {
         "test_node_pools_are_tried_in_order": ["nodePools[]"],
         "test_a_preempted_workload_may_ask_to_end": ["priorityClass", "terminateAfterPreemption"],
-        "test_borrowed_gpus_are_reclaimed_and_everybody_is_told": ["preemptibility"],
+        "test_borrowed_gpus_are_reclaimed_with_notices": ["preemptibility"],
     },
     "e2e/test_lifecycle.py": {
         "test_a_sweep_runs_each_pod_on_its_own": ["completions", "parallelism"],

@@ -14,7 +14,7 @@ _INSIDE: dict[str, str] = {
     "compute.extendedResources": f"{_ROLES}test_a_group_waits_for_what_one_role_asks",
     "": f"{_ROLES}test_seen_from_inside_leader_and_worker",
 }
-_KEPT = f"{_ROLES}test_words_that_are_kept_come_back_as_they_were_sent"
+_KEPT = f"{_ROLES}test_stored_texts_come_back_as_they_were_sent"
 #: Of a master no more is seen than that it has its own: its pod is made as that of a training, where all of it is.
 ROLES: Mapping[str, Mapping[str, str]] = {"leader": _INSIDE, "worker": _INSIDE, "masterSpec": {}}
 

@@ -51,7 +51,7 @@ def test_who_it_is_and_where(harness: ClusterHarness) -> None:
     [("exit 3", "Exit code 3"), ("sh -c 'kill -9 $$'; exit $?", "Exit code 137")],
     ids=["code", "signal"],
 )
-def test_how_it_ended_is_told(harness: ClusterHarness, script: str, want: str) -> None:
+def test_how_it_ended_is_reported(harness: ClusterHarness, script: str, want: str) -> None:
     workload = run(harness, "ends", script, backoffLimit=0)
     failed = harness.until_phase(workload, "Failed", "Completed")
     assert failed["phase"] == "Failed"

@@ -156,7 +156,7 @@ def test_the_next_object_of_a_name_is_another_one(harness: ClusterHarness) -> No
     assert harness.server.workload(before)["deletedAt"]
 
 
-def test_an_edit_that_is_not_taken_is_told(harness: ClusterHarness) -> None:
+def test_a_rejected_edit_is_reported(harness: ClusterHarness) -> None:
     given = document(harness, "edited")
     apply(harness, given)
     until_status(harness, "edited", "Running")
@@ -229,7 +229,7 @@ def test_deleting_over_rest_removes_the_object(harness: ClusterHarness) -> None:
     assert until(lambda: harness.names("jobs,pods") == [], "the end of what was made for it", PATIENCE)
 
 
-def test_what_a_submission_refuses_is_refused_here_in_the_same_words(harness: ClusterHarness) -> None:
+def test_what_a_submission_refuses_is_refused_here_with_the_same_message(harness: ClusterHarness) -> None:
     harness.train("taken-name")
     body = document(harness, "wrong")
     body["spec"]["name"] = {"value": "taken-name"}

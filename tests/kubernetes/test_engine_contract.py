@@ -53,7 +53,7 @@ async def test_a_pod_runs_and_ends_well(make: Make) -> None:
 
 
 @scenario
-async def test_how_each_ended_is_told(make: Make) -> None:
+async def test_how_each_ended_is_reported(make: Make) -> None:
     scripts = {"exit 0": 0, "exit 3": 3, "exit 255": 255, "sh -c 'kill -9 $$'; exit $?": 137}
     async with opened(make) as seam:
         runs = {script: await seam.start(script) for script in scripts}

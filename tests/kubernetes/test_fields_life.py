@@ -198,7 +198,7 @@ def test_root_is_refused_where_it_is_not_wanted(harness: ClusterHarness) -> None
 # Words
 
 
-def test_words_for_people_come_back(harness: ClusterHarness) -> None:
+def test_messages_for_people_come_back(harness: ClusterHarness) -> None:
     """`category`, `username` and the `description` of a variable are kept and shown."""
     variable = {"name": "A", "value": "x", "description": "for people"}
     workload = run(harness, "told", "true", category="Train", username="ada", environmentVariables=[variable])

@@ -138,7 +138,7 @@ def test_groups_wait_for_what_a_role_asks(harness: ClusterHarness) -> None:
         )
 
 
-def test_limits_above_a_share_are_said_to_be_none(harness: ClusterHarness) -> None:
+def test_limits_above_a_share_are_said_to_have_no_effect(harness: ClusterHarness) -> None:
     """`gpuPortionLimit`, `gpuMemoryLimit` and `dataSharing` have no effect on a cluster, and the workload says so."""
     shares: dict[str, dict[str, Any]] = {
         "gpuPortionLimit": {"gpuRequestType": "portion", "gpuPortionRequest": 0.25, "gpuPortionLimit": 0.5},

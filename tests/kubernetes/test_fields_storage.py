@@ -211,7 +211,9 @@ def test_repositories_are_cloned_before_the_start(harness: ClusterHarness, git_i
     assert said == "twoasideonetwofile\nnew\n"
 
 
-def test_a_repository_that_lets_nobody_in_is_said(harness: ClusterHarness, git_image: None, repositories: str) -> None:
+def test_a_repository_that_refuses_access_is_reported(
+    harness: ClusterHarness, git_image: None, repositories: str
+) -> None:
     item = {"repository": repositories, "path": "/a"}
     given = harness.real("true") | {"storage": {"git": [item]}, "backoffLimit": 0}
     workload = harness.submit("training", "refused", given)
@@ -295,9 +297,7 @@ def test_buckets_are_copied_in_and_changes_go_back(harness: ClusterHarness, serv
     assert ask(service, "GET", "/models/kept") == "kept"
 
 
-def test_a_bucket_that_is_not_there_fails_the_pod_with_the_services_words(
-    harness: ClusterHarness, service: str
-) -> None:
+def test_a_missing_bucket_fails_the_pod_with_the_message_of_the_service(harness: ClusterHarness, service: str) -> None:
     item = {"bucket": "nowhere", "path": "/b", "url": service}
     given = harness.real("true") | {"storage": {"s3": [item]}, "backoffLimit": 0}
     failed = harness.until_phase(harness.submit("training", "bucketless", given), "Failed")

@@ -73,7 +73,7 @@ def test_it_sleeps_and_a_request_wakes_it(harness: ClusterHarness) -> None:
     assert ask(url_of(harness.server, workload))["version"] == "1"
 
 
-def test_pods_follow_the_requests_and_none_fails(harness: ClusterHarness) -> None:
+def test_pods_follow_the_requests_and_no_request_fails(harness: ClusterHarness) -> None:
     """`maxReplicas`, `metric`, `metricThreshold`, `metricThresholdPercentage` and `scaleDownDelaySeconds`."""
     workload = serve(harness, "crowd", **scaled(1, 3, scaleDownDelaySeconds=1))
     harness.until_phase(workload, "Running")

@@ -99,7 +99,7 @@ def written(harness: ClusterHarness, name: str) -> dict[str, str]:
     return next((one["data"] for one in harness.objects("configmaps") if one["metadata"]["name"] == name), {})
 
 
-def test_preemption_is_no_failure(harness: ClusterHarness) -> None:
+def test_preemption_is_not_a_failure(harness: ClusterHarness) -> None:
     """All 16 GPUs are the trainings' own; who may not be preempted takes them, and gives them back."""
     workload = train(harness, "patient", gpus=8, numWorkers=1, backoffLimit=0)
     harness.until_phase(workload, "Running")
@@ -165,7 +165,9 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def test_what_began_without_an_operator_goes_on_so(cluster: clusters.Cluster, harness: ClusterHarness) -> None:
+def test_a_workload_that_started_without_an_operator_continues_without_it(
+    cluster: clusters.Cluster, harness: ClusterHarness
+) -> None:
     drop(cluster, "kubeflow")
     workload = train(harness, "own", numWorkers=1)
     harness.until_phase(workload, "Running")

@@ -163,7 +163,7 @@ def test_a_worker_that_fails_ends_the_attempt_though_its_operator_says_nothing(
     until(lambda: harness.names("mpijobs,jobs,pods") == [], "that nothing runs on", PATIENCE)
 
 
-def test_preemption_is_no_failure(harness: ClusterHarness, operator: None) -> None:
+def test_preemption_is_not_a_failure(harness: ClusterHarness, operator: None) -> None:
     """All 16 GPUs are the workers' own; who may not be preempted takes them, and gives them back."""
     workload = launch(harness, "patient", compute={"gpuDevicesRequest": 8}, backoffLimit=0)
     harness.until_phase(workload, "Running")

@@ -71,7 +71,7 @@ def queues(harness: ClusterHarness) -> dict[str, dict[str, Any]]:
     return {f"Queue/{one['metadata']['name']}": one for one in harness.objects("queues")}
 
 
-def test_kais_operator_is_told_of_every_pool(harness: ClusterHarness, pools: None) -> None:
+def test_kais_operator_gets_a_shard_for_every_pool(harness: ClusterHarness, pools: None) -> None:
     """The operator itself does not run here; its definition is installed, and the API server checks the objects."""
     shards = {one["metadata"]["name"]: one["spec"] for one in harness.objects("schedulingshards")}
     assert {name: shards[name]["partitionLabelValue"] for name in POOLS} == {name: name for name in POOLS}

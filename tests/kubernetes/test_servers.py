@@ -83,7 +83,7 @@ def test_urls_are_reached_by_either(harness: ClusterHarness, other: Server) -> N
     assert ask(mine)["pod"] == ask(its)["pod"]
 
 
-def test_when_one_dies_the_other_goes_on(harness: ClusterHarness, other: Server) -> None:
+def test_when_one_dies_the_other_continues(harness: ClusterHarness, other: Server) -> None:
     runs = harness.train("runs", gpus=0)
     ends = harness.train("ends", gpus=0, seconds=8)
     harness.until_phase(runs, "Running")
@@ -106,7 +106,7 @@ def test_when_one_dies_the_other_goes_on(harness: ClusterHarness, other: Server)
         harness.server = mine
 
 
-def test_who_was_away_too_long_stands_by(harness: ClusterHarness, other: Server) -> None:
+def test_a_server_that_was_away_too_long_stands_by(harness: ClusterHarness, other: Server) -> None:
     """A holder that was frozen: another has taken over, so it begins again, in the same process."""
     holder, idle = (harness.server, other) if is_holder(harness.server) else (other, harness.server)
     assert holder.process is not None

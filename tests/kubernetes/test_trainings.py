@@ -126,7 +126,7 @@ def test_a_job_that_somebody_removed_is_made_again(harness: ClusterHarness) -> N
     )
 
 
-def test_why_has_the_schedulers_words_and_no_false_hope(harness: ClusterHarness) -> None:
+def test_why_has_the_message_of_the_scheduler_and_no_false_hope(harness: ClusterHarness) -> None:
     workload = harness.train("huge", gpus=16)
     waiting = until(
         lambda: (
@@ -172,7 +172,7 @@ def preempt(harness: ClusterHarness, times: int, **low: Any) -> tuple[str, str]:
     return workload, f"runai-{name}"
 
 
-def test_a_place_that_others_have_yet_to_leave_is_told(harness: ClusterHarness) -> None:
+def test_a_place_that_others_still_have_to_leave_is_reported(harness: ClusterHarness) -> None:
     """What is taken away has its grace first; KAI says of who waits for it that a place is kept, and no more."""
     whole = {"compute": {"gpuDevicesRequest": 8}}
     deaf = harness.real("trap '' TERM; while :; do sleep 1; done") | whole

@@ -32,7 +32,7 @@ def test_a_quota_on_pods_is_what_it_waits_for(harness: ClusterHarness, kind: str
         assert "FailedCreate" in {event["reason"] for event in events}
 
 
-def test_it_goes_on_when_the_quota_is_gone(harness: ClusterHarness) -> None:
+def test_it_continues_when_the_quota_is_gone(harness: ClusterHarness) -> None:
     with harness.no_pods():
         workload = harness.train("let-in", gpus=0, seconds=1)
         until(lambda: "exceeded quota" in harness.server.message(workload), "the quota's words", PATIENCE)

@@ -70,7 +70,7 @@ def test_any_text(text: str) -> None:
 
 @given(st.sampled_from(DIALECTS), st.one_of(st.text(max_size=100), BODIES, BODIES.map(lambda body: HEAD + body)))
 @QUICK
-def test_conversion_refuses_in_words(dialect: str, text: str) -> None:
+def test_conversion_explains_refusals(dialect: str, text: str) -> None:
     for chosen in (None, dialect):
         try:
             workloads = read_any(text, chosen or detect(text))

@@ -4,7 +4,7 @@ from tests.properties import fuzz_yaml
 from tests.properties.fuzz_yaml import Fuzz, run_pieces
 
 
-def test_broken_documents_are_read_or_refused_in_words() -> None:
+def test_broken_documents_are_read_or_refused_with_a_message() -> None:
     report = Fuzz(seed=1).run(0, 400)
     assert report.problems == []
     assert report.texts == 400

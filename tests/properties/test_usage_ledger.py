@@ -209,7 +209,7 @@ def test_days_and_parts_of_a_period_add_up(case: Case) -> None:
 
 @many
 @given(cases)
-def test_nobody_lends_what_it_uses_or_more_than_others_borrow(case: Case) -> None:
+def test_no_project_lends_what_it_uses_or_more_than_others_borrow(case: Case) -> None:
     totals = _totals(case, by_project=True)
     lent = sum(sums.lent[0] for sums in totals.groups.values())
     borrowed = sum(sums.borrowed[0] for sums in totals.groups.values())

@@ -37,7 +37,7 @@ def test_it_is_read_as_it_was(documents: list[dict[str, Any]]) -> None:
     assert [read_plain(node) for node in nodes] == documents
 
 
-def test_scripts_stand_in_lines() -> None:
+def test_scripts_are_written_in_lines() -> None:
     script = "set -e\n\nfor i in 1 2; do\n  echo $i # each\ndone\n"
     text = render_yaml({"run": script, "list": [script.rstrip()], "words": "sh -c", "size": "1Gi", "number": "7"})
     assert text == (

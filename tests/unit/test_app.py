@@ -55,7 +55,7 @@ def test_the_data_folder_remembers_paths_that_hold_everywhere() -> None:
     ],
     ids=["our proxy", "an ingress controller", "an ingress controller with a certificate"],
 )
-def test_urls_are_those_of_whoever_stands_first(flags: list[str], want: str) -> None:
+def test_urls_belong_to_the_first_claimant(flags: list[str], want: str) -> None:
     settings = read_settings(["--data-dir", "/nowhere", "--engine", "kubernetes", *flags], {})
     assert render_url(UrlLocation("x.localhost"), read_url_settings(settings, None)) == want
 
@@ -88,7 +88,7 @@ def test_how_much_output_is_kept(flags: list[str], want: tuple[int, int]) -> Non
     assert (settings.control.keep_logs, settings.keep_logs_size) == want
 
 
-def test_a_size_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_size_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         read_settings(["--data-dir", "/nowhere", "--keep-logs-size", "much"], {})
     assert "'much' is not a size such as 500M or 10G" in capsys.readouterr().err

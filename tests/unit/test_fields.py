@@ -128,7 +128,7 @@ def test_every_claim_on_a_cluster_has_a_test_there(capsys: pytest.CaptureFixture
             print(f"\n{kind.title}: {words}", end=" ")
 
 
-NAMED = "unit/admission/test_templates.py::test_names_tell_items_apart"
+NAMED = "unit/admission/test_templates.py::test_names_distinguish_items"
 #: Files that tests of the cluster take their cases from.
 CASES = {"kubernetes/test_fields.py": "kubernetes/field_cases.py"}
 

@@ -84,7 +84,7 @@ def violations(rule: Callable[[Path], object]) -> dict[str, object]:
     return {name_of(module): violation for module in MODULES if (violation := rule(module))}
 
 
-def test_imports_stand_at_the_top() -> None:
+def test_imports_are_at_the_top() -> None:
     def lines_of_imports_inside_functions(module: Path) -> list[int]:
         inside = {
             line for function in walk_functions(module) for line in range(function.lineno, last_line(function) + 1)

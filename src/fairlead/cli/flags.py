@@ -1,7 +1,8 @@
 """Flags of the command line: how they are declared and how arguments are parsed.
 
 The grammar is that of the runai CLI: `--name value`, `--name=value`, `-n value`, `-nvalue`; a switch takes its value
-only after `=`; flags may come before and after names; arguments after `--` are not parsed.
+only after `=`; flags may come before and after names; arguments after `--` are not parsed. argparse has another
+grammar, and importing it and declaring one kind's flags takes 18 ms of CPU, while a whole Python process starts in 7.
 """
 
 import os

@@ -42,10 +42,10 @@ class Watch:
         #: The last revision that was received; a new watch can start after it.
         self.revision: int | None = None
 
-    def changes(self, silence: Callable[[], float | None] = lambda: None) -> Generator[Json | None]:
-        """Yield every change, and None from time to time while there is none. `silence` limits the wait."""
+    def changes(self, timeout: Callable[[], float | None] = lambda: None) -> Generator[Json | None]:
+        """Yield every change, and None from time to time while there is none. `timeout` limits the wait."""
         data: list[bytes] = []
-        self._stream.wait_at_most(silence())
+        self._stream.wait_at_most(timeout())
         for line in self._stream.lines():
             name, _, value = line.rstrip(b"\r").partition(b":")
             value = value.removeprefix(b" ")
@@ -56,7 +56,7 @@ class Watch:
             elif not line:
                 yield json.loads(b"\n".join(data)) if data else None
                 data = []
-                self._stream.wait_at_most(silence())
+                self._stream.wait_at_most(timeout())
 
     def close(self) -> None:
         self._stream.close()

@@ -190,7 +190,7 @@ def test_a_running_workload_shows_what_it_holds_and_how_long(filled: ApiServer) 
     assert shown["namespace"] == "runai-default"
 
 
-def test_pending_messages_stand_on_the_one_workload_only(filled: ApiServer) -> None:
+def test_pending_messages_are_shown_for_a_single_workload_only(filled: ApiServer) -> None:
     one = filled.get(f"/api/v1/workloads/{PENDING}")
     assert one["pendingSchedulingMessages"] == [
         {
@@ -213,7 +213,7 @@ def test_deleted_workloads_are_listed_only_when_asked_for(filled: ApiServer) -> 
     assert gone == {"deleted"}
 
 
-def test_history_tells_changes_of_phase_from_events(filled: ApiServer) -> None:
+def test_history_distinguishes_changes_of_phase_from_events(filled: ApiServer) -> None:
     records = filled.get(f"/api/v1/workloads/{RUNNING}/history")["records"]
     assert [record["meta"]["type"] for record in records] == ["PhaseUpdate", "Event", "PhaseUpdate"]
     assert records[1]["spec"]["event"]["involvedObject"]["uid"] == POD

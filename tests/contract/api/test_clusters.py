@@ -150,7 +150,7 @@ def test_a_role_for_a_removed_cluster_is_not_one_for_the_remaining(api: ApiServe
     assert api.context.directory.policies == {}
 
 
-def test_the_audit_tells_clusters_apart(api: ApiServer) -> None:
+def test_the_audit_distinguishes_clusters(api: ApiServer) -> None:
     lab = add(api)
     here, there = api.cluster_id, make_project(api, "vision", lab)
     meta = {"name": "p", "scope": "project", "projectId": int(there)}

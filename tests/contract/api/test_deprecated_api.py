@@ -114,7 +114,7 @@ def test_the_first_cluster_can_be_renamed(api: ApiServer) -> None:
         api.call("PUT", path, {"name": "default"})
 
 
-def test_settings_tell_what_this_installation_has(api: ApiServer) -> None:
+def test_settings_show_what_this_installation_has(api: ApiServer) -> None:
     assert api.get("/v1/k8s/setting/policies") is True
     assert api.get("/v1/k8s/setting/registries") is False
     assert api.get("/v1/k8s/setting/unheard-of") is False

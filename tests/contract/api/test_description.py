@@ -30,7 +30,7 @@ def test_references_lead_somewhere(description: dict[str, Any]) -> None:
     assert named <= set(description["components"]["schemas"])
 
 
-def test_every_operation_has_its_own_id_and_words(description: dict[str, Any]) -> None:
+def test_every_operation_has_its_own_id_and_summary(description: dict[str, Any]) -> None:
     operations = [one for methods in description["paths"].values() for one in methods.values()]
     ids = [one["operationId"] for one in operations]
     assert len(ids) == len(set(ids))
@@ -134,7 +134,7 @@ def test_metrics_can_ask_for_a_token(make_api: Callable[..., ApiServer], tmp_pat
     assert (unread.status, str(file).encode() in unread.body) == (503, False)
 
 
-def test_an_explanation_tells_given_from_default(api: ApiServer) -> None:
+def test_an_explanation_distinguishes_given_values_from_defaults(api: ApiServer) -> None:
     workload_id = api.submit("explained", spec={"image": "python:3", "backoffLimit": 2})
     explained = api.get(f"/api/v1/workloads/{workload_id}/explanation")
     values = {value["field"]: value for value in explained["values"]}

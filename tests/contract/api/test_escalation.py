@@ -158,7 +158,7 @@ def test_an_account_that_a_department_created_is_administered_by_its_administrat
     assert second.call("POST", f"/api/v1/users/{made}/reset-code").status == 201
 
 
-def test_a_manifest_in_another_namespace_does_not_tell_the_name_of_a_hidden_project(api: ApiServer) -> None:
+def test_a_manifest_in_another_namespace_does_not_reveal_a_hidden_project(api: ApiServer) -> None:
     stranger = Person(api, "stranger@example.com")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "kube-system"}}
     manifest = {**pod, "spec": {"containers": [{"name": "main", "image": "busybox"}]}}

@@ -21,7 +21,7 @@ def spec(cores: float, **members: Any) -> msgspec.Raw:
     return msgspec.Raw(msgspec.json.encode({"image": "x", "compute": {"cpuCoreRequest": cores}, **members}))
 
 
-def test_runs_that_have_ended_tell_when_the_next_one_starts(api: ApiServer) -> None:
+def test_ended_runs_predict_when_the_next_one_starts(api: ApiServer) -> None:
     """A node of 4 cores that one workload fills, one that waits for it, and three of the same project that ended."""
     shared: dict[str, Any] = {"cluster_id": api.cluster_id, "created_at": START, "phase_updated_at": START}
     held: dict[str, Any] = {"phase": PodPhase.RUNNING, "node": "alpha", "node_pool": "default", "cpu_milli": 4000}

@@ -58,7 +58,7 @@ def test_a_caller_sees_their_own_projects_only(api: ApiServer) -> None:
     assert projects_of(answer)["second"]["lent"] == 2
 
 
-def test_a_server_that_does_not_schedule_has_none(api: ApiServer) -> None:
+def test_a_server_that_does_not_schedule_has_no_shares(api: ApiServer) -> None:
     api.context.fair_shares = ()
     assert api.get(SHARES) == {"shares": []}
 

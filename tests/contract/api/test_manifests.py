@@ -115,7 +115,7 @@ def test_the_chain_is_shown(api: ApiServer) -> None:
     assert "runai-default/chain-1 → runai-default/chain-2 → runai-default/chain-1" in refused.json["details"]
 
 
-def test_a_base_that_is_gone_is_told_at_submission(api: ApiServer) -> None:
+def test_a_deleted_base_is_reported_at_submission(api: ApiServer) -> None:
     base = store(api, "leaves", {"image": {"value": "i"}}).json["id"]
     orphan = store(api, "orphan", {"baseWorkload": "leaves"}).json["id"]
     assert api.call("DELETE", f"{TEMPLATES}/trainings/{base}").status == 204

@@ -136,7 +136,7 @@ def user_of(api: ApiServer, mail: str, role: str = "") -> str:
     return str(api.call("POST", "/api/v1/token", body, token="").json["accessToken"])
 
 
-def test_a_webhook_is_told_once_and_signed(desk: Desk, hook: Hook) -> None:
+def test_a_webhook_is_called_once_and_signed(desk: Desk, hook: Hook) -> None:
     made = desk.add(hook.url)
     assert made.status == 201, made
     desk.tell("train", Phase.RUNNING)
@@ -153,7 +153,7 @@ def test_a_webhook_is_told_once_and_signed(desk: Desk, hook: Hook) -> None:
     assert headers["x-fairlead-delivery"]
 
 
-def test_the_url_and_the_key_are_shown_to_nobody_afterwards(desk: Desk, hook: Hook) -> None:
+def test_the_url_and_the_key_are_never_shown_again(desk: Desk, hook: Hook) -> None:
     key = desk.add(hook.url).json["signingKey"]
     listed = desk.api.call("GET", RULES)
     assert key.encode() not in listed.body
@@ -245,7 +245,7 @@ def test_a_delivery_is_given_up_in_the_end(desk: Desk, hook: Hook) -> None:
     assert desk.errors()[0]["nextAttempt"] is None
 
 
-def test_a_deleted_rule_tells_nothing(desk: Desk, hook: Hook) -> None:
+def test_a_deleted_rule_sends_nothing(desk: Desk, hook: Hook) -> None:
     id = desk.add(hook.url).json["id"]
     desk.tell("train", Phase.FAILED)
     assert desk.api.call("DELETE", f"{RULES}/{id}").status == 204
@@ -261,7 +261,7 @@ def test_rules_go_with_their_owner(desk: Desk, hook: Hook) -> None:
     assert desk.api.get(RULES)["rules"] == []
 
 
-def test_people_are_told_of_their_own_workloads_while_they_may_see_them(desk: Desk, hook: Hook) -> None:
+def test_people_are_notified_about_their_workloads_while_they_may_see_them(desk: Desk, hook: Hook) -> None:
     token = user_of(desk.api, "ann@example.com", "L1 researcher")
     assert desk.add(hook.url, token).status == 201
     desk.tell("mine", Phase.RUNNING, by="ann@example.com")
@@ -305,7 +305,7 @@ def test_a_test_message_arrives(desk: Desk, hook: Hook) -> None:
     assert json.loads(hook.received[0][1])["event"] == "test"
 
 
-def test_evictions_and_long_waits_are_told(desk: Desk, hook: Hook) -> None:
+def test_evictions_and_long_waits_are_sent(desk: Desk, hook: Hook) -> None:
     desk.add(hook.url, on=["evicted", "waiting"], waitingSeconds=60)
     desk.tell("train", Phase.PENDING, message="Preempted; waiting to be scheduled again")
     desk.turn()
@@ -315,7 +315,7 @@ def test_evictions_and_long_waits_are_told(desk: Desk, hook: Hook) -> None:
     assert [json.loads(body)["event"] for _, body in hook.received] == ["evicted", "waiting"]
 
 
-def test_what_happened_before_the_rule_is_not_told(desk: Desk, hook: Hook) -> None:
+def test_what_happened_before_the_rule_is_not_sent(desk: Desk, hook: Hook) -> None:
     desk.tell("before", Phase.FAILED)
     desk.api.clock.now += 1
     desk.add(hook.url)
@@ -324,7 +324,7 @@ def test_what_happened_before_the_rule_is_not_told(desk: Desk, hook: Hook) -> No
     assert hook.texts() == ["after in project default has failed"]
 
 
-def test_a_quota_that_is_reached_is_told_once(desk: Desk, hook: Hook) -> None:
+def test_a_reached_quota_is_reported_once(desk: Desk, hook: Hook) -> None:
     project = desk.api.get("/api/v1/org-unit/projects/1")
     resources = [{**project["resources"][0], "gpu": {"deserved": 2, "limit": None, "overQuotaWeight": 2}}]
     assert desk.api.call("PUT", "/api/v1/org-unit/projects/1", {"resources": resources}).status == 200
@@ -449,7 +449,7 @@ def test_which_addresses_a_webhook_may_reach(address: str, allowed: tuple[str, .
     assert is_allowed_address(NotificationSettings(allowed=allowed), "host.example", address) is want
 
 
-def test_an_address_that_the_mail_library_cannot_read_holds_up_nobody(make_api: Any, hook: Hook) -> None:
+def test_an_address_that_the_mail_library_cannot_read_does_not_block_others(make_api: Any, hook: Hook) -> None:
     desk = Desk(make_api(), smtp_url="smtp://127.0.0.1:9", smtp_from="fairlead@example.com")
     assert desk.add("a@[", channel="email").status == 400
     bad = desk.add("a@example.com", channel="email").json["id"]

@@ -390,7 +390,7 @@ def _query(collection: str, subject_id: str) -> Any:
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b'{"name": 1}', b"\xff", b"[" * 2000])
-def test_bodies_that_are_none_are_400(api: ApiServer, body: bytes) -> None:
+def test_invalid_bodies_are_400(api: ApiServer, body: bytes) -> None:
     for method, path in (("POST", PROJECTS), ("PUT", f"{PROJECTS}/1"), ("PATCH", f"{PROJECTS}/1/resources")):
         if body == b"[]" and method == "PATCH":
             continue

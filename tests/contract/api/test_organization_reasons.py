@@ -103,7 +103,7 @@ def test_waiting_is_left_out_on_request(filled: ApiServer) -> None:
     assert "waiting" not in filled.get(f"/api/v1/workloads/{WAITS}/explanation?waiting=false")
 
 
-def test_the_last_eviction_is_told(filled: ApiServer) -> None:
+def test_the_last_eviction_is_shown(filled: ApiServer) -> None:
     told = filled.get(f"/api/v1/workloads/{WAITS}/explanation")
     assert told["preemptions"] == 2
     assert told["lastEviction"]["rule"] == "reclaimed"
@@ -197,7 +197,7 @@ def test_a_node_that_is_not_ready_may_come_back(filled: ApiServer) -> None:
         nodes[key] = node
 
 
-def test_what_asks_for_more_memory_than_a_gpu_has_is_told_how_much_that_is(filled: ApiServer) -> None:
+def test_a_request_for_more_memory_than_a_gpu_has_names_that_amount(filled: ApiServer) -> None:
     shared: dict[str, Any] = {"cluster_id": filled.cluster_id, "created_at": START, "phase_updated_at": START}
     asked = {"gpuDevicesRequest": 1, "gpuRequestType": "memory", "gpuMemoryRequest": "100G"}
     spec = msgspec.Raw(msgspec.json.encode({"image": "x", "compute": asked}))

@@ -42,7 +42,7 @@ def test_a_plan_creates_nothing_and_holds_until_something_changes(api: ApiServer
     assert api.call("POST", f"{path}?planId={again['id']}", body(api, 1)).status == 202
 
 
-def test_a_plan_that_nobody_made(api: ApiServer) -> None:
+def test_a_plan_that_does_not_exist(api: ApiServer) -> None:
     refused = api.call("POST", "/api/v1/workloads/trainings?planId=0123", body(api, 1, "unplanned"))
     assert refused.status == 409
     assert "There is no plan '0123' of yours" in refused.body.decode()

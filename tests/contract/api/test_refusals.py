@@ -41,7 +41,7 @@ def assert_error(answer: Answer, want_status: int, want_message: str) -> None:
     ],
     ids=["empty", "broken", "list", "null", "bytes", "surrogate", "raw-surrogate", "deep", "deep-objects", "infinite"],
 )
-def test_bodies_that_are_no_training(api: ApiServer, body: bytes) -> None:
+def test_bodies_that_are_not_trainings(api: ApiServer, body: bytes) -> None:
     answer = api.call("POST", CREATE, body)
     assert answer.status == answer.json["code"] == 400
     assert answer.json["message"].startswith(("The body is", "The body must be one JSON object", "The request has "))
@@ -154,7 +154,7 @@ class _Broken:
         return getattr(self._store, name)
 
 
-def test_a_store_that_cannot_be_written_is_503_and_reads_go_on(make_api: Callable[..., ApiServer]) -> None:
+def test_a_store_that_cannot_be_written_is_503_and_reads_continue(make_api: Callable[..., ApiServer]) -> None:
     api = make_api()
     api.context.store = _Broken(api.context.store, Unavailable("the disk is full"))
     answer = api.call("POST", CREATE, api.training("x"))
@@ -187,7 +187,7 @@ def test_a_strange_request_id_is_replaced(api: ApiServer) -> None:
     assert answer.headers["x-request-id"] != "a b"
 
 
-def test_every_violation_is_told_where_the_contract_has_no_list_for_them(api: ApiServer) -> None:
+def test_every_violation_is_reported_where_the_contract_has_no_list_for_them(api: ApiServer) -> None:
     spec: dict[str, Any] = {"workers": 2000, "replicas": 2000, "startupPolicy": "z", "restartPolicy": "q"}
     spec["worker"] = {"compute": {"cpuCoreRequest": 2, "cpuCoreLimit": 1}}
     body = api.training("x") | {"name": "Bad_Name", "spec": spec}

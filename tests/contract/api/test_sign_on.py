@@ -72,7 +72,7 @@ def projects_of(api: ApiServer, **access: Any) -> list[str]:
     return [one["name"] for one in answer.json["projects"]]
 
 
-def test_the_server_tells_how_people_sign_on(api: ApiServer) -> None:
+def test_the_server_says_how_people_sign_on(api: ApiServer) -> None:
     want = {"enabled": True, "name": "Test", "startPath": "/sign-on/start", "hasDeviceFlow": True}
     assert api.call("GET", "/api/v1/sign-on", token="").json == want
 
@@ -201,7 +201,7 @@ def test_a_provider_that_is_back_is_asked_again_soon(api: ApiServer, provider: I
     assert find_user(api, "ann@example.com")["groups"] == ["lab", "night-shift"]
 
 
-def test_nobody_signs_on_while_the_provider_is_away(api: ApiServer, provider: IdentityProvider) -> None:
+def test_no_user_can_sign_on_while_the_provider_is_unavailable(api: ApiServer, provider: IdentityProvider) -> None:
     provider.is_away = True
     answer = api.call("GET", "/sign-on/start", token="")
     assert answer.status == 503, answer

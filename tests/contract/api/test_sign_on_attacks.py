@@ -83,7 +83,7 @@ _BAD_CLAIMS = {
 
 
 @pytest.mark.parametrize("forge", _BAD_CLAIMS.values(), ids=_BAD_CLAIMS.keys())
-def test_a_token_with_wrong_claims_signs_nobody_on(
+def test_a_token_with_wrong_claims_is_refused(
     api: ApiServer, provider: IdentityProvider, forge: Callable[[Claims], Claims]
 ) -> None:
     provider.forge = forge
@@ -387,7 +387,7 @@ def test_strangers_cannot_hammer_the_provider_through_this_server(tmp_path: Path
         assert api.call("POST", device, token="").status == 429
 
 
-def test_nobody_in_a_department_can_take_an_address_away_from_its_owner(tmp_path: Path) -> None:
+def test_no_department_administrator_can_take_an_address_from_its_owner(tmp_path: Path) -> None:
     users = "/api/v1/users"
     with IdentityProvider() as provider:
         settings = settings_for(provider, tmp_path, domains=("example.com",))

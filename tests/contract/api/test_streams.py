@@ -48,7 +48,7 @@ class Watch:
         return members["id"], json.loads(members["data"])
 
 
-def test_what_happens_after_a_list_is_told(api: ApiServer) -> None:
+def test_what_happens_after_a_list_is_reported(api: ApiServer) -> None:
     listed = api.call("GET", "/api/v1/workloads")
     revision = listed.headers["x-fairlead-revision"]
     first = api.submit("watched-1")
@@ -63,7 +63,7 @@ def test_what_happens_after_a_list_is_told(api: ApiServer) -> None:
         assert int(later) > int(id)
 
 
-def test_a_broken_watch_goes_on_where_it_was(api: ApiServer) -> None:
+def test_a_broken_watch_continues_where_it_was(api: ApiServer) -> None:
     revision = api.call("GET", "/api/v1/workloads").headers["x-fairlead-revision"]
     ids = [api.submit(f"resumed-{number}") for number in range(3)]
     with Watch(api, f"?revision={revision}") as watch:
@@ -150,7 +150,7 @@ class Compressed:
 
 
 @pytest.mark.parametrize("revision", ["-1", "x", "99999999999999999999999"])
-def test_a_revision_that_is_none_is_400(api: ApiServer, revision: str) -> None:
+def test_an_invalid_revision_is_400(api: ApiServer, revision: str) -> None:
     assert api.call("GET", f"{WATCH}?revision={revision}").status == 400
 
 

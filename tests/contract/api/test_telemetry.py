@@ -135,7 +135,7 @@ def test_what_a_service_answers(filled: ApiServer) -> None:
     assert found == {"THROUGHPUT": ["2"] * 3, "LATENCY": ["200"] * 3}
 
 
-def test_what_nobody_measures_has_no_values_and_the_status_says_so(filled: ApiServer) -> None:
+def test_metrics_that_are_not_measured_have_no_values_and_the_status_says_so(filled: ApiServer) -> None:
     answer = filled.call("GET", f"/api/v1/workloads/{SERVICE}/metrics{over_time('GPU_UTILIZATION,POD_COUNT')}")
     assert answer.status == 207
     assert values(answer.json) == {"GPU_UTILIZATION": [], "POD_COUNT": ["1", "1", "1"]}

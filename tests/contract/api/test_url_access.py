@@ -112,7 +112,7 @@ def test_nothing_of_ours_is_left_for_the_workload(api: ApiServer, describe: Any)
     ],
     ids=["own page", "another page", "only looking", "another page's socket", "own socket"],
 )
-def test_pages_of_others_do_not_act_for_whoever_looks_at_them(
+def test_pages_of_others_cannot_act_for_their_viewers(
     api: ApiServer, describe: Any, method: str, origin: str, more: dict[str, str], want: int
 ) -> None:
     cookie = {"Cookie": f"fairlead-url={cookie_for(api, MINE)}"}

@@ -42,7 +42,7 @@ def test_a_page_of_another_origin_is_refused(api: ApiServer) -> None:
     assert open_socket(api, NOBODY, "fairlead", f"csrf.{token}", Cookie=cookie, Origin=origin).startswith("4404")
 
 
-def test_nobody_without_a_token(api: ApiServer) -> None:
+def test_no_access_without_a_token(api: ApiServer) -> None:
     assert open_socket(api, NOBODY, "fairlead").startswith("4401")
 
 

@@ -114,7 +114,7 @@ def test_a_sub_path_must_be_a_key_of_the_config_map(key: str, want: list[str]) -
 
 
 @pytest.mark.parametrize(("mine", "want"), [([], "you have none"), (["mine"], "yours are mine")])
-def test_a_credential_of_another_user_is_told_as_such(mine: list[str], want: str) -> None:
+def test_a_credential_of_another_user_is_named_as_such(mine: list[str], want: str) -> None:
     variable = {"name": "A", "userCredential": {"name": "of-ann", "key": "k"}}
     spec = build(KINDS["training"].spec, {"environmentVariables": [variable]})
     existing = {Reference.USER_CREDENTIAL: dict.fromkeys(mine, frozenset({"k"}))}

@@ -77,7 +77,7 @@ def nested(path: tuple[str, ...], items: list[dict[str, Any]]) -> dict[str, Any]
 
 
 @pytest.mark.parametrize("path", LISTS, ids=".".join)
-def test_names_tell_items_apart(path: tuple[str, ...]) -> None:
+def test_names_distinguish_items(path: tuple[str, ...]) -> None:
     """In every such list: the request's item takes the place of the template's of the same name, others stay."""
     sent = nested(path, [{"name": "b", "marked": "by the request"}, {"name": "c"}])
     template = nested(path, [{"name": "a"}, {"name": "b", "marked": "by the template"}])

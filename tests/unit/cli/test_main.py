@@ -77,7 +77,7 @@ def test_aliases_lead_to_nouns() -> None:
         pytest.param("completion tcsh", "Completion is available for bash, zsh, fish, not for 'tcsh'.", id="shell"),
     ],
 )
-def test_wrong_words_are_explained(words: str, want: str, tmp_path: Path) -> None:
+def test_invalid_arguments_are_explained(words: str, want: str, tmp_path: Path) -> None:
     called = call(*words.split(), home=tmp_path)
     assert called.code == USAGE
     assert called.out == ""
@@ -101,7 +101,7 @@ def test_nothing_at_all_shows_the_overview(tmp_path: Path) -> None:
     assert [line for line in called.out.splitlines() if len(line) > 80] == []
 
 
-def test_flags_may_stand_before_the_noun(tmp_path: Path) -> None:
+def test_flags_may_precede_the_noun(tmp_path: Path) -> None:
     called = call("--config-path", str(tmp_path / "here"), "-q", "config", "path", home=tmp_path)
     assert called.out == f"{tmp_path}/here/config.json\n"
 
@@ -132,7 +132,7 @@ def load_modules(*arguments: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def test_the_overview_needs_none_of_the_server() -> None:
+def test_the_overview_needs_no_server() -> None:
     heavy = {"msgspec", "asyncio", "starlette", "http.client", "yaml", "dataclasses", "inspect"}
     loaded = load_modules("training", "submit", "--help")
     assert [name for name in heavy if f"'{name}'" in loaded] == []

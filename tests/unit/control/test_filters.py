@@ -41,7 +41,7 @@ def test_filters_are_read(text: str, want: list[tuple[str, Any]]) -> None:
 @pytest.mark.parametrize(
     "text", ["name", "name==", "==a", ",", "colour==red", "size=@1", "size==big", "size==nan", "at==soon", "at=^1970"]
 )
-def test_what_is_no_filter_is_refused(text: str) -> None:
+def test_an_invalid_filter_is_refused(text: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_filters(text, FIELDS)
     assert [issue.field for issue in refused.value.issues] == ["filterBy"]

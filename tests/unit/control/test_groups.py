@@ -269,7 +269,7 @@ def test_pods_that_outlive_the_workload_are_left_alone() -> None:
     assert [order.pod_id for order in builders.orders(draft) if isinstance(order, Stop)] == [pods[0].id]
 
 
-def test_states_tell_the_groups_apart() -> None:
+def test_states_distinguish_the_groups() -> None:
     seen: list[SetState] = []
     rules = msgspec.structs.replace(RULES, outcome=lambda states: seen.extend(states))
     pods = [*whole(0), member("leader", 1, phase=PodPhase.STARTING, ready=False)]

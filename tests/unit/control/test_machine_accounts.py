@@ -49,7 +49,7 @@ def test_who_an_account_signs_in_as(users: list[User], equal: bool, want: dict[s
 
 
 @pytest.mark.parametrize("account", ["root", "a b", "x:y", "../x", "y" * 40, "ann"])
-def test_accounts_to_which_nobody_is_bound(account: str) -> None:
+def test_accounts_without_a_bound_user(account: str) -> None:
     with pytest.raises(Invalid):
         check_binding(context(BOUND), account, BOB.id)
     check_binding(context(BOUND), "ann", BOUND.id)

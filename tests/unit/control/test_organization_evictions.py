@@ -61,7 +61,7 @@ HOLDER = builders.pod(gpu_devices=(2,), gpu_thousandths=1000, started_at=NOW - 5
         pytest.param({"rule": "stale", "by_job": None}, "fewer pods were running than its gang needs", id="stale"),
     ],
 )
-def test_what_an_evicted_workload_is_told(members: dict[str, Any], want: str) -> None:
+def test_the_notice_of_an_evicted_workload(members: dict[str, Any], want: str) -> None:
     winner = builders.workload("winner", project_id="2", project_name="team-b")
     assert want in note_eviction(eviction(**members), RUNNING, HOLDER, winner, NOW).message
 
@@ -89,7 +89,7 @@ def test_other_projects_are_named_only_to_those_who_may_see_them(
     assert ("winner" in draft.workload.phase_message) is (project == "1"), "records name nobody else by themselves"
 
 
-def test_the_quota_of_a_department_is_not_told_as_the_projects() -> None:
+def test_the_quota_of_a_department_is_not_shown_as_that_of_the_project() -> None:
     theirs = msgspec.structs.replace(FIGURES, name="research")
     note = note_eviction(eviction(victim_queue=theirs), RUNNING, HOLDER, None, NOW)
     assert note.quota_gpus is None

@@ -125,12 +125,12 @@ def test_gpus_of_a_workload(tmp_path: Path) -> None:
     assert (alone.values, unknown.values) == (((15 * SECOND, 80.0),), ())
 
 
-def test_gpus_that_nobody_measures_are_unknown(tmp_path: Path) -> None:
+def test_gpus_that_are_not_measured_are_unknown(tmp_path: Path) -> None:
     usage_samples, _ = collect(tmp_path, [MeasuredUsage("p", 0.0, 0.0)], [MeasuredUsage("p", 1.0, 0.0)])
     assert [one.is_known for one in measure_used("p", GPU_METRICS, [0], usage_samples)] == [False, False, True, True]
 
 
-def test_sampling_goes_on_while_figures_are_missing(tmp_path: Path) -> None:
+def test_sampling_continues_while_figures_are_missing(tmp_path: Path) -> None:
     """What measures pods learns of them later, or is away for a while."""
     _, told = collect(tmp_path, [], [MeasuredUsage("p", nan, nan)], OSError("away"), [MeasuredUsage("p", 1.0, 1.0)], [])
     assert told == [False, True, True, True, False]

@@ -61,7 +61,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes files that anot
 
 
 @needs_root
-def test_orders_of_others_are_refused_in_words(folder: Path) -> None:
+def test_orders_of_others_are_refused_with_a_message(folder: Path) -> None:
     with as_nobody(), pytest.raises(ClusterError, match=r"takes orders from root only\. Try with sudo"):
         control.observe(folder)
 
@@ -74,7 +74,7 @@ def test_others_may_not_end_it(folder: Path) -> None:
 
 
 @needs_root
-def test_the_kubeconfig_is_for_whoever_called_sudo(folder: Path) -> None:
+def test_the_kubeconfig_belongs_to_the_caller_of_sudo(folder: Path) -> None:
     kubeconfig = folder / "kubeconfig"
     with as_nobody(), pytest.raises(ClusterError, match="Try with sudo"):
         Api(kubeconfig)
@@ -85,13 +85,13 @@ def test_the_kubeconfig_is_for_whoever_called_sudo(folder: Path) -> None:
     assert stat.S_IMODE(kubeconfig.stat().st_mode) == 0o600
 
 
-def test_keys_are_for_nobody_else(folder: Path) -> None:
+def test_keys_are_private(folder: Path) -> None:
     keys = sorted((folder / "certificates").rglob("*.key"))
     assert "service-accounts.key" in [key.name for key in keys]
     assert [key.name for key in keys if stat.S_IMODE(key.stat().st_mode) != 0o600] == []
 
 
-def test_orders_to_a_folder_that_is_none_say_that_no_cluster_runs_there(tmp_path: Path) -> None:
+def test_orders_to_a_missing_folder_say_that_no_cluster_runs_there(tmp_path: Path) -> None:
     with pytest.raises(control.NotRunning, match="make cluster-up"):
         control.stop(tmp_path / "nothing", "etcd")
 

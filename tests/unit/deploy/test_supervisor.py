@@ -36,7 +36,7 @@ def states(supervisor: Supervisor) -> dict[str, str]:
     return {name: describe_state(one) for name, one in found.items()}
 
 
-def test_what_was_stopped_says_so_and_starts_again_when_it_is_told(supervisor: Supervisor) -> None:
+def test_a_stopped_program_says_so_and_can_be_started_again(supervisor: Supervisor) -> None:
     end(supervisor, "operator")
     assert states(supervisor) == {"etcd": "running", "operator": "stopped"}
     assert supervisor.start_due() is None

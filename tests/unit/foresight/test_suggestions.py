@@ -17,7 +17,7 @@ def test_each_suggestion_is_the_first_change_of_the_whole_answer() -> None:
         assert explain_why(snapshot, key).changes[0].message.lower().startswith(text.lower())
 
 
-def test_the_price_is_told() -> None:
+def test_evictions_are_part_of_a_suggestion() -> None:
     answer = explain_why(cluster(job("holds", on="n1", gpu=4), job("first", gpu=1)), FIRST)
     harmful = tuple(change for change in answer.changes if change.family == "priority")
     told = format_suggestion(msgspec.structs.replace(answer, changes=harmful))

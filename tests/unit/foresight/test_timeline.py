@@ -95,7 +95,7 @@ def test_the_message_of_a_span_is_the_one_of_its_beginning() -> None:
     assert (span.code, span.message) == ("OverLimit", "the limit is 2")
 
 
-def test_an_eviction_is_told_without_names_that_may_not_be_seen() -> None:
+def test_an_eviction_notice_has_no_hidden_names() -> None:
     snapshot = cluster(
         job("old", "a", on="n1", gpu=4), job("new", "b", gpu=2), queues=(queue("a", quota=0), queue("b", quota=4))
     )

@@ -9,7 +9,7 @@ from tests.unit.foresight.test_why import cluster, job, queue
 HOLDS, NEW, OTHER = "project-a/holds", "project-a/new", "project-b/other"
 
 
-def test_a_plan_that_waits_tells_until_when() -> None:
+def test_a_plan_that_waits_says_until_when() -> None:
     snapshot = cluster(job("holds", on="n1", gpu=4), job("new"))
     plan = make_plan(snapshot, "new", runtimes={HOLDS: RunningTime(declared=500, elapsed=100)})
     assert plan.timing is not None
@@ -53,11 +53,11 @@ def test_what_is_evicted_starts_again_later() -> None:
     assert (hidden.delays, hidden.hidden_delays) == ((), 1)
 
 
-def test_nobody_is_delayed_where_there_is_room() -> None:
+def test_no_workload_is_delayed_where_there_is_room() -> None:
     timing = estimate_timing(cluster(job("new"), job("other", "b")), "new", {})
     assert (timing.delays, timing.hidden_delays, timing.message) == ((), 0, "Starts in the next scheduling cycle.")
 
 
-def test_what_cannot_be_told() -> None:
+def test_what_cannot_be_estimated() -> None:
     timing = estimate_timing(cluster(job("holds", on="n1", gpu=4), job("new")), "new", {})
     assert (timing.p50, timing.message) == (None, "No estimate: nothing like holds has ended yet.")

@@ -84,7 +84,7 @@ def test_starts_before_and_after() -> None:
     assert ask(*changes).estimates is None
 
 
-def test_starts_that_cannot_be_told_say_why() -> None:
+def test_starts_that_cannot_be_estimated_say_why() -> None:
     blind = ask_what_if(SNAPSHOT, [SetShare(queue="a", field="weight", value=2)], runtimes={}).estimates
     assert blind is not None
     (waits,) = blind.starts

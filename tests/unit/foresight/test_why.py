@@ -58,7 +58,7 @@ def test_it_starts_by_itself_if_there_is_room() -> None:
     assert answer.message == "It starts by itself in the next scheduling cycle."
 
 
-def test_whom_it_evicts_by_itself_is_told() -> None:
+def test_evictions_of_a_submission_are_announced() -> None:
     queues = (queue("a", quota=4), queue("b", quota=0))
     answer = explain_why(cluster(job("holds", "b", on="n1", gpu=4), job("waits", gpu=4), queues=queues), "waits")
     assert answer.status == "starts"

@@ -70,7 +70,7 @@ def test_srun_starts_the_tasks_of_each_node() -> None:
     assert lines == [f"{4 + task}/{task} ddp.py --world 8" for task in range(4)]
 
 
-def test_srun_starts_as_many_tasks_as_it_is_told() -> None:
+def test_srun_starts_the_requested_number_of_tasks() -> None:
     lines = run_script("steps.sbatch", "bash -c 'echo $SLURM_PROCID $0'")
     assert lines == ["0 prepare.py", "0 train.py", "1 train.py", "2 train.py", "3 train.py"]
 

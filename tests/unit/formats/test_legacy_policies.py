@@ -128,12 +128,12 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("spec", "want_path"), [row[1:] for row in MISTAKES], ids=[row[0] for row in MISTAKES])
-def test_mistakes_are_told_with_their_paths(spec: Any, want_path: str) -> None:
+def test_mistakes_are_reported_with_their_paths(spec: Any, want_path: str) -> None:
     with pytest.raises(Invalid) as caught:
         read_legacy_policy(document(spec))
     assert [issue.field for issue in caught.value.issues] == [want_path]
 
 
-def test_other_documents_are_none() -> None:
+def test_other_documents_are_not_policies() -> None:
     assert not is_legacy({"kind": "TrainingWorkload"})
     assert not is_legacy(None)

@@ -151,12 +151,12 @@ def test_dialects_are_recognised(text: str, want_dialect: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "just words", "- a", "a: 1", "[" * 100], ids=repr)
-def test_what_is_no_dialect_is_refused(text: str) -> None:
+def test_an_unknown_dialect_is_refused(text: str) -> None:
     with pytest.raises(Unconvertible):
         detect(text)
 
 
-def test_every_mistake_of_a_request_is_told() -> None:
+def test_every_mistake_of_a_request_is_reported() -> None:
     with pytest.raises(Unconvertible) as refused:
         read_any('{"name": "x", "spec": {"imag": "y", "completions": "z"}}', "rest")
     assert {line.split(":")[0] for line in refused.value.lines} == {"spec.imag", "spec.image", "spec.completions"}
@@ -185,7 +185,7 @@ def test_preemption_does_not_count_as_a_failure() -> None:
     assert job["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": "2"}
 
 
-def test_what_restarts_for_ever_is_no_job() -> None:
+def test_what_always_restarts_is_not_a_job() -> None:
     objects, _ = render_spec(TRAINING, "x", "a", {"image": "i", "restartPolicy": "Always"})
     assert [found["kind"] for found in objects] == ["Deployment"]
 

@@ -114,7 +114,7 @@ def test_definition_has_the_kinds_fields_alone() -> None:
     assert properties == spelt
 
 
-def test_defaults_stand_in_descriptions() -> None:
+def test_defaults_are_in_descriptions() -> None:
     fields = SCHEMA["properties"]["spec"]["properties"]
     assert "Default: 6." in fields["backoffLimit"]["description"]
     assert "Default: true." in fields["active"]["description"]

@@ -103,5 +103,5 @@ DEFAULTS = [(row, letter) for row, letter in CASES if row.default and letter != 
 
 
 @pytest.mark.parametrize(("row", "letter"), DEFAULTS, ids=ids(DEFAULTS))
-def test_its_default_is_told(row: Row, letter: str) -> None:
+def test_its_default_is_shown(row: Row, letter: str) -> None:
     assert explain(f"{RESOURCES[letter].lower()}.spec.{row.name}").entry["default"] == row.default

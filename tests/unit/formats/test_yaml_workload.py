@@ -368,7 +368,7 @@ def test_project_active_and_submission() -> None:
     assert (submission.kind, submission.project_id, submission.dialect) == ("training", "7", "workload-yaml")
 
 
-def test_priority_stands_in_labels() -> None:
+def test_priority_is_in_labels() -> None:
     labels = "labels: {priorityClassName: high, kai.scheduler/preemptibility: preemptible, other: x}"
     text = document("name: {value: x}\nimage: {value: i}").replace("name: x,", f"name: x, {labels},")
     found = read_workload(read_manifests(text)[0][0])[0]

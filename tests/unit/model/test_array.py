@@ -50,7 +50,7 @@ def test_positions(text: str, want: set[int]) -> None:
     assert write_positions(want) == text
 
 
-def test_what_is_no_position() -> None:
+def test_invalid_positions() -> None:
     assert read_positions("by hand") == frozenset()
 
 

@@ -40,7 +40,7 @@ def test_the_sentence_for_no_room_names_resource_asked_and_free() -> None:
     assert told == "Waiting for 2 GPUs: 1 of 2 free on n1."
 
 
-def test_never_is_told_apart_from_not_now() -> None:
+def test_never_is_distinguished_from_not_now() -> None:
     told = sentence(decided(jobs={"a": {"gpu": 3}}), "a")
     assert told == "Can never start: it asks for 3 GPUs, the largest node (n1) has 2."
 
@@ -59,7 +59,7 @@ def test_eviction_text(priority: int, queue: str, want: str) -> None:
     assert decisions.evictions[0].message.startswith(want)
 
 
-def test_an_eviction_tells_by_how_much_its_queue_was_over() -> None:
+def test_an_eviction_says_how_far_its_queue_was_over_quota() -> None:
     jobs = {"a": {"gpu": 2, "at": "n1"}, "b": {"gpu": 2, "queue": "r"}}
     eviction = decided(queues={"q": 0.5, "r": 2}, jobs=jobs).evictions[0]
     assert eviction.by_job == "b"
@@ -161,7 +161,7 @@ def test_what_has_ended_does_not_tie_a_job_to_its_pool() -> None:
     assert [bind.node for bind in decide(snapshot).binds] == ["n2"]
 
 
-def test_last_start_is_told_once() -> None:
+def test_the_last_start_is_reported_once() -> None:
     snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 1, "tasks": 2, "min": 1}}})
     decisions = decide(snapshot)
     assert [(start.job, start.at) for start in decisions.last_starts] == [("a", NOW)]

@@ -64,30 +64,30 @@ def read_quotas(invocation: Invocation) -> list[dict[str, str]]:
     ):
         if invocation.get(flag) is not None:
             given[part] = str(invocation.get(flag))
-    wishes = [{"pool": invocation.get("nodepool", DEFAULT_POOL), **given}] if given else []
-    return wishes + [_read_parts(text) for text in invocation.get("quota", ())]
+    requests = [{"pool": invocation.get("nodepool", DEFAULT_POOL), **given}] if given else []
+    return requests + [_read_parts(text) for text in invocation.get("quota", ())]
 
 
 def _read_parts(text: str) -> dict[str, str]:
-    wish = {"pool": DEFAULT_POOL}
+    request = {"pool": DEFAULT_POOL}
     for part in filter(None, text.split(",")):
         name, equals, value = part.partition("=")
         if not equals or name not in _PARTS:
             raise UsageError(f"--quota has no part '{part}'; write {_FORM}.{suggest(name, _PARTS)}")
-        wish[name] = value
-    return wish
+        request[name] = value
+    return request
 
 
-def apply_quotas(wishes: Sequence[Mapping[str, str]], resources: Sequence[Json], pools: Sequence[Json]) -> list[Json]:
+def apply_quotas(requests: Sequence[Mapping[str, str]], resources: Sequence[Json], pools: Sequence[Json]) -> list[Json]:
     """The quotas as REST takes them: the present ones, with the given ones over them."""
     quotas = {entry["nodePool"]["name"]: dict(entry) for entry in resources}
     known = {str(pool["name"]): pool for pool in pools}
-    for wish in wishes:
-        name = wish["pool"]
+    for request in requests:
+        name = request["pool"]
         if name not in known:
             raise NameNotFound(f"There is no node pool '{name}'.{suggest(name, known)}")
         entry = quotas.setdefault(name, {"nodePool": {"id": str(known[name]["id"]), "name": name}})
-        for part, text in wish.items():
+        for part, text in request.items():
             _apply(entry, part, text)
     return list(quotas.values())
 

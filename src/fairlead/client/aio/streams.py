@@ -43,10 +43,10 @@ class AsyncWatch:
         #: The last revision that was received; a new watch can start after it.
         self.revision: int | None = None
 
-    async def changes(self, silence: Callable[[], float | None] = lambda: None) -> AsyncGenerator[Json | None]:
-        """Yield every change, and None from time to time while there is none. `silence` limits the wait."""
+    async def changes(self, timeout: Callable[[], float | None] = lambda: None) -> AsyncGenerator[Json | None]:
+        """Yield every change, and None from time to time while there is none. `timeout` limits the wait."""
         data: list[bytes] = []
-        self._stream.wait_at_most(silence())
+        self._stream.wait_at_most(timeout())
         async for line in self._stream.lines():
             name, _, value = line.rstrip(b"\r").partition(b":")
             value = value.removeprefix(b" ")
@@ -57,7 +57,7 @@ class AsyncWatch:
             elif not line:
                 yield json.loads(b"\n".join(data)) if data else None
                 data = []
-                self._stream.wait_at_most(silence())
+                self._stream.wait_at_most(timeout())
 
     async def close(self) -> None:
         await self._stream.close()

@@ -40,6 +40,6 @@ def test_a_read_waits_for_the_next_server() -> None:
         pytest.param(make_call("GET", 2, headers=[(PASSED_ON.encode(), b"yes")]), id="the-first-server-waits"),
     ],
 )
-def test_others_are_told_to_try_again(call: Call) -> None:
+def test_others_are_asked_to_try_again(call: Call) -> None:
     with pytest.raises(Unavailable, match="try again"):
         asyncio.run(run_or_forward(call, 30))

@@ -56,7 +56,7 @@ def test_what_could_be_read_in_two_ways_is_refused(head: bytes) -> None:
         ("GET / HTTP/1.0", ["Connection: Keep-Alive"], True),
     ],
 )
-def test_whether_the_connection_goes_on(start: str, lines: list[str], want: bool) -> None:
+def test_whether_the_connection_is_kept(start: str, lines: list[str], want: bool) -> None:
     assert read_request(request(*lines, start=start)).keep_alive is want
 
 
@@ -94,7 +94,7 @@ def test_answers(method: bytes, head: bytes, want_body: MessageBody, want_kept: 
     assert (response.body, response.keep_alive) == (want_body, want_kept)
 
 
-def test_what_gives_a_message_its_meaning_is_no_option_of_the_connection() -> None:
+def test_headers_of_a_message_are_not_options_of_the_connection() -> None:
     headers = [(b"connection", b"Host, Content-Length, Transfer-Encoding, X-Own"), (b"x-own", b"1")]
     framing = [(b"host", b"a.localhost"), (b"content-length", b"3"), (b"transfer-encoding", b"chunked")]
     assert passed_on([*headers, *framing]) == framing

@@ -72,7 +72,7 @@ def test_flags_that_say_nothing_of_the_workload_are_listed(tmp_path: Path) -> No
     assert "Converted with changes (1):\n  --name-prefix: the command line adds a number" in told
 
 
-def test_what_is_no_member_of_a_request_is_listed_as_that(tmp_path: Path) -> None:
+def test_unknown_members_of_a_request_are_listed(tmp_path: Path) -> None:
     body = {"name": "x", "spce": {}, "actualPhase": "Running", "spec": {"image": "i"}}
     told = call("convert", "-", "--to", "rest", home=tmp_path, stdin=json.dumps(body)).err
     assert "spce: is not a member of a creation request" in told

@@ -124,7 +124,7 @@ def test_every_kind_of_file_is_read(home: Path, files: list[str], want: list[tup
     assert findings(home, *files) == want
 
 
-def test_a_project_for_files_that_name_none(home: Path) -> None:
+def test_a_project_for_files_without_one(home: Path) -> None:
     request = json.loads(REQUEST)
     request["spec"] |= {"priorityClass": "high", "compute": {"gpuDevicesRequest": 1}}
     (home / "request.json").write_text(json.dumps(request))

@@ -17,7 +17,7 @@ DEFAULT = {"nodePool": {"id": "1", "name": "default"}}
 
 
 @pytest.mark.parametrize(
-    ("wish", "want"),
+    ("quota", "want"),
     [
         pytest.param({"gpu": "4"}, {"gpu": {"deserved": 4}}, id="GPUs"),
         pytest.param({"gpu": "unlimited"}, {"gpu": {"deserved": -1}}, id="unlimited GPUs"),
@@ -28,8 +28,8 @@ DEFAULT = {"nodePool": {"id": "1", "name": "default"}}
         pytest.param({"rank": "High"}, {"priority": "High"}, id="rank"),
     ],
 )
-def test_one_wish(wish: dict[str, str], want: dict[str, Any]) -> None:
-    assert apply_quotas([{"pool": "default", **wish}], (), POOLS) == [{**DEFAULT, **want}]
+def test_a_quota_flag_becomes_an_amount(quota: dict[str, str], want: dict[str, Any]) -> None:
+    assert apply_quotas([{"pool": "default", **quota}], (), POOLS) == [{**DEFAULT, **want}]
 
 
 def test_wishes_go_over_what_there_is() -> None:
@@ -54,12 +54,12 @@ def test_a_pool_is_named_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "want"),
+    ("quota", "want"),
     [({"gpu": "many"}, "a number or `unlimited`"), ({"memory": "lots"}, "a quantity such as 64Gi")],
 )
-def test_amounts_that_are_none(wish: dict[str, str], want: str) -> None:
+def test_what_is_not_an_amount_is_refused(quota: dict[str, str], want: str) -> None:
     with pytest.raises(UsageError, match=want):
-        apply_quotas([{"pool": "default", **wish}], (), POOLS)
+        apply_quotas([{"pool": "default", **quota}], (), POOLS)
 
 
 def test_an_unknown_part_is_named(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_why_is_the_same_to_the_byte(tmp_path: Path) -> None:
     assert {change["family"] for change in answer["changes"]} >= {"priority", "addNodes"}
 
 
-def test_why_in_words(tmp_path: Path) -> None:
+def test_why_as_text(tmp_path: Path) -> None:
     shown = call("why", "j2", "--snapshot", save(tmp_path, snapshot()), home=tmp_path)
     assert shown.out.startswith("j2 (team): Waiting for 1 GPU: both GPUs of n1 are in use.")
     assert "- Add 1 node like n1 (2 GPUs each).\n" in shown.out

@@ -44,7 +44,7 @@ def test_some_actions_and_some_cycles(tmp_path: Path) -> None:
     assert [len(cycle.get("binds", ())) for cycle in played] == [2, 0]
 
 
-def test_contradictions_are_all_told(tmp_path: Path) -> None:
+def test_all_contradictions_are_reported(tmp_path: Path) -> None:
     jobs = [
         {"id": name, "queue": "team", "tasks": [{"id": name, "status": "Running", "node": "nowhere"}]} for name in "ab"
     ]
@@ -65,7 +65,7 @@ def test_contradictions_are_all_told(tmp_path: Path) -> None:
         (("test", "missing.yaml"), "cannot be read"),
     ],
 )
-def test_wrong_words(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
+def test_invalid_arguments(tmp_path: Path, words: tuple[str, ...], want: str) -> None:
     path = save(tmp_path, snapshot())
     called = call(*(word.replace("{path}", path) for word in words), home=tmp_path)
     assert called.code == USAGE

@@ -60,7 +60,7 @@ def test_pipx_installs_where_it_keeps_its_environments(tmp_path: Path, monkeypat
         pytest.param("venv", "pyvenv.cfg", "", "virtual environment", id="a virtual environment"),
     ],
 )
-def test_environments_are_told_apart(tmp_path: Path, name: str, file: str, text: str, want_kind: str) -> None:
+def test_environments_are_distinguished(tmp_path: Path, name: str, file: str, text: str, want_kind: str) -> None:
     folder = tmp_path / name
     folder.mkdir(parents=True)
     (folder / file).write_text(text)

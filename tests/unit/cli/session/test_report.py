@@ -56,6 +56,6 @@ def test_exit_code(error: ClientError, want: int) -> None:
     assert exit_code(error) == want
 
 
-def test_exit_codes_are_told_apart() -> None:
+def test_exit_codes_are_distinguished() -> None:
     codes = [code for code, _ in exit_codes.EXIT_CODES]
     assert len(set(codes)) == len(codes)

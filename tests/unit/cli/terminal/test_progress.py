@@ -32,7 +32,7 @@ def console_on(stderr: Terminal) -> Console:
     return Console(Invocation(Parsed({}, [], []), environment))
 
 
-def test_it_goes_on_by_itself_and_leaves_nothing() -> None:
+def test_it_continues_by_itself_and_leaves_nothing() -> None:
     stderr = Watched(4)
     with Progress(console_on(stderr), "Restoring", every=0.001) as progress:
         assert "Restoring …" in stderr.getvalue()

@@ -30,7 +30,7 @@ def test_name_for(words: list[str], want: str) -> None:
         ["printf", "%s\\n", "tab\tend"],
     ],
 )
-def test_the_server_splits_into_the_same_words(words: list[str]) -> None:
+def test_the_server_splits_into_the_same_arguments(words: list[str]) -> None:
     assert list(split_words(quote_arguments(words))) == words
 
 

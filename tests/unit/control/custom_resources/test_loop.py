@@ -140,7 +140,7 @@ def test_timers_that_are_due_at_once_are_compared_too() -> None:
     assert set(objects.tried) == {"bad"}
 
 
-def test_one_that_fails_keeps_nobody_waiting() -> None:
+def test_a_failing_one_does_not_block_others() -> None:
     objects = Objects("bad", failing="bad")
     objects.open.set()
 

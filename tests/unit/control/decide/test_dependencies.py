@@ -39,7 +39,7 @@ def test_what_has_no_record_was_deleted_and_what_never_happens_stays() -> None:
     assert (dependency_ids(waits), dependency_ids(never)) == (("1",), ())
 
 
-def test_everything_is_told_and_what_can_never_happen_first() -> None:
+def test_every_dependency_is_listed_and_impossible_ones_first() -> None:
     waits = ("secret key", "after 1 a", "after 2 b", "afterany 3 c", "never 4 d failed")
     assert format_waiting(waits) == (
         "Can never start: d failed; Waiting for a, b to complete; Waiting for c to end; "

@@ -302,7 +302,7 @@ def test_waiting_and_running_time_add_up_over_the_phases() -> None:
     assert (draft.workload.pending_time, draft.workload.running_time) == (600, 0)
 
 
-def test_an_illegal_move_marks_the_workload_unknown_and_tells_its_moves() -> None:
+def test_an_illegal_move_marks_the_workload_unknown_and_lists_its_moves() -> None:
     draft = Draft(WorkloadEntry(workload=builders.workload(phase=Phase.COMPLETED), podsets=(builders.podset(),)), NOW)
     draft.set_phase(Phase.RUNNING)
     assert draft.workload.phase is Phase.UNKNOWN
@@ -335,7 +335,7 @@ def test_what_the_engine_cannot_provide_fails_the_workload_before_its_start() ->
     ]
 
 
-def test_what_has_no_effect_is_told_once() -> None:
+def test_what_has_no_effect_is_reported_once() -> None:
     """While it is new, every report is a reason to look at it again."""
     rules = msgspec.structs.replace(RULES, review=lambda podset: Review(advisory=(("image", "not used"),)))
     first = decide_review_of(builders.workload(), rules)

@@ -233,7 +233,7 @@ def test_a_new_revision_begins_with_as_many_pods_as_serve() -> None:
     assert draft.workload.revisions[1].replicas == 4
 
 
-def test_load_is_followed_and_told() -> None:
+def test_load_is_followed_and_reported() -> None:
     bounds = {"minReplicas": 0, "maxReplicas": 1}
     held, _ = serving(spec=spec(autoscaling=bounds))
     idle = Load(counted_since=NOW - 60_000)

@@ -126,7 +126,7 @@ NAMED_HALVES = [holds("h1", 0.5, gpu_groups=("g",)), holds("h2", 0.5, gpu_groups
 
 
 @pytest.mark.parametrize("halves", [HALVES, NAMED_HALVES], ids=["the GPU has no name", "the GPU has a name"])
-def test_seven_whole_gpus_and_two_halves_leave_none_of_eight(halves: list[Held], tmp_path: Path) -> None:
+def test_seven_whole_gpus_and_two_halves_use_all_of_eight(halves: list[Held], tmp_path: Path) -> None:
     report, snapshot = ask(tmp_path, "big", *SEVEN, *halves, waits("big", 2))
     assert report.message == "Waiting for 2 GPUs: all 8 GPUs of worker-1 are in use."
     assert gpus_used(report) == {"PROJECT": (4, 0), "DEPARTMENT": (8, 0)}
@@ -146,7 +146,7 @@ def test_after_a_preemption_what_was_preempted_is_not_counted(tmp_path: Path) ->
     assert not any("quota" in remedy for remedy in report.remedies)
 
 
-def test_during_a_preemption_what_is_ending_is_used_and_nobody_is_over_quota_for_it(tmp_path: Path) -> None:
+def test_pods_that_end_during_a_preemption_count_as_used_but_not_over_quota(tmp_path: Path) -> None:
     ending = holds("leaves", 1, "2", PodPhase.STOPPING, stopping_for="evict")
     held = [*SEVEN[:2], *SEVEN[3:], *HALVES, ending, waits("next", 1), waits("big", 2, created_at=1)]
     report, _ = ask(tmp_path, "big", *held)

@@ -34,7 +34,7 @@ def test_other_long_ones_are_accepted(password: str) -> None:
     assert find_weakness(password, "ada.lovelace@example.com") == ""
 
 
-def test_a_short_name_is_no_part_of_a_password() -> None:
+def test_a_short_name_may_be_part_of_a_password() -> None:
     assert find_weakness("rivers climb slowly", "al@example.com") == ""
 
 

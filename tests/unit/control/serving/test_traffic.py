@@ -102,7 +102,7 @@ def test_beyond_the_limit_requests_wait_for_their_turn() -> None:
     in_loop(test)
 
 
-def test_one_who_gives_up_lets_the_next_go_on() -> None:
+def test_a_caller_that_gives_up_lets_the_next_continue() -> None:
     async def test() -> None:
         requests = traffic(pods=("a",), limit=1)
         first = requests.begin("w")
@@ -117,7 +117,7 @@ def test_one_who_gives_up_lets_the_next_go_on() -> None:
     in_loop(test)
 
 
-def test_a_pod_that_gets_no_more_is_told_of_when_it_has_answered() -> None:
+def test_a_draining_pod_is_reported_when_it_has_answered_its_last_request() -> None:
     requests = traffic()
     told: list[str] = []
     requests.listen(told.append)
@@ -130,7 +130,7 @@ def test_a_pod_that_gets_no_more_is_told_of_when_it_has_answered() -> None:
     assert (told, requests.load("w").busy) == (["w"], {})
 
 
-def test_arrivals_tell_the_loop_now_and_then() -> None:
+def test_arrivals_notify_the_loop_now_and_then() -> None:
     time = Time()
     requests = traffic(time, is_scaled=True)
     told: list[str] = []
@@ -171,7 +171,7 @@ def test_a_short_past_is_not_thinned_out() -> None:
     assert rates.over(4.0, 60.0).concurrency == pytest.approx(0.5)
 
 
-def test_the_end_of_an_attempt_is_told_once() -> None:
+def test_the_end_of_an_attempt_is_reported_once() -> None:
     """Of a pod that ends, is started again under its id, or goes with its workload; not of one that is not ready."""
     requests = traffic(running=frozenset({("a", 1), ("b", 1), ("c", 1)}))
     told: list[str] = []

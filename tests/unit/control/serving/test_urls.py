@@ -57,11 +57,11 @@ def test_a_long_name_still_makes_a_label() -> None:
     assert one != two
 
 
-def test_two_urls_of_one_workload_are_told_apart() -> None:
+def test_two_urls_of_one_workload_are_distinguished() -> None:
     assert UrlRegistry(SETTINGS).claim(entry("web", {}, {})) == (("", "-2"), ())
 
 
-def test_names_that_run_together_are_told_apart() -> None:
+def test_names_that_run_together_are_distinguished() -> None:
     registry = UrlRegistry(SETTINGS)
     assert registry.claim(entry("a-b", {}, project="c")) == (("",), ())
     names, refused = registry.claim(entry("a", {}, project="b-c"))

@@ -43,7 +43,7 @@ class TestJournal:
         journal.add(path, {"state": "Lost"})
         assert journal.load(path) == {"state": "Lost"}
 
-    def test_what_was_launched_is_kept_and_is_no_state(self, tmp_path: Path) -> None:
+    def test_the_launch_record_is_kept_apart_from_the_state(self, tmp_path: Path) -> None:
         folders = AttemptFolders(str(tmp_path))
         folders.prepare()
         path = folders.journal(("a", 1))
@@ -149,7 +149,7 @@ class TestWire:
             pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
             assert [message for piece in pieces for message in inbox.feed(piece)] == messages
 
-    def test_nonsense_is_no_message(self) -> None:
+    def test_nonsense_is_not_a_message(self) -> None:
         with pytest.raises(ValueError, match="bytes"):
             list(wire.Inbox().feed(b"\xff\xff\xff\xff"))
 

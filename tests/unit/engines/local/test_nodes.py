@@ -76,7 +76,7 @@ def test_a_file_of_nodes() -> None:
 
 
 @pytest.mark.parametrize("document", ["nodes: 3", "- 7", "{", "[]: ["], ids=["number", "item", "open", "odd"])
-def test_a_file_that_is_no_list_of_nodes(document: str) -> None:
+def test_a_file_that_is_not_a_list_of_nodes(document: str) -> None:
     with pytest.raises(Invalid, match="nodes file"):
         parse_nodes(document, MACHINE)
 

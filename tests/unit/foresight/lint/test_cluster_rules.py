@@ -101,7 +101,7 @@ def test_the_counter_example_of_a_quota() -> None:
         ((), "the node pool default"),
     ],
 )
-def test_a_pool_that_nobody_may_use(queues: tuple[Queue, ...], want: str) -> None:
+def test_a_pool_that_no_project_may_use(queues: tuple[Queue, ...], want: str) -> None:
     messages = [each.message for each in cluster_rules.find_unusable_pool(snapshot(queues=queues))]
     assert messages == ([f"Nobody may use {want}."] if want else [])
 
@@ -146,7 +146,7 @@ def test_a_group_of_a_workload_larger_than_the_cluster(workers: int, want: bool)
     assert found(cluster_rules.find_too_large_gang, material) == ([("w.yaml", "spec")] if want else [])
 
 
-def test_pods_that_are_no_gang_need_room_for_one_of_them() -> None:
+def test_pods_without_a_gang_need_room_for_one_of_them() -> None:
     spec = {"parallelism": 20, "completions": 20, "compute": {"gpuDevicesRequest": 4}}
     assert found(cluster_rules.find_too_large_gang, with_workload(snapshot(), spec)) == []
     spec = {"compute": {"gpuDevicesRequest": 5}}

@@ -55,7 +55,7 @@ def test_a_default_that_breaks_a_rule_of_a_wider_scope() -> None:
     assert broken(narrow, policy({}, AT_MOST_2, rest="workspaces")) == []
 
 
-def test_a_mistake_of_a_wide_scope_is_told_once() -> None:
+def test_a_mistake_of_a_wide_scope_is_reported_once() -> None:
     assert broken(policy(FOUR, AT_MOST_2), policy({"image": "a"}, {}, "project", owner="4")) == [
         ("policy tenant", "defaults.compute.gpuDevicesRequest")
     ]

@@ -158,7 +158,7 @@ def test_modes_of_files_are_four_octal_digits(mode: str) -> None:
     assert list(found) == ["spec.storage.configMapVolume[0].defaultMode"]
 
 
-def test_everything_wrong_is_told_at_once() -> None:
+def test_everything_wrong_is_reported_at_once() -> None:
     got = issues(
         body(
             {
@@ -220,7 +220,7 @@ def test_everything_wrong_is_told_at_once() -> None:
         pytest.param(b'{"name": 1e999}', "out of range", id="endless number"),
     ],
 )
-def test_bodies_that_are_no_request(sent: bytes, want: str) -> None:
+def test_bodies_that_are_not_requests(sent: bytes, want: str) -> None:
     got = issues(sent)
     assert list(got) == [""]
     assert want in got[""]
@@ -266,7 +266,7 @@ def test_renders_the_object() -> None:
     }
 
 
-def test_a_spec_that_is_no_object_is_refused() -> None:
+def test_a_spec_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(Invalid) as refused:
         read_submission(
             KIND, json.dumps({"name": "t", "projectId": "1", "clusterId": CLUSTER, "spec": "image"}).encode()
@@ -274,7 +274,7 @@ def test_a_spec_that_is_no_object_is_refused() -> None:
     assert ("spec", "is a text; an object is expected") in [(i.field, i.details) for i in refused.value.issues]
 
 
-def test_every_pattern_has_its_rule_in_words() -> None:
+def test_every_pattern_has_a_readable_rule() -> None:
     """A message tells the rule with an example; a pattern is never shown."""
     fields = {id(field): field for kind in KINDS.values() for field in fields_below(kind.spec)}
     fields |= {id(field): field for struct in (GitAsset, S3Asset, PvcAsset) for field in fields_below(struct)}
@@ -304,7 +304,7 @@ def fields_below(struct: type) -> Iterator[Field]:
         ),
     ],
 )
-def test_a_broken_pattern_is_told_in_words(spec: dict[str, Any], path: str, want: str) -> None:
+def test_a_broken_pattern_is_explained(spec: dict[str, Any], path: str, want: str) -> None:
     told = issues(body({"image": "x"} | spec))
     assert list(told) == [path]
     assert want in told[path]

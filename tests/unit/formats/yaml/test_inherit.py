@@ -79,6 +79,6 @@ def test_refusals_show_the_chain(documents: tuple[str, ...], want_words: str) ->
     assert (issues[0].line, issues[0].column) == (5 + 6 * len(documents), 4), "where the base is named"
 
 
-def test_a_workload_that_is_no_template_is_no_base() -> None:
+def test_a_workload_that_is_not_a_template_cannot_be_a_base() -> None:
     _, issues = read(document("base", "{name: {value: b}}"), document("x", "{baseWorkload: base, name: {value: x}}"))
     assert "there is no template" in issues[0].details

@@ -62,6 +62,6 @@ def test_documents_in_one_text() -> None:
     assert [list(document.content) for document in documents] == [["a"], ["b"]]
 
 
-def test_limits_are_told_by_the_caller() -> None:
+def test_limits_come_from_the_caller() -> None:
     _, issues = read_tree("a: [1, 2, 3]", limits=YamlLimits(nodes=3))
     assert "more than 3 entries" in issues[0].details

@@ -26,9 +26,7 @@ def made(serving: dict[str, Any] | None = None, **members: Any) -> tuple[int, Sc
     ],
     ids=["nothing", "least", "from none", "both", "initial", "asleep", "null"],
 )
-def test_with_how_many_it_begins_and_between_how_many_it_goes_on(
-    members: dict[str, Any], want: tuple[int, int, int]
-) -> None:
+def test_initial_and_later_numbers_of_pods(members: dict[str, Any], want: tuple[int, int, int]) -> None:
     count, scaling = made(**members)
     assert (count, scaling.min_pods, scaling.max_pods) == want
 

@@ -81,7 +81,7 @@ def test_contradiction(bad: Snapshot, want: str) -> None:
         check(bad)
 
 
-def test_all_contradictions_are_told_at_once() -> None:
+def test_all_contradictions_are_reported_at_once() -> None:
     with pytest.raises(SnapshotError) as caught:
         check(snapshot(Task(id="t", status="Running", node="n9"), Task(id="u", gpu_portion=2), nodes=(NODE, NODE)))
     assert len(caught.value.problems) == 3
@@ -98,7 +98,7 @@ def test_groups_without_pod_sets() -> None:
         check(snapshot(jobs=(job,)))
 
 
-def test_orphaned_queues_and_missing_queues_are_no_contradiction() -> None:
+def test_orphaned_queues_and_missing_queues_are_not_contradictions() -> None:
     assert contradictions(snapshot(Task(id="t"), queues=(queue("orphan", "gone"),))) == []
 
 
@@ -119,7 +119,7 @@ def test_json_and_back() -> None:
     assert read_snapshot(msgspec.json.encode(given)) == given
 
 
-def test_violations_of_form_and_contradictions_are_told_together() -> None:
+def test_violations_of_form_and_contradictions_are_reported_together() -> None:
     raw = b"""{"nodes": [{"name": "n1", "gpu": "many"}, {"name": "n2", "gpus": 1}],
         "queues": [{"name": "a", "parent": "a", "resources": {"gpu": {"limit": -1}, "cpu": {"limit": -1},
             "memory": {"limit": -1}}}],
@@ -147,7 +147,7 @@ def test_violations_of_form_and_contradictions_are_told_together() -> None:
         pytest.param(b'{"now": 1, "nodes": {}}', "nodes: Expected `array`, got `object`.", id="nodes as an object"),
     ],
 )
-def test_what_is_no_snapshot_at_all(document: bytes, want: str) -> None:
+def test_a_file_that_is_not_a_snapshot(document: bytes, want: str) -> None:
     with pytest.raises(SnapshotError) as caught:
         read_snapshot(document)
     assert caught.value.problems == (want,)
@@ -158,7 +158,7 @@ def test_whole_numbers_may_be_written_with_a_point() -> None:
     assert read.nodes[0] == SnapshotNode(name="n", cpu_milli=1000, memory_bytes=1_000_000_000, gpu=2)
 
 
-def test_devices_stand_for_groups_that_are_not_named() -> None:
+def test_devices_replace_groups_that_are_not_named() -> None:
     given = snapshot(running("a", gpu_portion=0.5, devices=(1,)), running("b", gpu_portion=0.5, devices=(1,)))
     read = read_snapshot(msgspec.json.encode(given))
     assert [task.gpu_groups for job in read.jobs for task in job.tasks] == [("n1-device-1",)] * 2

@@ -63,7 +63,7 @@ class ObjectWatch(Generic[Item]):
     """Objects of one kind by (namespace, name). Calls `changed(before, after)` for each change."""
 
     #: Seconds. The server sends a bookmark every minute, so a longer silence is a broken connection.
-    silence = 150.0
+    idle_timeout = 150.0
 
     def __init__(
         self,
@@ -158,14 +158,14 @@ class ObjectWatch(Generic[Item]):
         rest, has_data = b"", False
         now = asyncio.get_running_loop().time
         # The time before the first line counts too: nobody else would notice it.
-        async with asyncio.timeout(self.silence) as patience, self._api.stream(self._path, query) as pieces:
+        async with asyncio.timeout(self.idle_timeout) as patience, self._api.stream(self._path, query) as pieces:
             async for piece in pieces:
                 has_data = True
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
                     if line.strip():
                         self._process(self._line.decode(line))
-                patience.reschedule(now() + self.silence)
+                patience.reschedule(now() + self.idle_timeout)
         return has_data
 
     def _process(self, line: _Line) -> None:

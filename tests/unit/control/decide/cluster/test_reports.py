@@ -168,7 +168,7 @@ def test_a_report_that_comes_twice_changes_nothing() -> None:
     assert [type(order) for order in orders(again, report)] == [ApplyWorkload]
 
 
-def test_a_wish_is_repeated_until_it_is_fulfilled() -> None:
+def test_a_desired_state_is_applied_until_it_is_reached() -> None:
     for report in (said(run=0), said(run=0, retrying_because="no")):
         assert [type(order) for order in orders(turn(builders.workload(), report), report)] == [ApplyWorkload]
 
@@ -201,7 +201,7 @@ def evicted(phase: PodPhase) -> WorkloadReport:
     return said(pods=(seen(phase, eviction="for others", message="for others"),))
 
 
-def test_preemption_is_no_failure() -> None:
+def test_preemption_is_not_a_failure() -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
     pods = tuple(first.pods.values())
     leaving = turn(first.workload, evicted(PodPhase.STOPPING), *pods)
@@ -249,7 +249,7 @@ def test_what_is_refused_while_it_runs_fails_at_once() -> None:
     assert [event.phase for event in draft.events if event.phase] == ["Failed"]
 
 
-def test_objects_that_cannot_be_made_again_are_told_of() -> None:
+def test_objects_that_cannot_be_recreated_are_reported() -> None:
     """Somebody removed the namespace, say."""
     trouble = said(run=0, retrying_because="Waits for the cluster: no such namespace")
     draft = turn(builders.workload(phase=Phase.RUNNING), trouble, builders.pod())
@@ -313,7 +313,7 @@ def test_a_pod_that_ends_well_while_it_is_taken_away_has_ended_well(borne: int |
     assert turn(ended.workload, over, ended=("u",), max_preemptions=borne).workload.phase is Phase.COMPLETED
 
 
-def test_what_nobody_counts_waits_for_no_count_when_it_was_taken_away() -> None:
+def test_uncounted_failures_are_not_waited_for_after_an_eviction() -> None:
     asks = (builders.podset(restart=RestartPolicy.ALWAYS),)
     workload = builders.workload(phase=Phase.TERMINATING, preemptions=1)
     held = WorkloadEntry(workload=workload, podsets=asks)
@@ -471,7 +471,7 @@ def test_the_schedulers_message_is_recorded_without_the_names_of_other_projects(
     )
 
 
-def test_which_gpu_a_pod_shares_is_recorded_also_when_it_is_told_later() -> None:
+def test_the_shared_gpu_of_a_pod_is_recorded_even_if_it_is_reported_later() -> None:
     first = turn(builders.workload(phase=Phase.PENDING, run=1), said(pods=(seen(PodPhase.STARTING),)))
     assert first.pods["u"].gpu_groups == ()
     then = turn(first.workload, said(pods=(seen(PodPhase.RUNNING, gpu_groups=("g",)),)), first.pods["u"])

@@ -62,7 +62,7 @@ def groups(leader: dict[str, Any], worker: dict[str, Any], **members: Any) -> di
     return {"leader": leader, "worker": worker, "workers": 1, **members}
 
 
-def test_an_unrelated_workload_keeps_nobody_waiting() -> None:
+def test_an_unrelated_workload_delays_no_other() -> None:
     """Without labels the rule matched every pod of the project: an unrelated one in a full zone blocked the leader."""
     other = entry("other", "training", {"image": "x", "compute": {"gpuDevicesRequest": 1}}, running("a1"))
     mine = entry("mine", "distributed-inference", groups(needs("Required"), needs("Required")))
@@ -101,7 +101,7 @@ def test_a_label_of_another_workload_with_the_same_labels_does_not_count() -> No
     assert zones(decided(nodes(a1=1, b1=1), other, entry("mine", "training", spec))) == ["b"]
 
 
-def test_the_reason_of_one_workload_is_not_told_of_an_equal_one() -> None:
+def test_the_reason_of_one_workload_is_not_reused_for_an_equal_one() -> None:
     spec = needs("Required") | {"completions": 2, "parallelism": 2}
     waiting = entry("w", "training", spec, running("a1", group=0))
     blockers = KnownBlockers()

@@ -99,7 +99,7 @@ def examined(error: Exception) -> Finding:
     return found
 
 
-def test_what_the_account_may_not_look_at_is_no_fault_of_the_cluster() -> None:
+def test_a_missing_right_to_look_is_not_a_fault_of_the_cluster() -> None:
     found = examined(ApiError(403, "Forbidden", "storageclasses is forbidden"))
     assert (found.state, found.found) == ("note", "unknown: storageclasses is forbidden")
     assert examined(ApiError(500, "InternalError", "etcd is away")).state == "missing"

@@ -157,7 +157,7 @@ def test_several_servers_need_a_database() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"])
-def test_webhooks_ask_about_our_own_kinds_only_and_let_pass_what_nobody_answers(kind: str) -> None:
+def test_webhooks_ask_about_our_own_kinds_only_and_fail_open(kind: str) -> None:
     [hook] = find(render_manifests(WITH_WEBHOOK), kind)["webhooks"]
     assert hook["failurePolicy"] == "Ignore"
     assert {group for rule in hook["rules"] for group in rule["apiGroups"]} == {"run.ai", "workloads.fairlead.dev"}

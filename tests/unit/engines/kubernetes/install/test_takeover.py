@@ -60,7 +60,7 @@ def test_what_exists_or_is_being_deleted_is_left_alone() -> None:
     assert "is being deleted" in plan_copy(OURS, leaving, set(), starts=False).what
 
 
-def test_namespaces_are_handed_over_first_and_only_if_they_are_nobody_s() -> None:
+def test_namespaces_are_handed_over_first_and_only_if_they_have_no_owner() -> None:
     step = plan_copy(OURS, original(IMAGE), set(), starts=False)
     handed, copied = plan_namespaces([step], {"runai-team": ""}, "mine")
     assert (handed.method, handed.path) == ("PATCH", "/api/v1/namespaces/runai-team")

@@ -104,7 +104,7 @@ def test_each_controller_has_its_own_word() -> None:
     assert reasons_for((MPI,)) == {"FailedCreate", "MPIJobFailed"}
 
 
-def test_pods_are_found_wherever_they_stand() -> None:
+def test_pods_are_found_wherever_they_are() -> None:
     one, two = ({"metadata": {"name": name}, "spec": {"containers": []}} for name in "ab")
     group = {"spec": {"leaderWorkerTemplate": {"size": 2, "leaderTemplate": one, "workerTemplate": two}}}
     job = {"spec": {"pytorchReplicaSpecs": {"Master": {"template": one}, "Worker": {"replicas": 2, "template": two}}}}

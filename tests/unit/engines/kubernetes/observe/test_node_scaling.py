@@ -105,7 +105,7 @@ def test_the_latest_event_about_a_pod_counts() -> None:
     assert events.has_any
 
 
-def test_the_pod_that_stands_in_for_one_with_a_part_of_a_gpu() -> None:
+def test_the_pod_that_reserves_a_gpu_for_one_with_a_part_of_it() -> None:
     events = ScalingEvents()
     events.update(None, event(TRIGGERED, pod="n-p", namespace="kai-scale-adjust"))
     assert events.about(pod("p")) is not None

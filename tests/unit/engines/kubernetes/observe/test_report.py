@@ -102,7 +102,7 @@ def test_a_pod_is_placed_when_its_scheduler_says_so() -> None:
     assert render_pod(pod(status={"conditions": [condition | {"status": "False"}]})).placed_at is None
 
 
-def test_what_a_pod_tells_of_itself() -> None:
+def test_what_a_pod_shows_of_itself() -> None:
     running = container({"running": {"startedAt": "2026-01-01T00:00:01Z"}}, restartCount=2)
     seen = render_pod(pod(phase="Running", node="n1", status=running | {"conditions": READY}))
     assert (seen.node, seen.ready, seen.restarts, seen.started_at) == ("n1", True, 2, 1_767_225_601_000)
@@ -317,7 +317,7 @@ def test_nodes() -> None:
     assert found.taints[0].key == "k"
 
 
-def test_a_cordoned_node_is_no_broken_one() -> None:
+def test_a_cordoned_node_is_not_a_broken_one() -> None:
     status = {"conditions": [{"type": "Ready", "status": "True"}]}
     node = msgspec.convert({"metadata": {"name": "n"}, "spec": {"unschedulable": True}, "status": status}, objects.Node)
     found = render_node(node)

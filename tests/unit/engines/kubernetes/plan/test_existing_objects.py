@@ -44,42 +44,42 @@ def applied(**spec: Any) -> ExistingObjects:
     return ExistingObjects(find_digests(makers, 1), listed)
 
 
-def stands(standing: ExistingObjects, **spec: Any) -> bool:
+def is_current(existing: ExistingObjects, **spec: Any) -> bool:
     rendered = render(**spec)
-    return is_up_to_date(standing, digest_of(rendered), (COPY, *rendered.runners, *rendered.services))
+    return is_up_to_date(existing, digest_of(rendered), (COPY, *rendered.runners, *rendered.services))
 
 
-def test_what_is_there_as_it_is_wished_stands() -> None:
-    standing = applied()
-    assert len(standing.digests) == 1
-    assert stands(standing)
+def test_an_object_in_its_desired_state_is_kept() -> None:
+    existing = applied()
+    assert len(existing.digests) == 1
+    assert is_current(existing)
 
 
 @pytest.mark.parametrize(
     "spec", [{"command": "run"}, {"ports": []}, {"backoffLimit": 2}], ids=["command", "ports", "backoff limit"]
 )
-def test_another_wish_does_not(spec: dict[str, Any]) -> None:
-    assert not stands(applied(), **spec)
+def test_another_desired_state_is_not_applied(spec: dict[str, Any]) -> None:
+    assert not is_current(applied(), **spec)
 
 
 def test_nor_does_one_of_which_something_is_missing() -> None:
     there = applied()
     for path in there.survey:
-        assert not stands(
+        assert not is_current(
             ExistingObjects(there.digests, {name: what for name, what in there.survey.items() if name != path})
         )
-    assert not stands(ExistingObjects({}, there.survey))
+    assert not is_current(ExistingObjects({}, there.survey))
 
 
 def test_nor_one_whose_copies_hold_something_else() -> None:
     there = applied()
-    assert not stands(ExistingObjects(there.digests, {**there.survey, path_of(COPY): data_hash({"a": "2"})}))
+    assert not is_current(ExistingObjects(there.digests, {**there.survey, path_of(COPY): data_hash({"a": "2"})}))
 
 
 def test_nor_one_that_has_more_than_is_wished() -> None:
     there = applied()
     [(path, digest)] = there.digests.items()
-    assert not stands(ExistingObjects({path: digest, f"{path}-2": digest}, there.survey))
+    assert not is_current(ExistingObjects({path: digest, f"{path}-2": digest}, there.survey))
 
 
 @pytest.mark.parametrize(

@@ -110,13 +110,13 @@ def test_urls_by_path_keep_their_prefix() -> None:
     assert rendered["Ingress/golden-url"]["metadata"]["annotations"][f"{NGINX}/auth-url"].endswith(f"?url={prefix}")
 
 
-def test_nobody_is_asked_about_a_public_url() -> None:
+def test_a_public_url_needs_no_check() -> None:
     rendered = render(podsets("training", exposedUrls=[{"container": 8080, "authorizationType": "public"}]))
     assert list(rendered) == ["Ingress/golden-url"]
     assert not any("auth" in name for name in rendered["Ingress/golden-url"]["metadata"]["annotations"])
 
 
-def test_several_urls_are_told_apart() -> None:
+def test_several_urls_are_distinguished() -> None:
     urls = [{"container": 8080}, {"container": 9090, "url": "https://tools.apps.example.com/board"}]
     rendered = render(podsets("training", exposedUrls=urls))
     assert ways(rendered["Ingress/golden-url-2"]) == [
@@ -137,15 +137,15 @@ def test_several_urls_are_told_apart() -> None:
         "https://a..apps.example.com",
     ],
 )
-def test_what_could_be_somebody_elses_or_be_read_in_two_ways_gets_none(url: str) -> None:
+def test_urls_of_others_and_ambiguous_ones_get_no_ingress(url: str) -> None:
     assert render(podsets("training", exposedUrls=[{"container": 8080, "url": url}])) == {}
 
 
-def test_an_address_is_no_host() -> None:
+def test_an_address_is_not_a_host_name() -> None:
     assert not msgspec.structs.replace(ENTRANCE, domain="10.0.0.1").can_expose(UrlRoute(host="10.0.0.1", port=80))
 
 
-def test_without_the_setting_there_are_none() -> None:
+def test_without_the_setting_there_are_no_ingresses() -> None:
     assert render(podsets("training", exposedUrls=[{"container": 8080}]), entrance=None) == {}
 
 

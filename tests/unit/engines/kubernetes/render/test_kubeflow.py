@@ -321,7 +321,7 @@ def test_a_failure_is_believed_when_no_pod_may_have_been_taken_away_unseen(
     assert find_controller_ahead_of_pods(settled, sets) is None
 
 
-def test_pods_of_the_attempt_before_are_told_of_until_they_are_gone() -> None:
+def test_pods_of_the_previous_attempt_are_reported_until_they_are_gone() -> None:
     report = render_report(
         "w", ObservedWorkload(runners=(runner("Created", attempt=1),), pods=(worker("Running"),)), podsets()
     )

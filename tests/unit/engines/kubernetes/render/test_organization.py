@@ -66,7 +66,7 @@ def test_a_queue_per_owner_and_pool() -> None:
     assert {body["metadata"]["labels"]["runai/department-name"] for body in queues.values()} == {"science"}
 
 
-def test_what_nobody_granted_has_no_quota_and_no_limit() -> None:
+def test_a_queue_without_quotas_has_no_quota_and_no_limit() -> None:
     queues = {body["metadata"]["name"]: body for body in render_queues(TOLD, "c")}
     assert queues["team-a-h100"]["spec"]["resources"]["gpu"] == {"quota": 0.0, "limit": -1, "overQuotaWeight": 2.0}
 

@@ -152,7 +152,7 @@ def test_every_pod_passes_its_level(path: Path, operated: bool, level: str) -> N
     assert not broken
 
 
-def test_containers_of_ours_are_nobody_unless_the_pod_is_somebody() -> None:
+def test_helper_containers_run_as_nobody_unless_the_pod_has_a_user() -> None:
     place = msgspec.structs.replace(GOLDEN_PLACE, level="restricted")
     storage = {"git": [{"repository": "https://x/y", "path": "/g"}], "s3": [{"bucket": "b", "path": "/b"}]}
     for security, user in (({}, 65534), ({"uidGidSource": "custom", "runAsUid": 1000}, None)):

@@ -59,7 +59,7 @@ def test_what_came_from_an_object_goes_with_it() -> None:
     ],
     ids=["braces", "round", "not ours to fill in", "the shell's", "two dollars", "escaped"],
 )
-def test_variables_in_words(word: str, want: str) -> None:
+def test_variables_in_arguments(word: str, want: str) -> None:
     podset = builders.podset()
     container = msgspec.structs.replace(podset.container, args=(word,))
     found = render_objects(GOLDEN_PLACE, (msgspec.structs.replace(podset, container=container),))
@@ -82,7 +82,7 @@ def test_variables_in_words(word: str, want: str) -> None:
         ),
     ],
 )
-def test_node_types_of_the_project_hold_for_pods_that_name_none(fields: dict[str, Any], want: Any) -> None:
+def test_node_types_of_the_project_apply_to_pods_without_one(fields: dict[str, Any], want: Any) -> None:
     podset = builders.podset()
     container = msgspec.structs.replace(podset.container, fields=builders.container_fields(fields))
     place = msgspec.structs.replace(GOLDEN_PLACE, node_types=("a100",))

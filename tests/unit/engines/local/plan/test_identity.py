@@ -169,7 +169,7 @@ def test_another_user_has_neither_the_owners_groups_nor_home() -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "1,b", "-1", "4294967295", "1.5"])
-def test_words_that_are_no_groups(text: str) -> None:
+def test_texts_that_are_not_groups(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         parse_groups(text)
 

@@ -39,7 +39,7 @@ def pod(**members: object) -> PodSpec:
         ('{"a":{"b":1}}', '{"a":{"b":1}}', '{"a":{"b":1}}'),
     ],
 )
-def test_words_are_filled_in(template: str, own: str, shared: str) -> None:
+def test_variables_of_a_template_are_filled_in(template: str, own: str, shared: str) -> None:
     asked = pod(variables={"V": template})
     assert fill_in(asked, has_own_network=True).variables == {"V": own}
     assert fill_in(asked, has_own_network=False).variables == {"V": shared}
@@ -52,7 +52,7 @@ def test_ports_are_apart_where_the_network_is_shared() -> None:
     assert found[1] - found[0] == 1
 
 
-def test_who_can_be_commanded_and_by_whom() -> None:
+def test_which_pods_may_run_commands_in_which() -> None:
     folders = AttemptFolders("/data")
     launcher = render_remote_exec(pod(may_exec_in="worker", addressed=True), folders)
     worker = pod(role="worker", pod_name="job-worker-0", addressed=True)
