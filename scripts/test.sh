@@ -12,8 +12,8 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then options+=(--nothing
 failures=$PWD/.tools/failed-tests.json
 run() { .venv/bin/python -m pytest "${options[@]}" "$@"; }
 code=0
-# Three processes for two cores: tests of servers and pods wait for nearly half of their time.
-run -n $((($(nproc) * 3 + 1) / 2)) --first-run "$failures" "$@" || code=$?
+# Two processes for each core: tests of servers and pods wait for more than half of their time.
+run -n $((2 * $(nproc))) --first-run "$failures" "$@" || code=$?
 # 1: tests failed. Everything else is no question of tests.
 [ "$code" = 1 ] || exit "$code"
 # Once, and only to tell flaky tests from broken ones (tests/flaky.py).
