@@ -5,6 +5,8 @@ cluster, KAI in one cycle when it is started again. Later cycles are not compare
 controllers have done in between, sooner or later. Rounds take turns: in one, many small preemptible workloads fill the
 cluster, mostly beyond quota; in the next, larger ones of projects with a quota press in and evict some. Run by
 `make test-operators`.
+
+Not all victims can be equal: KAI 0.12 goes through the nodes of a victim in the random order of a Go map, ours by name.
 """
 
 import random
@@ -197,13 +199,13 @@ def workloads_with_pods(harness: ClusterHarness) -> set[str]:
 def read_workloads(cluster: clusters.Cluster) -> Snapshot:
     """Jobs are named as their workloads: a pod that is made again gets a pod group of another name.
 
-    The development cluster runs KAI 0.12, which lets reclaim move pods of any queue; later versions filter them.
+    The development cluster runs KAI 0.12: reclaim may move pods of any queue, and gangs get node after node.
     """
     snapshot = read_cluster(str(cluster.kubeconfig))
     jobs = [(WORKLOAD_NAME.search(job.name), job) for job in snapshot.jobs]
     named = tuple(replace(job, name=found[0]) for found, job in jobs if found is not None)
     assert len(named) == len(snapshot.jobs)
-    settings = replace(snapshot.settings, filter_reclaim_victims=False)
+    settings = replace(snapshot.settings, filter_reclaim_victims=False, multi_node_victims=False)
     renamed: Snapshot = replace(snapshot, jobs=named, settings=settings)
     return renamed
 

@@ -294,6 +294,8 @@ class Settings(Plain, frozen=True, kw_only=True):
     allow_consolidating_reclaim: bool = True
     #: Whether queues within their share keep their pods where they are. KAI 0.12 does not ask: it may move them.
     filter_reclaim_victims: bool = True
+    #: Whether the victims for a gang may be looked for on several nodes at once. KAI before 0.16 frees node after node.
+    multi_node_victims: bool = True
     k_value: float = 1
     saturation_multiplier: float = 1
     #: Seconds a broken gang may stay; negative is for ever.

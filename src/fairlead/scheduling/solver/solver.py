@@ -68,7 +68,8 @@ class Solver:
         used_before = _used(self.job)
         if self._cannot_succeed(tasks):
             return False
-        for generator in GENERATORS if tasks else ():
+        generators = GENERATORS if self.session.settings.multi_node_victims else GENERATORS[:1]
+        for generator in generators if tasks else ():
             loaded = self._search(generator, tasks)
             if self.is_final or (loaded is not None and self._probe(generator, tasks, loaded)):
                 if _used(self.job) > used_before and all(p.used >= p.minimum for p in self.job.pod_sets):
