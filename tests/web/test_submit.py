@@ -154,6 +154,32 @@ def test_a_template_sets_what_the_form_leaves_empty(visit: Visit, server: Server
     server.call("DELETE", f"/api/v1/workloads/trainings/{made['id']}")
 
 
+def test_assets_fill_the_form(visit: Visit, server: Server) -> None:
+    scope = {"scope": "project", "projectId": 1}
+    made = {
+        "environment": {"image": IMAGE, "command": "sh -c env", "environmentVariables": [{"name": "A", "value": "1"}]},
+        "compute": {"gpuDevicesRequest": 2},
+        "datasource/nfs": {"server": "files.lab.example", "path": "/export", "mountPath": "/data"},
+    }
+    for kind, spec in made.items():
+        body = {"meta": {"name": kind.rpartition("/")[2], **scope}, "spec": spec}
+        assert server.call("POST", f"/api/v1/asset/{kind}", body).status < 300, kind
+    page = visit.open("/ui/submit?kind=trainings")
+    page.get_by_label("Environment", exact=True).select_option("environment")
+    expect(field(page, "Image")).to_have_value(IMAGE)
+    page.get_by_label("Compute resource").select_option("compute")
+    expect(field(page, "GPU devices request")).to_have_value("2")
+    page.get_by_label("Data source").select_option("nfs")
+    expect(page.get_by_role("region", name="The form as text")).to_contain_text("files.lab.example")
+    # The main role of a kind with roles takes them.
+    page.get_by_role("button", name="Distributed inference", exact=True).click()
+    page.get_by_label("Environment", exact=True).select_option("environment")
+    expect(field(page.get_by_role("group", name="Leader"), "Image")).to_have_value(IMAGE)
+    for kind in made:
+        for asset in server.call("GET", f"/api/v1/asset/{kind}").json["entries"]:
+            server.call("DELETE", f"/api/v1/asset/{kind}/{asset['meta']['id']}")
+
+
 def test_a_form_is_kept_as_a_template(visit: Visit, server: Server) -> None:
     page = open_form(visit)
     field(page, "Image").fill(IMAGE)

@@ -6,6 +6,7 @@ import { asApiError, useLoad } from "../../parts/load";
 import { css as parts, Problem } from "../../parts/parts";
 import { count } from "../../parts/texts";
 import { setQuery } from "../../router";
+import { Assets } from "./assets";
 import { loadTemplates, readWorkloads } from "./sources";
 import css from "./submit.module.css";
 import { type Draft, type SetDraft, specOf } from "./submission";
@@ -51,6 +52,7 @@ export function Start({ form, draft, setDraft, projects }: Props) {
         </select>
         <p class={parts.quiet}>It sets what the form leaves empty.</p>
       </div>
+      <Assets form={form} draft={draft} setDraft={setDraft} />
       <FileInput form={form} draft={draft} setDraft={setDraft} projects={projects} />
     </>
   );
