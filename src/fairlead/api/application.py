@@ -74,7 +74,7 @@ from fairlead.api.workloads.sessions import SESSION_OPERATIONS, url_operations
 from fairlead.api.workloads.types import WORKLOAD_TYPE_OPERATIONS
 from fairlead.api.workloads.watch import watch_operations
 from fairlead.control import access
-from fairlead.control.audit import AuditWriter, RequestFacts, current_request
+from fairlead.control.audit import AuditSubject, AuditWriter, RequestFacts, current_request
 from fairlead.control.context import Context
 from fairlead.control.people.authentication import Authenticator
 from fairlead.model.errors import FairleadError, TooMuch, Unavailable
@@ -294,6 +294,7 @@ class Application:
             # Anybody can send requests without an account; they must not fill the audit.
             return
         facts = _facts(scope)
+        subject = call.audited or AuditSubject(operation.tag.lower(), next(iter(call.path.values()), ""), "")
         self._auditor.add(
             AuditLine(
                 at=self._context.clock(),
@@ -301,8 +302,10 @@ class Application:
                 caller_type=call.caller.type,
                 operation=operation.id,
                 action="sign-in" if operation.is_sign_in else _ACTIONS.get(scope["method"], "create"),
-                subject=operation.tag.lower(),
-                subject_id=next(iter(call.path.values()), ""),
+                subject=subject.collection,
+                subject_id=subject.id,
+                subject_name=subject.name,
+                cluster_id=subject.cluster_id,
                 request_id=request_id,
                 result="Succeeded" if status < 400 else "Failed",
                 status=status,

@@ -113,6 +113,16 @@ def test_sign_ins_are_recorded_and_secrets_are_not(api: ApiServer) -> None:
     assert "guessed-wrongly" not in read(api, numberOfSamples=1000).body.decode()
 
 
+def test_a_session_is_recorded_by_the_name_of_its_workload(api: ApiServer) -> None:
+    id = api.submit("entered")
+    for path in ("exec?command=id", "attach", "port-forward?port=80"):
+        assert api.call("POST", f"/api/v1/workloads/{id}/{path}").status >= 400, "nothing runs here"
+    flushed(api)
+    found = {(line["metadata"]["operation"], line["entity_type"]) for line in lines(api, "entity_name==entered")}
+    sessions = {"execute_in_workload", "attach_to_workload", "forward_port_of_workload"}
+    assert found == {("create", "workloads"), *((operation, "workloads") for operation in sessions)}
+
+
 def test_requests_without_an_account_do_not_fill_it(api: ApiServer) -> None:
     flushed(api)
     before = read(api).json["total"]

@@ -153,6 +153,24 @@ def test_a_webhook_is_called_once_and_signed(desk: Desk, hook: Hook) -> None:
     assert headers["x-fairlead-delivery"]
 
 
+def test_what_happened_to_a_workload_is_told_in_order_with_its_phase_then(desk: Desk, hook: Hook) -> None:
+    desk.add(hook.url, on=["started", "completed"])
+    at = desk.api.clock.now
+    record = workload("train", project_id="1", created_by="fairlead", phase=Phase.COMPLETED, phase_updated_at=at)
+    about: dict[str, Any] = {
+        "at": at,
+        "subject": "workloads",
+        "subject_id": record.id,
+        "project_id": "1",
+        "message": "",
+    }
+    phases = (Phase.RUNNING, Phase.COMPLETED)
+    desk.api.put(record, events=tuple(Event(reason=phase, phase=phase, **about) for phase in phases))
+    desk.turn()
+    told = [json.loads(body) for _, body in hook.received]
+    assert [(one["event"], one["phase"]) for one in told] == [("started", "Running"), ("completed", "Completed")]
+
+
 def test_the_url_and_the_key_are_never_shown_again(desk: Desk, hook: Hook) -> None:
     key = desk.add(hook.url).json["signingKey"]
     listed = desk.api.call("GET", RULES)

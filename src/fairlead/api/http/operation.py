@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from fairlead.control.audit import AuditSubject
 from fairlead.control.context import Context
 from fairlead.model.records.people import Caller
 
@@ -23,7 +24,17 @@ _REFUSED_WEIGHT = re.compile(r"q=0(\.0*)?")
 class Call:
     """One request: its caller, operation and id. Created by `application.py` only."""
 
-    __slots__ = ("authenticate", "caller", "confirm_session", "context", "operation", "path", "request", "request_id")
+    __slots__ = (
+        "audited",
+        "authenticate",
+        "caller",
+        "confirm_session",
+        "context",
+        "operation",
+        "path",
+        "request",
+        "request_id",
+    )
 
     def __init__(self, context: Context, operation: "Operation", request: Request, request_id: str) -> None:
         self.context = context
@@ -33,6 +44,8 @@ class Call:
         #: The values of the path's variables.
         self.path: dict[str, str] = {}
         self.caller: Caller = NOBODY
+        #: What the audit says that a session was about; None for what the path names.
+        self.audited: AuditSubject | None = None
         #: Checks the request's token again and returns its caller; raises `Unauthenticated` if it is no longer valid.
         self.authenticate: Callable[[], Caller] = lambda: self.caller
         #: Asks the identity provider about the caller's session, if that is due; raises `Unauthenticated`.

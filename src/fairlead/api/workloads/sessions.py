@@ -23,6 +23,7 @@ from fairlead.api.http.one_time import LINK_LIFETIME
 from fairlead.api.http.operation import Call, Handler, Operation, Parameter, RequestBody, as_json
 from fairlead.api.http.shapes import WORKLOAD_ID
 from fairlead.api.proxy.access import UrlGate
+from fairlead.control.audit import subject_of
 from fairlead.control.lists import normal_id
 from fairlead.control.workloads.sessions import (
     ExecRequest,
@@ -92,9 +93,16 @@ async def execute(call: Call) -> Response:
         columns=query_integer(call, "columns", 80, 1, 9999),
         rows=query_integer(call, "rows", 24, 1, 9999),
     )
-    workload_id = normal_id(call.path["workloadId"], "workload")
+    workload_id = await _audited_id(call, "exec")
     session = await run_command(call.context, call.caller, workload_id, query_text(call, "pod"), request)
     return _duplex_of(session, _guard(call, "exec", workload_id))
+
+
+async def _audited_id(call: Call, verb: str) -> str:
+    """The id of the workload, which the audit names, if the caller may open such a session into it."""
+    workload_id = normal_id(call.path["workloadId"], "workload")
+    call.audited = subject_of(await load_session_workload(call.context, call.caller, verb, workload_id))
+    return workload_id
 
 
 def _guard(call: Call, verb: str, workload_id: str) -> StreamGuard:
@@ -102,7 +110,7 @@ def _guard(call: Call, verb: str, workload_id: str) -> StreamGuard:
 
 
 async def attach_to(call: Call) -> Response:
-    workload_id = normal_id(call.path["workloadId"], "workload")
+    workload_id = await _audited_id(call, "attach")
     from_start = bool(query_boolean(call, "fromStart"))
     session = await attach(call.context, call.caller, workload_id, query_text(call, "pod"), from_start=from_start)
     return _duplex_of(session, _guard(call, "attach", workload_id))
@@ -114,7 +122,7 @@ async def forward_port(call: Call) -> Response:
         raise Invalid(
             "The query parameter port is required", (ComplianceIssue("port", "is required: a port of the pod"),)
         )
-    workload_id = normal_id(call.path["workloadId"], "workload")
+    workload_id = await _audited_id(call, "port-forward")
     file = await connect(call.context, call.caller, workload_id, query_text(call, "pod"), port)
     reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=file))
 

@@ -7,6 +7,8 @@ decided with the rights that its owner has at that moment.
 import contextlib
 from collections.abc import Sequence
 
+import msgspec
+
 from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.notifications.messages import notified_by, render_quota, render_workload
@@ -76,8 +78,11 @@ class DeliveryMaker:
         workload: Workload | None = await self._store.get(WORKLOADS, event.subject_id)
         if workload is None:
             return []
+        if event.phase:
+            # By now it may be in another one.
+            workload = msgspec.structs.replace(workload, phase=Phase(event.phase))
         return [
-            self._about_workload(rule, workload, notified, event.at, str(event.revision))
+            self._about_workload(rule, workload, notified, event.at, f"{event.revision:012}")
             for rule in wanting
             if self._concerns(rule, workload)
         ]
@@ -106,7 +111,8 @@ class DeliveryMaker:
     ) -> Delivery:
         now = self._context.clock()
         return Delivery(
-            id=f"{rule.id}.{workload.id}.{notified}.{occasion}",
+            # Sorts those of one workload by when they happened.
+            id=f"{rule.id}.{workload.id}.{occasion}.{notified}",
             version=1,
             rule_id=rule.id,
             owner_id=rule.owner_id,

@@ -97,12 +97,18 @@ class Notifier:
             limit=_MOST_DELIVERIES,
         )
         unsent: list[Delivery] = await self._store.find(waiting)
-        await asyncio.gather(*(self._send(one) for one in unsent if one.next_at is not None and one.next_at <= now))
+        due: dict[tuple[str, str], list[Delivery]] = {}
+        for one in unsent:
+            if one.next_at is not None and one.next_at <= now:
+                due.setdefault((one.rule_id, one.workload_id), []).append(one)
+        await asyncio.gather(*(self._send(deliveries) for deliveries in due.values()))
         return bool(unsent)
 
-    async def _send(self, delivery: Delivery) -> None:
+    async def _send(self, deliveries: list[Delivery]) -> None:
+        """Send what one rule tells about one workload, in its order."""
         async with self._free:
-            await self._claim_and_send(delivery)
+            for delivery in deliveries:
+                await self._claim_and_send(delivery)
 
     async def _claim_and_send(self, delivery: Delivery) -> None:
         now = self._context.clock()
