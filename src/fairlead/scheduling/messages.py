@@ -32,10 +32,8 @@ _PLURAL = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory", "pods": "po
 
 def format_reason(reason: Reason) -> str:
     """The sentence of a reason."""
-    if reason.code == "NonPreemptibleOverQuota":
-        return _format_over_quota(reason)
-    if reason.code == "OverLimit":
-        return _format_over_limit(reason)
+    if reason.code in ("NonPreemptibleOverQuota", "OverLimit"):
+        return f"{format_excess(reason)} {format_breach(reason)}" if reason.is_lasting else format_breach(reason)
     if reason.code in ("NeverFits", "NoNodeFits", "GangIncomplete", "Fragmented"):
         return _format_no_node(reason)
     if reason.code == "WaitsForVictims":
@@ -53,6 +51,24 @@ def format_reason(reason: Reason) -> str:
     if reason.code == "NotReady":
         return f"Waiting for pods to be created: {reason.placed} of the {reason.required} that it needs exist."
     return reason.detail or reason.code
+
+
+def format_breach(reason: Reason) -> str:
+    """The sentence about a quota or limit that Run:ai's users and scripts know."""
+    return _format_over_quota(reason) if reason.code == "NonPreemptibleOverQuota" else _format_over_limit(reason)
+
+
+def format_excess(reason: Reason) -> str:
+    """What of a request is more than the whole quota or limit of its queue."""
+    resource = reason.resource or "gpu"
+    asked = _quantity(reason.requested or 0, resource)
+    if reason.code == "OverLimit":
+        return f"{NEVER}: it requests {asked}, the limit of {reason.queue} is {format_amount(reason.limit, resource)}."
+    quota = format_amount(reason.quota, resource)
+    return (
+        f"{NEVER}: it requests {asked} and is not preemptible, the quota of {reason.queue} is {quota}. "
+        "A preemptible workload may exceed the quota."
+    )
 
 
 def format_amount(value: float | None, resource: str | None) -> str:

@@ -165,7 +165,7 @@ def _waits(task: LiveTask) -> bool:
 
 
 def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
-    """The blocker to tell first: what it is promised, then what the last pool that could take it said."""
+    """The blocker to tell first: what it is promised, then what the last pool said that may take it some time."""
     if job is not None:
         promised = [task for task in job.tasks if task.status == st.PIPELINED]
         if promised and not any(task.status == st.PENDING for task in job.tasks):
@@ -174,7 +174,9 @@ def _reason(job: LiveJob | None, pools: dict[str, Reason]) -> Reason:
     if pools:
         # A pool that does not exist says nothing about those that do.
         tried = [reason for reason in pools.values() if reason.code not in _NOT_TRIED]
-        return (tried or list(pools.values()))[-1]
+        # It may still start in another pool than one that could never take it.
+        passing = [reason for reason in tried if not reason.is_lasting]
+        return (passing or tried or list(pools.values()))[-1]
     if job is not None and not is_ready(job.root):
         if any(task.status == st.GATED for task in job.tasks):
             return Reason(code="Gated")

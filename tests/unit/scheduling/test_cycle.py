@@ -21,10 +21,42 @@ def sentence(decisions: Decisions, job: str) -> str:
 
 
 def test_quota_sentence_is_the_known_one() -> None:
-    assert sentence(decided(jobs={"a": {"gpu": 3, "priority": 100}}, nodes={"n1": {"gpu": 4}}), "a") == (
-        "Non-preemptible workload is over quota. Workload requested 3 GPUs, but q quota is 2 GPUs, while 0 GPUs are "
+    jobs = {"b": {"gpu": 1, "at": "n1", "priority": 100}, "a": {"gpu": 2, "priority": 100}}
+    assert sentence(decided(jobs=jobs, nodes={"n1": {"gpu": 4}}), "a") == (
+        "Non-preemptible workload is over quota. Workload requested 2 GPUs, but q quota is 2 GPUs, while 1 GPUs are "
         "already allocated for non-preemptible pods. Use a preemptible workload to go over quota."
     )
+
+
+@pytest.mark.parametrize(
+    ("queue", "job", "want"),
+    [
+        pytest.param(
+            {"gpu": {"quota": 2, "limit": 2}},
+            {"gpu": 3},
+            "Can never start: it requests 3 GPUs, the limit of q is 2. q quota has reached the allowable limit",
+            id="limit",
+        ),
+        pytest.param(
+            2,
+            {"gpu": 3, "priority": 100},
+            "Can never start: it requests 3 GPUs and is not preemptible, the quota of q is 2. "
+            "A preemptible workload may exceed the quota. Non-preemptible workload is over quota.",
+            id="quota",
+        ),
+    ],
+)
+def test_more_than_the_whole_quota_or_limit_is_never(queue: Any, job: dict[str, Any], want: str) -> None:
+    assert sentence(decided(queues={"q": queue}, jobs={"a": job}, nodes={"n1": {"gpu": 4}}), "a").startswith(want)
+
+
+def test_a_pool_that_may_take_it_is_told_before_one_that_never_can() -> None:
+    case = {
+        "nodes": {"n1": {"gpu": 2}, "n2": {"gpu": 1, "nodePool": "small"}},
+        "queues": {"q": 2, "q@small": 2},
+        "jobs": {"b": {"gpu": 2, "at": "n1"}, "a": {"gpu": 2, "pools": ["default", "small"]}},
+    }
+    assert sentence(decided(**case), "a") == "Waiting for 2 GPUs: both GPUs of n1 are in use."
 
 
 def test_limit_sentence_is_the_known_one() -> None:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
-from fairlead.cli.organization.page import record_facts, show_facts
 from fairlead.cli.session.session import ServerSession, find_named
+from fairlead.cli.terminal.facts import record_facts, show_facts
 from fairlead.cli.terminal.output import Listing, chosen_format
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
@@ -114,7 +114,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
     record = _find(session, noun, invocation.names[0])
     if not session.show(record, record["name"]):
         values = {member: value for member, value in record.items() if isinstance(value, dict)}
-        show_facts(session, record_facts({name: value for name, value in record.items() if name not in values}))
+        show_facts(session.console, record_facts({name: value for name, value in record.items() if name not in values}))
         for member, content in values.items():
             session.console.data(f"\n{member.capitalize()}")
             for key, text in content.items():

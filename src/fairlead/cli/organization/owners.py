@@ -11,10 +11,11 @@ from fairlead.cli.exit_codes import FAILED, OK
 from fairlead.cli.flags import CLUSTER, OUTPUT, Flag
 from fairlead.cli.nouns import load_module
 from fairlead.cli.organization import lists
-from fairlead.cli.organization.page import node_facts, pool_facts, show_facts, show_owner
+from fairlead.cli.organization.page import node_facts, pool_facts, show_owner
 from fairlead.cli.organization.quota import QUOTA_FLAGS, RULE_FLAGS, apply_quotas, read_quotas, read_settings
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.terminal.console import is_terminal
+from fairlead.cli.terminal.facts import show_facts
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.client.access.urls import quote
 from fairlead.client.json_object import Json
@@ -96,7 +97,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
     record = _find(session, noun, invocation.names[0])
     if not session.show(record, record["name"]):
         if noun == "nodepool":
-            show_facts(session, pool_facts(record))
+            show_facts(session.console, pool_facts(record))
         elif noun == "node":
             _describe_node(session, record)
         else:
@@ -124,7 +125,7 @@ def _describe_node(session: ServerSession, node: Json) -> None:
     pods = session.client.request(
         "GET", "/api/v1/workloads/pods", filterBy=[f"nodeName=={node['name']}"], completed="false", limit=500
     )["pods"]
-    show_facts(session, node_facts(node, pods))
+    show_facts(session.console, node_facts(node, pods))
     if not pods:
         return
     console = session.console

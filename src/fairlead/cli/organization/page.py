@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from fairlead.cli.organization.node_usage import node_status
 from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.amounts import amount
+from fairlead.cli.terminal.facts import show_facts
 from fairlead.cli.terminal.tables import TableColumn, render_table
 from fairlead.cli.terminal.times import shown_time, span
 from fairlead.client.json_object import Json
@@ -33,7 +34,7 @@ def show_owner(session: ServerSession, owner: Json, facts: Sequence[tuple[str, s
         ("Created", shown_time(owner.get("createdAt"))),
         ("Created by", owner.get("createdBy") or ""),
     ]
-    show_facts(session, shown)
+    show_facts(session.console, shown)
     statuses = {one["nodePoolName"]: one for one in (owner.get("status") or {}).get("nodePoolQuotaStatuses") or ()}
     rows = [
         (pool, resource, statuses.get(pool["nodePool"]["name"]) or {})
@@ -68,31 +69,6 @@ _QUOTAS = (
     TableColumn("NON-PREEMPTIBLE", lambda row: _used(row, "allocatedNonPreemptible")),
     TableColumn("REQUESTED", lambda row: _used(row, "requested")),
 )
-
-
-def show_facts(session: ServerSession, facts: Sequence[tuple[str, str]]) -> None:
-    shown = [(name, text) for name, text in facts if text]
-    left = max((len(name) for name, _ in shown), default=0) + 1
-    for name, text in shown:
-        session.console.data(f"{name + ':':<{left}}  {text}")
-
-
-def record_facts(record: Json) -> list[tuple[str, str]]:
-    """The members of a record as facts, in their order: `machineUser` is shown as `Machine user`."""
-    return [(_label(name), _plain_text(name, value)) for name, value in record.items() if value not in (None, [], {})]
-
-
-def _label(member: str) -> str:
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in member).removesuffix(" at")
-    return f"{words[0].upper()}{words[1:]}"
-
-
-def _plain_text(member: str, value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return shown_time(value) if member.endswith("At") else str(value)
 
 
 def pool_facts(pool: Json) -> list[tuple[str, str]]:

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import OUTPUT, Flag, UsageError
-from fairlead.cli.organization.page import record_facts, show_facts
 from fairlead.cli.organization.roles import find_role
 from fairlead.cli.session.session import ServerSession, find_named
 from fairlead.cli.session.settings import next_command
+from fairlead.cli.terminal.facts import record_facts, show_facts
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
 from fairlead.cli.terminal.times import age
@@ -149,7 +149,7 @@ def _describe(invocation: Invocation, noun: str) -> int:
     account["accessRules"] = _rules(session, noun, account)
     if not session.show(account, invocation.names[0]):
         rules = account.pop("accessRules")
-        show_facts(session, record_facts(account))
+        show_facts(session.console, record_facts(account))
         session.console.data("\nRoles" if rules else "\nNo roles")
         for rule in rules:
             session.console.data(f"{rule['roleName']} of {rule['scopeType']} {rule['scopeName']}")

@@ -20,9 +20,7 @@ from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Workload
 from fairlead.model.submission import Submission
 from fairlead.scheduling import Reason, decide, format_reason
-from fairlead.scheduling.messages import NEVER, format_amount, format_largest
-
-_UNITS = {"gpu": "GPUs", "cpu": "CPU cores", "memory": "GB memory"}
+from fairlead.scheduling.messages import NEVER, format_excess, format_largest
 
 
 async def submit_if_it_can_start(
@@ -57,21 +55,9 @@ async def find_lasting_blocker(context: Context, workload: Workload) -> Reason |
 def describe_blocker(reason: Reason) -> str:
     """What is too large, and the largest request that would fit."""
     if reason.code in ("NonPreemptibleOverQuota", "OverLimit"):
-        return _describe_excess(reason)
+        return format_excess(reason)
     sentence = format_reason(reason)
     if not sentence.startswith(NEVER):
         sentence = f"{NEVER}: {sentence[0].lower()}{sentence[1:]}"
     largest = format_largest(reason)
     return f"{sentence} The largest request that fits: {largest}." if largest else sentence
-
-
-def _describe_excess(reason: Reason) -> str:
-    resource = reason.resource or "gpu"
-    asked, most, unit = format_amount(reason.requested, resource), reason.limit, _UNITS[resource]
-    if reason.code == "OverLimit":
-        return f"{NEVER}: it requests {asked} {unit}, the limit of {reason.queue} is {format_amount(most, resource)}."
-    quota = format_amount(reason.quota, resource)
-    return (
-        f"{NEVER}: it requests {asked} {unit} and is not preemptible, the quota of {reason.queue} is {quota}. "
-        "A preemptible workload may exceed the quota."
-    )

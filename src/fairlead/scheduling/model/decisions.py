@@ -72,6 +72,12 @@ class Reason(Plain, frozen=True, kw_only=True):
     until: float | None = None
     detail: str | None = None
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether only other nodes, another quota or limit, or another request would remove it."""
+        bound = {"OverLimit": self.limit, "NonPreemptibleOverQuota": self.quota}.get(self.code)
+        return self.code == "NeverFits" or (bound is not None and bound >= 0 and (self.requested or 0) > bound)
+
 
 class PoolReason(Plain, frozen=True, kw_only=True):
     node_pool: str
@@ -79,7 +85,10 @@ class PoolReason(Plain, frozen=True, kw_only=True):
 
 
 class Pending(Plain, frozen=True, kw_only=True):
-    """A job with tasks that did not get a place: one reason per node pool tried, the last one first to be told."""
+    """A job with tasks that did not get a place: one reason per node pool tried.
+
+    The last one is told first, of those that may pass.
+    """
 
     job: str
     tasks: tuple[str, ...]

@@ -16,6 +16,7 @@ from fairlead.model.records.organization import DEFAULT_NODE_POOL, Node
 from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import PENDING_REASONS, EvictionNote, PendingMessage, Pod
 from fairlead.scheduling import format_reason
+from fairlead.scheduling.messages import format_breach
 from fairlead.scheduling.model.decisions import Bind, Eviction, Pending, PoolReason
 
 #: If many wait for the same resources, each change alters the messages of all. So these are written less often the more
@@ -139,7 +140,7 @@ def _pending_messages(pools: Sequence[PoolReason]) -> tuple[PendingMessage, ...]
         PendingMessage(
             node_pool=pool.node_pool,
             reason=pool.reason.code,
-            message=format_reason(pool.reason),
+            message=format_breach(pool.reason),
             org_type="DEPARTMENT" if (pool.reason.queue_id or "").startswith("department-") else "PROJECT",
         )
         for pool in pools
