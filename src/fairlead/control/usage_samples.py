@@ -152,6 +152,9 @@ class UsageSampler:
         try:
             while True:
                 await self._changed.wait()
+                # While short jobs come and go, every commit would wake it for nothing.
+                if self._sampled_at is not None:
+                    await asyncio.sleep((self._sampled_at + _APART - self._clock()) / 1000)
                 self._changed.clear()
                 while await self.sample():  # noqa: ASYNC110 - only time passes, nobody tells
                     await asyncio.sleep(PERIOD)

@@ -38,6 +38,7 @@ class Column(msgspec.Struct, Generic[R_contra], frozen=True):
     #: `text`, `integer` or `real`.
     type: str
     take: Callable[[R_contra], Value]
+    #: Whether an index begins with it.
     indexed: bool = False
 
 

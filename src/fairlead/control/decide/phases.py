@@ -71,6 +71,14 @@ def decide(entry: WorkloadEntry, observe: Observe, now: Millis, inputs: PhaseInp
     return draft
 
 
+def describe_start(draft: Draft, inputs: PhaseInputs) -> None:
+    """Say of a workload whose first pods were placed what the next decision would say, which then records nothing."""
+    if draft.workload.phase is Phase.INITIALIZING and draft.entry.workload.phase is not Phase.INITIALIZING:
+        outcome = inputs.outcome(set_states(draft))
+        if outcome is not None and outcome.phase is Phase.INITIALIZING:
+            draft.set(phase_message=outcome.message)
+
+
 class _Machine:
     """One decision. Only here, and where the scheduler places and evicts, a workload gets another phase."""
 

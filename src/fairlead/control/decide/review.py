@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from fairlead.control.decide.cluster.manifests import podset_of_metadata, podsets_of_other_templates
 from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.manifests import podset_of_metadata, podsets_of_other_templates
 from fairlead.engines.base import NO_ISOLATION, Review
 from fairlead.model.dialect import Dialect
 from fairlead.model.pods.container_fields import NO_SECURITY

@@ -8,10 +8,10 @@ from functools import partial
 
 from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster.manifests import podsets_of_other_templates
 from fairlead.control.decide.cluster.orders import workload_orders
 from fairlead.control.decide.cluster.reports import ClusterState, apply_cluster_report
 from fairlead.control.decide.draft import Draft, WorkloadEntry
+from fairlead.control.decide.manifests import podsets_of_other_templates
 from fairlead.control.decide.phases import decide
 from fairlead.control.decide.pods.specs import identity
 from fairlead.control.loop.board import Board

@@ -14,7 +14,7 @@ from fairlead.control.assets.pod_supplies import load_retained
 from fairlead.control.context import Context
 from fairlead.control.cycles.recorder import CycleRecorder
 from fairlead.control.decide.draft import Draft, WorkloadEntry, podset_of
-from fairlead.control.decide.phases import decide
+from fairlead.control.decide.phases import decide, describe_start
 from fairlead.control.decide.pods.orders import pod_orders, start_order
 from fairlead.control.decide.pods.reports import apply_pod_reports, is_lost, report_lost
 from fairlead.control.decide.pods.restarting import Backoff
@@ -113,6 +113,7 @@ class PodDriver:
             return False
         await self.scheduler.decide(drafts, now)
         for draft in drafts.values():
+            describe_start(draft, self._inputs[draft.workload.kind])
             await self._find_replaced(draft)
         return True
 

@@ -31,7 +31,7 @@ from fairlead.control.decide.placement.snapshot import (
 )
 from fairlead.control.directory import Directory
 from fairlead.control.loop.board import Board
-from fairlead.model.clock import Millis
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.records.cycle import CyclePiece
 from fairlead.model.records.organization import NodePool
 from fairlead.model.records.workload import Workload
@@ -56,6 +56,8 @@ log = logging.getLogger(__name__)
 _INLINE_JOBS = 100
 #: A decision that took longer than this many milliseconds is followed by a pause as long as itself.
 _BRIEF = 20
+#: How long room that has become free may stay undecided if nobody waits for it. Short jobs end and start more often.
+_UNWANTED: Millis = 1 * SECOND
 
 
 class _Frame(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -95,20 +97,20 @@ class Scheduler:
         #: When the answer may change by time alone, or to when asking was postponed.
         self.next_change_at: Millis | None = None
         self._not_before: Millis = 0
+        #: Whether the last decision left somebody waiting for room.
+        self._has_waiting = True
         self._known_frame: _Frame | None = None
         #: Since when a gang lacks members, by job; in seconds, as in `scheduling`.
         self._stale: dict[str, float] = {}
 
     def is_needed(self, drafts: Mapping[str, Draft], now: Millis) -> bool:
-        """Whether anything that scheduling reads has changed: a pod is missing, or one has ended."""
+        """Whether anything that scheduling reads has changed: a pod is missing, or one has ended and others wait."""
         due = self.next_change_at is not None and self.next_change_at <= now
         is_needed = self.needed or due
-        if is_needed:
+        has_other_room = any(draft.has_other_pods() for draft in drafts.values())
+        if is_needed or has_other_room:
             self._waiting.clear()
-        for draft in drafts.values():
-            if draft.has_other_pods():
-                self._waiting.clear()
-                is_needed = True
+        is_needed |= has_other_room and self._has_waiting
         for draft in drafts.values():
             after = draft.entry_after()
             if pending := self._waiting.reason(after, now):
@@ -118,7 +120,12 @@ class Scheduler:
         if is_needed and now < self._not_before:
             self.needed, self.next_change_at = True, self._not_before
             return False
+        if has_other_room and not is_needed:
+            self._look_by(now + _UNWANTED)
         return is_needed
+
+    def _look_by(self, at: Millis) -> None:
+        self.next_change_at = at if self.next_change_at is None else min(at, self.next_change_at)
 
     def note(self, workload: Workload) -> None:
         """A workload was recorded: equal newcomers may wait for the same reason."""
@@ -172,6 +179,7 @@ class Scheduler:
         self._remember_stale(decisions, snapshot)
         for failure in decisions.failures:
             log.error("scheduling of job %s failed in action %s: %s", failure.job, failure.action, failure.error)
+        self._has_waiting = bool(decisions.pending or decisions.pipelined)
         self._waiting.learn(entries, decisions)
         self._context.fair_shares = decisions.fair_shares
         self._write(decisions, drafts, now)
@@ -222,7 +230,7 @@ class Scheduler:
                 explained.add(workload_id)
                 due = explain(draft_of(workload_id), self._with_names(pending), len(decisions.pending))
                 if due is not None:
-                    self.next_change_at = due if self.next_change_at is None else min(due, self.next_change_at)
+                    self._look_by(due)
 
     def _bind(self, bind: Bind, draft_of: Callable[[str], Draft]) -> None:
         workload_id, role, group, slot = bind.task.split("/")

@@ -8,7 +8,7 @@ from fairlead.admission.policies.apply import apply_policy
 from fairlead.admission.policies.merge import Policy
 from fairlead.admission.templates import apply_template
 from fairlead.control.context import Context
-from fairlead.control.decide.cluster.manifests import other_specs_of
+from fairlead.control.decide.manifests import other_specs_of
 from fairlead.control.policies.effective import effective_policy
 from fairlead.control.references import scopes
 from fairlead.control.workloads.template_assets import load_members

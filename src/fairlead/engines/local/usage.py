@@ -8,13 +8,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from fairlead.engines.base import PodState
 from fairlead.engines.local import journal
-from fairlead.engines.local.attempts import AttemptFolders
+from fairlead.engines.local.attempts import AttemptFolders, Key
 from fairlead.engines.local.linux.nvml import DeviceMeter, DeviceUse
 from fairlead.model.records.organization import Node
 from fairlead.model.records.workload import LaunchRecord
@@ -50,24 +50,30 @@ class UsageMeter:
 
     def observe(self) -> list[MeasuredUsage]:
         """The usage of every pod whose supervisor lives, and of the machine."""
-        processes = _observe_processes()
+        running = self._find_running()
+        processes = _observe_processes() if running else {}
         below: dict[int, list[int]] = {}
         for pid, process in processes.items():
             below.setdefault(process.parent, []).append(pid)
         devices = self._observe_devices()
         usages = [_observe_machine()]
+        for key, record in running.items():
+            supervisor = processes.get(record["pid"])
+            if supervisor is not None and supervisor.start == record["start"]:
+                usage = _add_up(key[0], record["pid"], processes, below)
+                usages.append(self._with_gpus(usage, self._folders.load_record(key), devices) if devices else usage)
+        return usages
+
+    def _find_running(self) -> dict[Key, dict[str, Any]]:
+        """The journals of the attempts that run."""
+        running = {}
         with contextlib.suppress(FileNotFoundError):
             for name in os.listdir(f"{self._folders.root}/live"):
                 pod_id, _, attempt = name.rpartition(".")
-                key = pod_id, int(attempt)
-                record = journal.load(self._folders.journal(key))
-                if record is None or record.get("state") != PodState.RUNNING:
-                    continue
-                supervisor = processes.get(record["pid"])
-                if supervisor is not None and supervisor.start == record["start"]:
-                    usage = _add_up(pod_id, record["pid"], processes, below)
-                    usages.append(self._with_gpus(usage, self._folders.load_record(key), devices) if devices else usage)
-        return usages
+                record = journal.load(self._folders.journal((pod_id, int(attempt))))
+                if record is not None and record.get("state") == PodState.RUNNING:
+                    running[pod_id, int(attempt)] = record
+        return running
 
     def _observe_devices(self) -> dict[int, DeviceUse]:
         return self._devices.observe() if self._measured else {}

@@ -1,4 +1,4 @@
-"""The pod sets of a workload whose manifest itself is applied to a cluster. Pure; called by the cluster driver."""
+"""The pod sets of a workload whose manifest itself is applied to a cluster. Pure; called by review and driver."""
 
 import msgspec
 from msgspec.structs import replace
