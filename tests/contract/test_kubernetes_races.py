@@ -373,10 +373,12 @@ async def test_a_project_that_is_new_takes_no_namespace_of_another_fairlead_not_
         await harness.set_desired(msgspec.structs.replace(run(), project="team-b", namespace="runai-team-b"))
         await harness.settle()
         gate.set()
-        await harness.until(lambda: "belongs to another Fairlead" in harness.report.retrying_because)
+        await harness.until(lambda: "belongs to another Fairlead installation" in harness.report.retrying_because)
         assert not cluster.all(JOB)
         # The project says so too.
-        assert "belongs to another Fairlead, other" in harness.engine.find_namespace_problem("runai-team-b")
+        assert "belongs to another Fairlead installation, other" in harness.engine.find_namespace_problem(
+            "runai-team-b"
+        )
         assert harness.engine.find_namespace_problem(project.namespace) == ""
 
 

@@ -203,7 +203,7 @@ print(reached)
 
 
 def test_it_reaches_the_world_outside(shared: UsersServer) -> None:
-    """Another address of this machine stands for another machine; only the way out leads there."""
+    """Another address of this machine stands for another machine; only the connection to the outside leads there."""
     with other_address() as address, socket.create_server((address, 0)) as outside:
         program = f"import socket; socket.create_connection({outside.getsockname()}, 10); print('reached')"
         workload = shared.run("goes-out", "/usr/bin/python3", shlex.join(["-c", program]))
@@ -274,11 +274,11 @@ def test_nothing_is_left(server: UsersServer) -> None:
     }
     workload = server.run("ends", "/bin/sleep", "600", **spec)
     server.until_phase(workload, "Running")
-    until(lambda: helpers(server) == before + 1, "its way out")
+    until(lambda: helpers(server) == before + 1, "the helper of its network")
     hosts = server.data_dir / "pods" / "network"
     names = set(hosts.glob("*.hosts"))
     assert server.call("DELETE", f"/api/v1/workloads/trainings/{workload}").status == 202
-    until(lambda: helpers(server) == before, "the end of its way out")
+    until(lambda: helpers(server) == before, "the end of that helper")
     until(lambda: set(hosts.glob("*.hosts")) < names, "the end of its names")
 
 

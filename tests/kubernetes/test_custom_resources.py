@@ -194,7 +194,7 @@ def test_what_lies_in_a_namespace_of_another_fairlead_is_left_alone(harness: Clu
     applied = harness.kubectl("apply", "-f", "-", stdin=json.dumps(both))
     assert applied.returncode == 0, applied.stderr
     try:
-        said = f"Namespace {theirs} belongs to another Fairlead, another"
+        said = f"Namespace {theirs} belongs to another Fairlead installation, another"
         get = ("get", "twl", "theirs", "-n", theirs, "-o", "jsonpath={.status.message}")
         until(lambda: harness.kubectl(*get).stdout.startswith(said), "whose it is", PATIENCE)
         assert harness.kubectl("delete", "twl", "theirs", "-n", theirs, "--wait=false").returncode == 0

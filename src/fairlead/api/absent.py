@@ -59,7 +59,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
     ),
     AbsentFeature(
         "the logo",
-        "The web page has no logo of the tenant",
+        "The web page cannot show a logo of the tenant",
         (
             ("GET", "/api/v1/logo", "get_tenant_logo", None),
             ("POST", "/api/v1/logo", "upload_tenant_logo", None),

@@ -221,7 +221,7 @@ def _find_verb(words: tuple[str, ...], commands: tuple[Command, ...], rest: list
         if verb and verb in (command.verb, *command.aliases):
             return MatchedCommand((*words, command.verb), commands, command, rest[1:])
     known = [command.verb for command in commands if command.verb]
-    hint = suggest(verb, known) or f" After {words[-1]} comes one of {', '.join(known)}."
+    hint = suggest(verb, known) or f" The verbs of {words[-1]} are {', '.join(known)}."
     raise UsageError(f"Unknown command '{' '.join(words)} {verb}'.{hint}")
 
 

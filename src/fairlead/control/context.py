@@ -68,7 +68,7 @@ class EngineView(msgspec.Struct, frozen=True, kw_only=True):
     review: Callable[[PodSet], Review] = lambda podset: Review()
     #: Why its cluster cannot be reached now; empty while it can.
     unreachable_reason: Callable[[], str] = lambda: ""
-    #: Why the namespace of a project cannot be used, such as that it belongs to another Fairlead; empty if it can.
+    #: Why the namespace of a project cannot be used, such as that it belongs to another installation; empty if it can.
     find_namespace_problem: Callable[[str], str] = lambda namespace: ""
     #: Whether an autoscaler adds nodes, so that what fits no present node may start later.
     may_nodes_be_added: Callable[[], bool] = lambda: False

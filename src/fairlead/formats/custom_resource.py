@@ -15,7 +15,7 @@ from fairlead.formats.yaml.write import declared, render_document
 from fairlead.kinds import KINDS
 from fairlead.kinds.kind import Kind
 
-#: The groups that an installation can give its custom resources: Run:ai's, or ours beside the definitions of a Run:ai.
+#: The groups of an installation's custom resources: Run:ai's, or ours if the cluster has Run:ai's definitions.
 RUNAI_GROUP, OWN_GROUP = (version.partition("/")[0] for version in (API_VERSION, OWN_VERSION))
 #: The annotation with the fields of the REST spec that workload YAML cannot express, by path, as JSON.
 REST_FIELDS = "fairlead/rest-fields"

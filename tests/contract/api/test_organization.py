@@ -72,7 +72,7 @@ def test_a_department_and_a_project_in_it(api: ApiServer) -> None:
 def test_a_project_whose_namespace_is_somebody_elses_is_not_ready(make_api: Any) -> None:
     api = make_api()
     project = create(api, PROJECTS, "vision")
-    message = "Namespace runai-vision belongs to another Fairlead, c-2"
+    message = "Namespace runai-vision belongs to another Fairlead installation, c-2"
     api.context.engine = EngineView(
         find_namespace_problem=lambda namespace: message if namespace == "runai-vision" else ""
     )

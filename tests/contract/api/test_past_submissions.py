@@ -63,7 +63,7 @@ def test_the_command_replays_it_on_the_servers_nodes(busy: ApiServer, tmp_path: 
 def test_capacity_from_the_servers_records(busy: ApiServer, tmp_path: Path) -> None:
     found = ask(busy, tmp_path, "capacity", *SINCE, "--target", "p90 wait of default <= 1m")
     assert found.code == OK, found
-    assert found.out.endswith("The least that is enough: 0 more nodes like alpha.\n")
+    assert found.out.endswith("The smallest that is enough: 0 more nodes like alpha.\n")
 
 
 def test_a_file_has_its_own_period(busy: ApiServer, tmp_path: Path) -> None:

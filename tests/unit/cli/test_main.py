@@ -53,7 +53,7 @@ def test_aliases_lead_to_nouns() -> None:
     [
         pytest.param("trainig list", "Unknown command 'trainig'. Did you mean training?", id="noun"),
         pytest.param(
-            "import org.json", "Unknown command 'import org.json'. After import comes one of", id="file as verb"
+            "import org.json", "Unknown command 'import org.json'. The verbs of import are", id="file as verb"
         ),
         pytest.param("training sumbit", "Unknown command 'training sumbit'. Did you mean submit?", id="verb"),
         pytest.param("wait", "`wait` needs NAME.", id="name missing"),

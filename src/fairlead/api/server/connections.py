@@ -99,7 +99,7 @@ class LimitedProtocol(HttpToolsProtocol):
         rate = (self._stalled_bytes - left) / max(now - stalled_at, 1e-3)
         is_slow = now - stalled_at > limits.read_pause_seconds and rate < limits.read_rate
         is_silent = now - self._read_at > limits.read_pause_seconds
-        return "the answer was not read" if is_silent or is_slow else ""
+        return "the client did not read the response" if is_silent or is_slow else ""
 
     def overdue(self, now: float) -> str:
         """Why the connection is to be closed; empty if it is in time."""
@@ -109,14 +109,14 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._stalled_at is not None:
             return self._overdue_reading(now, self._stalled_at)
         if self.waiting_since is not None:
-            return "no request came" if now - self.waiting_since > limits.head_seconds else ""
+            return "no request arrived" if now - self.waiting_since > limits.head_seconds else ""
         cycle = self.cycle
         if not cycle.more_body or cycle.response_started:
             # The body is complete, or it is a session: its two directions may be silent for hours.
             return ""
         is_slow = now - self._began_at > limits.body_seconds or now - self._last_data_at > limits.body_pause_seconds
         # While reading is paused the server is what is slow.
-        return "the body did not come" if is_slow and not self.flow.read_paused else ""
+        return "the body did not arrive" if is_slow and not self.flow.read_paused else ""
 
 
 class TlsEntrance(asyncio.Protocol):

@@ -83,7 +83,7 @@ def read_names(
     given = tuple(dict.fromkeys(word for word in query_text(call, name).split(",") if word))
     unknown = [word for word in given if word not in allowed]
     if unknown:
-        raise wrong_parameter(name, f"does not know {', '.join(unknown)[:200]}; use {', '.join(allowed)}")
+        raise wrong_parameter(name, f"has unknown values: {', '.join(unknown)[:200]}; use {', '.join(allowed)}")
     if is_needed and not given:
         raise wrong_parameter(name, f"is required; use one or more of {', '.join(allowed)}")
     if most and len(given) > most:

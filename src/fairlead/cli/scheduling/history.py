@@ -90,7 +90,7 @@ def find_needed_capacity(invocation: Invocation) -> int:
     if count is None:
         console.complain(f"Even this is not enough: {named(most)}.")
         return FAILED
-    console.data(f"The least that is enough: {named(count)}.")
+    console.data(f"The smallest that is enough: {named(count)}.")
     return OK
 
 

@@ -78,7 +78,7 @@ def _show_replay(console: Console, answer: Json) -> None:
     cycles, same = answer["cycles"], answer["same"]
     console.data(
         f"{cycles} scheduling cycles ({answer['binds']} pods placed, {answer['evictions']} evicted): "
-        f"{same} decided the same to the byte, {cycles - same} differently."
+        f"{same} decided identically, {cycles - same} differently."
     )
     versions = ", ".join(answer["recordedBy"])
     if versions and versions != answer["scheduler"]:

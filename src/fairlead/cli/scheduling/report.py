@@ -31,7 +31,7 @@ _AMOUNTS = ("used", "withinQuota", "borrowed", "lent", "waited")
 _POOL_AMOUNTS = ("capacity", "used", "idle", "unavailable", "overbooked")
 _DETAILS = """\
 Hours are exact: intervals begin when a pod gets its place and end when it has
-ended, whatever happened to the server in between. What is still running counts
+ended, even if the server was restarted in between. What is still running counts
 until now. Days begin at 00:00 UTC.
   fairlead report usage --since 30d --by project
   fairlead report usage --since 2026-10-01 --until 2026-11-01 --by project,user -o csv

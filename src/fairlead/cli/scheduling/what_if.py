@@ -19,7 +19,7 @@ _FLAGS = (
     Flag("filename", "Changes as YAML or JSON, a list below `changes`; - is standard input", short="f"),
     Flag("snapshot", "Ask about this snapshot instead of a server; - is standard input", placeholder="FILE"),
     RUNTIMES,
-    Flag("no-times", "Leave out when waiting workloads would start; answers sooner", "boolean"),
+    Flag("no-times", "Do not estimate when waiting workloads would start; faster", "boolean"),
     Flag("apply", "Make the changes after you confirm them", "boolean"),
     YES,
     *OUTPUT,

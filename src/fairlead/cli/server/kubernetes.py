@@ -1,5 +1,5 @@
 """`kubernetes manifests` prints the objects that install Fairlead in a cluster, for kubectl; `kubernetes adopt` takes
-workloads of a Run:ai in the same cluster over."""
+over workloads of Run:ai in the same cluster."""
 
 from fairlead import __version__
 from fairlead.cli.command import Command, Invocation
@@ -32,7 +32,7 @@ _FLAGS = (
     ),
     Flag(
         "group",
-        "API group of the custom resources; the second one beside the definitions of a Run:ai",
+        "API group of the custom resources; the second one if the cluster has Run:ai's definitions",
         placeholder="GROUP",
         choices=GROUPS,
         default=GROUPS[0],
@@ -56,7 +56,7 @@ _ADOPT_FLAGS = (
     Flag("dry-run", "Only show what would be done, which is the default", "boolean"),
     Flag("yes", "Do it", "boolean", "y"),
 )
-_ADOPT_DETAILS = f"""With --group {GROUPS[1]}, Fairlead runs beside a Run:ai.
+_ADOPT_DETAILS = f"""With --group {GROUPS[1]}, Fairlead runs next to Run:ai.
 This command copies the workloads of Run:ai into that group, and hands their
 namespaces over to projects of Fairlead of the same names, which you create
 first. It never changes the originals. Copies are suspended, so that nothing
@@ -67,9 +67,7 @@ def commands(_noun: str) -> tuple[Command, ...]:
     summary = "Print the objects that install Fairlead in a cluster"
     return (
         Command("manifests", summary, _print_manifests, flags=_FLAGS, details=_DETAILS),
-        Command(
-            "adopt", "Copy workloads of a Run:ai in the same cluster", _adopt, _ADOPT_FLAGS, details=_ADOPT_DETAILS
-        ),
+        Command("adopt", "Copy workloads of Run:ai in the same cluster", _adopt, _ADOPT_FLAGS, details=_ADOPT_DETAILS),
     )
 
 
@@ -106,7 +104,7 @@ def _read_kind(text: str) -> tuple[str, str]:
 
 def _adopt(invocation: Invocation) -> int:
     if not invocation.get("cluster-id"):
-        raise UsageError("Name your Fairlead with --cluster-id: the clusterId in its credentials.json.")
+        raise UsageError("Name your Fairlead installation with --cluster-id: the clusterId in its credentials.json.")
     if invocation.get("yes") and invocation.get("dry-run"):
         raise UsageError("Use only one of --yes and --dry-run.")
     wanted = TakeoverRequest(

@@ -39,7 +39,7 @@ def check_server(invocation: Invocation) -> list[Finding]:
     if server is None:
         start = next_command(invocation, "server start")
         findings = [
-            Finding("Server", "note", "does not run", f"Start it: {start}"),
+            Finding("Server", "note", "not running", f"Start it: {start}"),
             Finding("Version", "ok", __version__),
         ]
         return [*findings, _check_ports(load_flags(folder)), _check_backup(invocation, folder)]

@@ -101,7 +101,7 @@ def _export(invocation: Invocation) -> int:
             raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
         session.console.say("The file has no passwords and no values of secrets; only you can read it.")
     for line in bundle.lines():
-        session.console.say(f"Not in it: {line}.")
+        session.console.say(f"Not exported: {line}.")
     session.close()
     return OK
 

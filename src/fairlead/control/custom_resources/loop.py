@@ -205,7 +205,10 @@ class CustomResourceSync:
     async def _report_foreign(self, resource: CustomResource, other: str) -> None:
         """The other server may be gone or alive: only an object without any status gets one."""
         if not resource.status and not resource.is_leaving:
-            message = f"Namespace {resource.namespace} belongs to another Fairlead, {other}, which has not answered yet"
+            message = (
+                f"Namespace {resource.namespace} belongs to another Fairlead installation, {other}, "
+                "which has not answered yet"
+            )
             await self._objects.set_status(resource, {"phase": Phase.PENDING.value, "message": message})
 
     # Policies

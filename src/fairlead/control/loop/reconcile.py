@@ -141,7 +141,7 @@ class Reconciler(Generic[OrderT]):
             await self.cycle()
         except Exception as error:
             # One broken cycle must not end the loop: its workloads are read and decided on again.
-            log.warning("a turn of the loop failed, retrying: %s", error, exc_info=not isinstance(error, Unavailable))
+            log.warning("a round of the loop failed, retrying: %s", error, exc_info=not isinstance(error, Unavailable))
             await asyncio.sleep(_RETRY_SECONDS)
             self._dirty.update(self.board.entries)
             self._wakeup.set()

@@ -135,7 +135,7 @@ class WatchedResources(CustomResources):
                 self._tasks.spawn(self._watch_late(kind))
 
     def _note_namespace(self, before: objects.Namespace | None, after: objects.Namespace | None) -> None:
-        """If a namespace is handed over from or to another Fairlead, so are its objects."""
+        """If a namespace is handed over from or to another Fairlead installation, so are its objects."""
         owners = [one.metadata.labels.get(CLUSTER_LABEL) if one is not None else None for one in (before, after)]
         if before is not None and owners[0] != owners[1]:
             name = before.metadata.name

@@ -54,7 +54,7 @@ class Loki:
         """What is asked for of the output of a pod. Raises NotFound if Loki has none of it."""
         origin = request.origin
         if origin is None or request.attempt is not None:
-            raise NotFound("The pod was deleted from the cluster, and Loki does not tell its attempts apart")
+            raise NotFound("The pod was deleted from the cluster, and Loki does not distinguish its attempts")
         left, is_empty = request.limit_bytes, True
         async for entry in self._entries(request, origin):
             is_empty = False

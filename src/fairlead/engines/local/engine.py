@@ -329,7 +329,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         try:
             files = await self._storage.load_files(pod)
         except FairleadError as error:
-            log.warning("pod %s keeps its present files: %s", pod.pod_name, error)
+            log.warning("the mounted files of pod %s were not updated: %s", pod.pod_name, error)
             return
         attempt.link.send({"op": "refresh", "files": files})
 

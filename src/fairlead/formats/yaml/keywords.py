@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 API_VERSION = "run.ai/v2alpha1"
-#: The same kinds in a group of our own, for a cluster that has the definitions of a Run:ai.
+#: The same kinds in a group of our own, for a cluster that has Run:ai's definitions.
 OWN_VERSION = "workloads.fairlead.dev/v2alpha1"
 #: Older kinds of resources have this version too.
 OLDER_VERSION = "run.ai/v1"

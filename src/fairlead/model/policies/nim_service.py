@@ -20,7 +20,7 @@ class NimAutoscaling(Autoscaling, frozen=True, kw_only=True):
 
 
 class MultiNode(Spec, frozen=True, kw_only=True):
-    workers: Annotated[Maybe[Positive32], FieldInfo(text="The number of workers beside the leader.")] = UNSET
+    workers: Annotated[Maybe[Positive32], FieldInfo(text="The number of workers, without the leader.")] = UNSET
 
 
 class NimServingPort(Spec, frozen=True, kw_only=True):

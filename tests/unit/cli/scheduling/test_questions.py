@@ -136,7 +136,7 @@ def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
     assert "GPU hours borrowed: 0, of that lent by projects: 0." in shown
     asked = ("what-if", "capacity", path, "--nodes", "1x4", "--target", "p90 wait of p <= 1m")
     found = call(*asked, home=tmp_path)
-    assert found.out.endswith("The least that is enough: 1 more node like node-0001.\n")
+    assert found.out.endswith("The smallest that is enough: 1 more node like node-0001.\n")
     never = call(*asked, "--by", "quota", "--most", "1", home=tmp_path)
     assert never.code == FAILED
     assert "Even this is not enough: a quota of 5 GPUs for p (1 more)." in never.err

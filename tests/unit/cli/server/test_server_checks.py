@@ -42,7 +42,7 @@ def test_a_port_that_another_program_has_is_missing(tmp_path: Path, form: str) -
 def test_ports_that_may_be_any_are_free(tmp_path: Path) -> None:
     found = findings(tmp_path, ["--port", "0", "--proxy-port=0"])
     assert found["Ports"].state == "ok"
-    assert found["Server"] == Finding("Server", "note", "does not run", "Start it: fairlead server start")
+    assert found["Server"] == Finding("Server", "note", "not running", "Start it: fairlead server start")
 
 
 def test_a_server_of_another_version_is_to_be_restarted() -> None:

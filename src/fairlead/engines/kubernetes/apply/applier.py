@@ -220,7 +220,9 @@ class ObjectApplier(ObjectDeleter):
             if labels.get(RUN_LABEL) == str(run.run):
                 return
         elif labels.get(CLUSTER_LABEL) != self.cluster_id():
-            owner = "belongs to another Fairlead" if CLUSTER_LABEL in labels else "does not belong to Fairlead"
+            owner = (
+                "belongs to another Fairlead installation" if CLUSTER_LABEL in labels else "does not belong to Fairlead"
+            )
             raise Refused(
                 f"{name} exists in namespace {run.namespace} and {owner}; "
                 "choose another name for the workload, or delete that object"

@@ -330,7 +330,8 @@ def _ownership_message(manifest: Manifest, labels: dict[str, str], cluster: str)
     kind = f"{resource.plural}.{group}" if group else resource.plural
     command = f"kubectl label {kind} {name} --overwrite {CLUSTER_LABEL}={cluster}"
     if other := labels.get(CLUSTER_LABEL):
-        return f"{manifest['kind']} {name} belongs to another Fairlead, {other}; if that is gone for good: {command}"
+        owner = f"belongs to another Fairlead installation, {other}"
+        return f"{manifest['kind']} {name} {owner}; if that is gone for good: {command}"
     if labels.get(_SYSTEM) == MANAGER:
         return f"{manifest['kind']} {name} is Fairlead's own; give the project another namespace"
     return f"{manifest['kind']} {name} exists and does not belong to Fairlead; delete it, or hand it over: {command}"

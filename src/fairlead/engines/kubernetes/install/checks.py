@@ -204,16 +204,17 @@ def judge_namespaces(owners: Mapping[str, str], own_cluster: str) -> Finding:
     if len(clusters) > 1:
         advice = "Stop all but one; the message of a waiting workload has the kubectl command that hands objects over"
         own = f"; this server's is {own_cluster}" if own_cluster in clusters else ""
-        return Finding(what, "note", f"several Fairleads have projects here: {', '.join(clusters)}{own}", advice)
+        text = f"several Fairlead installations have projects here: {', '.join(clusters)}{own}"
+        return Finding(what, "note", text, advice)
     if own_cluster and clusters and own_cluster not in clusters:
-        text = f"the projects belong to another Fairlead, {clusters[0]}"
+        text = f"the projects belong to another Fairlead installation, {clusters[0]}"
         text += f"; the server of this data folder, {own_cluster}, waits"
         advice = "Use that one, or hand its objects over with the kubectl command in the message of a waiting workload"
         return Finding(what, "note", text, advice)
     if foreign:
         advice = "Rename or delete them, or choose other names for projects, which would need these namespaces"
-        return Finding(what, "note", f"not Fairlead's: {', '.join(foreign[:5])}", advice)
+        return Finding(what, "note", f"not made by Fairlead: {', '.join(foreign[:5])}", advice)
     if own_cluster or not clusters:
         owned = "; those of projects belong to this server" if clusters else ""
         return Finding(what, "ok", f"none conflicts with a project{owned}")
-    return Finding(what, "ok", f"the projects belong to the Fairlead of cluster {clusters[0]}; any other one waits")
+    return Finding(what, "ok", f"the projects belong to the installation of cluster {clusters[0]}; any other one waits")

@@ -225,7 +225,7 @@ async def _check_definitions(api: Api) -> list[Finding]:
         elif installed[0].metadata.labels.get(_SYSTEM) == "fairlead":
             findings.append(Finding(resource.kind, "ok", "can be applied with kubectl"))
         else:
-            advice = f"This may be a cluster of NVIDIA Run:ai; run Fairlead with --group {GROUPS[1]} beside it"
+            advice = f"This may be a cluster of NVIDIA Run:ai; run Fairlead with --group {GROUPS[1]} next to it"
             findings.append(Finding(resource.kind, "note", f"{name} was not installed by Fairlead", advice))
     return findings
 

@@ -68,7 +68,7 @@ def _mig(nodes: Sequence[objects.Node]) -> list[Finding]:
         idle = [node.metadata.name for node in mixed if _amount(node, GPU)]
         if idle:
             advice = "Give these nodes slices of all GPUs, or none: KAI places only MIG requests on nodes with slices"
-            findings.append(Finding("Whole GPUs beside MIG", "note", f"cannot be used on {_named(idle)}", advice))
+            findings.append(Finding("Whole GPUs next to MIG", "note", f"cannot be used on {_named(idle)}", advice))
     failed = [
         node.metadata.name
         for node in nodes

@@ -28,7 +28,7 @@ from fairlead.formats.legacy_policies import LEGACY_KINDS
 from fairlead.formats.policy_crd import policy_api_version, policy_plural, render_policy_crd
 
 NAME = "fairlead"
-#: The groups of custom resources: the usual one, and the one beside a Run:ai.
+#: The groups of custom resources: the usual one, and the one for a cluster with Run:ai.
 GROUPS = (RUNAI_GROUP, OWN_GROUP)
 #: The path at which the server checks applied workloads.
 ADMISSION_PATH = "/kubernetes/admission"

@@ -1,4 +1,4 @@
-"""Takes workloads of a Run:ai in the same cluster over: copies its custom resources into the group of Fairlead.
+"""Takes over workloads of Run:ai in the same cluster: copies its custom resources into the group of Fairlead.
 
 Called by `fairlead kubernetes adopt`. The objects of Run:ai are read and never changed. A copy does not start as long
 as its original may run.
@@ -189,5 +189,5 @@ def plan_namespaces(steps: Sequence[Takeover], owners: dict[str, str], cluster_i
 def _refuse_foreign(step: Takeover) -> Takeover:
     if not step.method:
         return step
-    what = "cannot be adopted: its namespace belongs to another Fairlead, or is not that of a project"
+    what = "cannot be adopted: its namespace belongs to another Fairlead installation, or is not that of a project"
     return Takeover(kind=step.kind, namespace=step.namespace, name=step.name, what=what, is_refused=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairlead.engines.local.linux import small_files
 
-#: The device by which pasta or slirp4netns gives a namespace its way out.
+#: The device by which pasta or slirp4netns connects a namespace to the outside.
 TUN = "/dev/net/tun"
 _NET_ADMIN, _SYS_ADMIN = 12, 21
 #: (setting of the kernel, the value that forbids namespaces to users, the value that allows them).

@@ -1,4 +1,4 @@
-"""A pod's own network without root: a namespace of the server's own user, and a helper as its way out of the machine.
+"""A pod's own network without root: a namespace of the server's own user, and a helper that connects it to the outside.
 
 The helper is pasta or, if that is not installed, slirp4netns. The supervisor makes the network in place of
 `namespace.PodNetwork`, with the same methods. It is reached only through sockets that are opened inside, so pods that
@@ -129,9 +129,9 @@ def enter(user: int, namespace: int) -> None:
 def wait_until_ready(pipe: int) -> None:
     """Wait until the helper carries what the pod sends. Raises OSError if it does not."""
     if not select.select([pipe], [], [], _READY_SECONDS)[0]:
-        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "its way out of the machine")
+        raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), "its connection to the outside")
     if not os.read(pipe, 1):
-        raise OSError(errno.ECHILD, os.strerror(errno.ECHILD), "its way out ended; see the fork server's log")
+        raise OSError(errno.ECHILD, os.strerror(errno.ECHILD), "its network helper ended; see the fork server's log")
 
 
 def _become_helper(plan: NetworkPlan, files: Sequence[int]) -> NoReturn:

@@ -111,19 +111,19 @@ def test_a_missing_right_to_look_is_not_a_fault_of_the_cluster() -> None:
     [
         ({"default": ""}, "", ("ok", "none conflicts with a project")),
         ({"runai-a": "x"}, "x", ("ok", "none conflicts with a project; those of projects belong to this server")),
-        ({"runai-a": "x"}, "", ("ok", "the projects belong to the Fairlead of cluster x; any other one waits")),
+        ({"runai-a": "x"}, "", ("ok", "the projects belong to the installation of cluster x; any other one waits")),
         (
             {"runai-a": "x"},
             "y",
-            ("note", "the projects belong to another Fairlead, x; the server of this data folder, y, w"),
+            ("note", "the projects belong to another Fairlead installation, x; the server of this data folder, y, w"),
         ),
         (
             {"runai-a": "x", "runai-b": "z"},
             "z",
-            ("note", "several Fairleads have projects here: x, z; this server's is"),
+            ("note", "several Fairlead installations have projects here: x, z; this server's is"),
         ),
-        ({"runai-a": "", "default": ""}, "y", ("note", "not Fairlead's: runai-a")),
-        ({"runai-a": "", "runai-b": "x"}, "x", ("note", "not Fairlead's: runai-a")),
+        ({"runai-a": "", "default": ""}, "y", ("note", "not made by Fairlead: runai-a")),
+        ({"runai-a": "", "runai-b": "x"}, "x", ("note", "not made by Fairlead: runai-a")),
     ],
     ids=["nobody's", "ours", "somebody's", "another's, and ours waits", "several", "a name", "a name beside ours"],
 )
