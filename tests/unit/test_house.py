@@ -142,6 +142,15 @@ def test_modules_say_what_they_are_for() -> None:
     assert not violations(has_no_docstring), "a module opens with what it is for"
 
 
+def test_folders_say_what_is_in_them_and_who_calls_it() -> None:
+    """In a first sentence and a paragraph below it, for whoever sees only the listing."""
+
+    def has_no_second_paragraph(module: Path) -> bool:
+        return module.name == "__init__.py" and "\n\n" not in load_docstring(module)
+
+    assert not violations(has_no_second_paragraph)
+
+
 def test_a_module_that_calls_itself_pure_is_under_the_contract() -> None:
     def is_pure_without_contract(module: Path) -> bool:
         if not re.search(r"\bPure\b", load_docstring(module)):

@@ -1,4 +1,7 @@
-"""The kinds of workloads, one file each. To add one, add its file and its line in `KINDS`."""
+"""The kinds of workloads, one file each. To add one, add its file and its line in `KINDS`.
+
+Everything else walks `KINDS`: routes, commands, schemas, custom resources. No other package names a kind.
+"""
 
 from functools import cache
 

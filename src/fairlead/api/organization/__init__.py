@@ -1,4 +1,4 @@
 """Routes of clusters, departments, projects, node pools, nodes and topologies.
 
-Each route calls one use case of `control/organization`.
+Listed in `api/application.py`. Each route calls one use case of `control/organization` and converts units.
 """

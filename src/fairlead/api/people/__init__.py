@@ -1,4 +1,4 @@
-"""Routes of tokens, accounts and access rules.
+"""Routes of tokens, sign-on, sessions, accounts, roles and access rules.
 
-Each route calls one use case of `control/people`.
+Listed in `api/application.py`. Each route calls one use case of `control/people`; a password or secret is shown once.
 """

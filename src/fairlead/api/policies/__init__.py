@@ -1,1 +1,4 @@
-"""Routes of policies. They read a policy, call its use case and render the answer; they decide nothing."""
+"""Routes of policies: write, read, delete, and what holds in a project.
+
+Listed in `api/application.py`. Each route calls one use case of `control/policies`; the routes decide nothing.
+"""

@@ -1,4 +1,4 @@
-"""Routes of metrics of workloads, nodes, owners and clusters.
+"""Routes of metrics of workloads, nodes, owners and clusters, and of the usage report.
 
-Each route calls one use case of `control/telemetry`.
+Listed in `api/application.py`. Each route calls one use case of `control/telemetry` and only reads.
 """

@@ -1,1 +1,4 @@
-"""Tables, colours, output formats, times."""
+"""Tables, colours, output formats, progress lines, times.
+
+Used by all commands. Sends no request.
+"""

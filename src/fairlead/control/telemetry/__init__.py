@@ -1,4 +1,4 @@
-"""Metrics over time and at this moment, for the API.
+"""Metrics over time and at this moment, and the report of usage.
 
-Called by `api/telemetry`. Reads only.
+Called by `api/telemetry`. Reads only: samples in memory, records, the ledger.
 """

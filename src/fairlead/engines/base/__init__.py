@@ -1,4 +1,5 @@
-"""The seam to whatever runs pods: the three verbs of an engine, its orders and reports, and what stands beside it.
+"""The seam to whatever runs pods: the three verbs of an engine, its orders and reports, and the interfaces next to it
+(sessions, stored logs, custom resources).
 
 `control` imports these names from here, and engines implement them. `engine.py` is the place to begin reading.
 """

@@ -1,4 +1,4 @@
-"""Readers for files of dstack, SkyPilot and Slurm, and for Kubernetes Jobs.
+"""Readers for files of dstack, SkyPilot and Slurm, and for Kubernetes objects that run pods.
 
-Called by `convert`.
+Called by `convert`, and by the API for manifests. They only read; what has no equivalent is listed as a loss.
 """

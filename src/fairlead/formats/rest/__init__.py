@@ -1,4 +1,4 @@
-"""REST bodies, the older REST page, and the schemas of both.
+"""REST bodies, the older REST dialect, and the schemas of both.
 
-Called by `api` and by `convert`.
+Called by `api` and by `convert`. Walks the declarations in `model/spec`.
 """

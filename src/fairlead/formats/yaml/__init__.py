@@ -1,4 +1,4 @@
 """Workload YAML: text, tree, fields, documents, inheritance, writing.
 
-Called by `api`, by `fairlead apply` and by `convert`.
+Called by `api`, by `fairlead apply` and by `convert`. Every mistake is reported with its position.
 """

@@ -1,1 +1,4 @@
-"""The vocabulary between kinds and engines: pod sets, scaling, supplies, URLs."""
+"""The vocabulary between kinds and engines: pod sets, containers, scaling, supplies, URLs.
+
+Kinds render it from specs, engines run it. It names no kind and no engine.
+"""

@@ -1,4 +1,4 @@
 """What the store keeps: workloads, phases, events, organization, people, access.
 
-Changed only through a store's transaction.
+Read by `control` and `store`. Changed only through a store's transaction; members keep their names once stored.
 """

@@ -1,4 +1,4 @@
 """Claims on disk, and the mounts of a pod, made inside its own process.
 
-Called by the engine (claims) and by the supervisor (mounts).
+Called by the engine (claims) and by the supervisor (mounts). Which volumes a pod gets was decided by `plan`.
 """
