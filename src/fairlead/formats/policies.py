@@ -129,8 +129,16 @@ class _Checker:
             elif name == "instances":
                 self._instances(_as_tree(part), here)
             elif field.struct is not None:
-                renamed = {ATTRIBUTE_NAMES.get((field.rest, key), key): value for key, value in _as_tree(part).items()}
-                self.rules(field.struct, renamed, here)
+                self._attributes(field, field.struct, _as_tree(part), here)
+
+    def _attributes(self, field: Field, struct: Struct, rules: Tree, path: str) -> None:
+        for name, rule in rules.items():
+            member = ATTRIBUTE_NAMES.get((field.rest, name))
+            if member is None:
+                self.rules(struct, {name: rule}, path)
+            elif rule is not None and self._is_object(rule, join(path, name)):
+                own = _Rule(self, struct, fields_by_name(struct)[member], join(path, name), RuleClass.BOOLEAN)
+                own.check(_as_tree(rule))
 
     def _instances(self, rule: Tree, path: str) -> None:
         for name, value in rule.items():
@@ -152,12 +160,15 @@ def _as_tree(value: object) -> Tree:
 class _Rule:
     """The rule of one field."""
 
-    def __init__(self, checker: _Checker, struct: Struct, field: Field, path: str) -> None:
+    def __init__(
+        self, checker: _Checker, struct: Struct, field: Field, path: str, form: RuleClass | None = None
+    ) -> None:
         self.checker = checker
         self.struct = struct
         self.field = field
-        self.form = rule_class(field)
+        self.form = form or rule_class(field)
         self.path = path
+        self.name = path.rpartition(".")[2]
 
     def check(self, rule: Tree) -> None:
         for name, value in rule.items():
@@ -166,7 +177,7 @@ class _Rule:
                 continue
             if name not in KEYWORDS[self.form]:
                 keywords = ", ".join(KEYWORDS[self.form])
-                details = f"does not fit {self.field.rest}, which is of type {self.form}; rules that fit are {keywords}"
+                details = f"does not fit {self.name}, which is of type {self.form}; rules that fit are {keywords}"
                 self.checker.report(here, details)
             elif name in ("required", "canEdit", "blocked"):
                 if not isinstance(value, bool):

@@ -157,19 +157,21 @@ class _Items:
         listed = defaults.get("instances")
         return {item.get(self.key): item for item in listed} if isinstance(listed, list) else {}
 
-    def _attribute_rules(self, rules: Tree) -> Plain:
-        """The rules by the names that the items have for their members."""
-        return {
-            ATTRIBUTE_NAMES.get((self.field.rest, name), name): rule
-            for name, rule in _tree(rules.get("attributes")).items()
-        }
+    def _attribute_rules(self, rules: Tree) -> tuple[Plain, ...]:
+        """The rules by member; then those that policies have under another name, because a member may have both."""
+        given, renamed = dict(_tree(rules.get("attributes"))), {}
+        for name in [name for name in given if (self.field.rest, name) in ATTRIBUTE_NAMES]:
+            renamed[ATTRIBUTE_NAMES[self.field.rest, name]] = given.pop(name)
+        return (given, renamed) if renamed else (given,) if given else ()
 
     def _sent_for(self, name: object, given: list[Plain]) -> Plain:
         if not given:
             return {}
         return next((item for item in given if item.get(self.key) == name and item.get("exclude") is not True), {})
 
-    def _merge(self, name: object, sent: Plain, base: Plain, rules: Plain, rule: Tree, locked: set[object]) -> Plain:
+    def _merge(
+        self, name: object, sent: Plain, base: Plain, rules: tuple[Plain, ...], rule: Tree, locked: set[object]
+    ) -> Plain:
         if not sent and not rules:
             return base
         if name in locked and any(value is not None and value != base.get(part) for part, value in sent.items()):
@@ -177,7 +179,8 @@ class _Items:
         if not rules and not any(isinstance(value, dict) for value in base.values()):
             return {**sent, **{part: value for part, value in base.items() if sent.get(part) is None}}
         section = _Section(self.field.struct or msgspec.Struct, f"{self.path}.{name}", self.issues)
-        return section.apply(sent, base, rules)
+        merged, *_ = [section.apply(sent, base, each) for each in rules or ({},)]
+        return merged
 
     def _report(self, name: object, details: str, broken: str, rule: Tree) -> None:
         self.issues.append(ComplianceIssue(f"{self.path}.{name}", details + _origin(rule), broken))

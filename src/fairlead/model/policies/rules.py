@@ -44,8 +44,8 @@ INSTANCE_KEYWORDS = ("canAdd", "locked")
 SOURCE = "sourceOfRule"
 #: Lists whose items have no rules for attributes.
 INSTANCES_ONLY = frozenset({"annotations", "labels", "environmentVariables"})
-#: Attributes that policies have under another name: (list, name in policies) → the member of its items. The first two
-#: ask whether the user chooses a value themselves.
+#: Attributes that policies have under another name: (list, name in policies) → the member of its items. All have the
+#: rules of a boolean: the first two ask whether the user chooses a value themselves.
 ATTRIBUTE_NAMES = {
     ("exposedUrls", "customUrl"): "url",
     ("ports", "customExternalPort"): "external",
