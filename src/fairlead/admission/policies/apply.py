@@ -144,12 +144,15 @@ class _Items:
             for name, item in instances.items()
             if name not in excluded or name in locked
         ]
+        taken = {id(sent_for) for _, sent_for, _ in chosen}
         for item in given:
-            if item.get(self.key) in instances or item.get("exclude") is True:
+            # A second item of the same name stays, so that the rules of the kind refuse it.
+            if item.get("exclude") is True or id(item) in taken:
                 continue
-            if rule.get("canAdd") is False:
-                self._report(item.get(self.key), "must not be added", "canAdd", rule)
-            chosen.append((item.get(self.key), item, dict(attributes)))
+            name = item.get(self.key)
+            if rule.get("canAdd") is False and (name not in instances or name in excluded):
+                self._report(name, "must not be added", "canAdd", rule)
+            chosen.append((name, item, dict(attributes)))
         result = [self._merge(*each, attribute_rules, rule, locked) for each in chosen]
         return result or (None if sent is None else [])
 
@@ -190,7 +193,7 @@ def _violations(field: Field, given: object, default: object, rule: Tree, value:
     """(rule, details) of every violation; `value` is the effective value."""
     if rule.get("blocked") and given is not None:
         yield "blocked", "must not be given"
-    if rule.get("canEdit") is False and given is not None and given != default:
+    if rule.get("canEdit") is False and given is not None and not _is_same(field, given, default):
         yield "canEdit", "must not be given" if default is None else f"must stay {_shown(default)}"
     if value is None:
         if rule.get("required"):
@@ -201,8 +204,16 @@ def _violations(field: Field, given: object, default: object, rule: Tree, value:
     if isinstance(options, list) and options:
         allowed = [option["value"] if isinstance(option, dict) else option for option in options]
         for one in value if isinstance(value, list) else [value]:
-            if one not in allowed:
+            if not any(_is_same(field, one, each) for each in allowed):
                 yield "options", f"{_shown(one)} is not allowed; allowed are {', '.join(map(_shown, allowed))}"
+
+
+def _is_same(field: Field, value: object, other: object) -> bool:
+    """Quantities can be written in several ways."""
+    if value == other or not field.is_quantity:
+        return value == other
+    number = _number(field, value)
+    return number is not None and number == _number(field, other)
 
 
 def _out_of_bounds(field: Field, value: object, rule: Tree) -> Iterator[tuple[str, str]]:
