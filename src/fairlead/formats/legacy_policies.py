@@ -141,8 +141,9 @@ class _Reading:
             self.report(f"{path}.items", f"is {type_name(items)}; an object of items by name is expected")
             return
         if items:
-            plain = {name: {"value": one.get("value")} for name, one in items.items() if isinstance(one, dict)}
-            self._values[field.name] = {"items": plain}
+            values = {name: one.get("value") for name, one in items.items() if isinstance(one, dict)}
+            whole = {name: {"value": _with_defaults(value, values.get(_DEFAULTS))} for name, value in values.items()}
+            self._values[field.name] = {"items": whole}
         instances = dict(self._instances(path, given, items))
         if instances and field.path:
             _put(self.rules, f"{field.path}.instances", instances)
@@ -221,6 +222,11 @@ def _without_own_defaults(plain: Plain, empty: Plain, given: Collection[str], pa
     return asked
 
 
+def _with_defaults(value: object, defaults: object) -> object:
+    """The item with the attributes that all items have, before it gets those that the format has by itself."""
+    return {**defaults, **value} if isinstance(value, dict) and isinstance(defaults, dict) else value
+
+
 def _as_default(value: object) -> object:
     """Lists of items are `{instances, attributes}` in a policy's defaults."""
     if isinstance(value, dict):
@@ -231,7 +237,11 @@ def _as_default(value: object) -> object:
     for item in value:
         if item.get("name") == _DEFAULTS:
             attributes = {name: inner for name, inner in item.items() if name != "name"}
-    instances = [item for item in value if item.get("name") != _DEFAULTS]
+    instances = [
+        {name: inner for name, inner in item.items() if name not in attributes or attributes[name] != inner}
+        for item in value
+        if item.get("name") != _DEFAULTS
+    ]
     parts = {"instances": instances, "attributes": attributes}
     return {name: part for name, part in parts.items() if part}
 

@@ -243,19 +243,30 @@ class _Rule:
 
 
 def explain_rules(type: PolicyType, path: str) -> str:
-    """Which rules fit a field, in one line; raises KeyError with the name that is not known."""
-    names = path.split(".")
+    """Which rules fit a field, in one line; raises KeyError with the name that is not known and what it can be."""
     sections = {section.name: section.struct for section in type.sections}
-    struct = sections[names.pop(0)] if "" not in sections else sections[""]
-    for name in names[:-1]:
-        inner = fields_by_name(struct)[name].struct
-        if inner is None:
-            raise KeyError(name)
-        struct = inner
-    form = rule_class(fields_by_name(struct)[names[-1]])
+    struct, form, names = sections.get(""), RuleClass.SECTION, path.split(".")
+    if struct is None:
+        _check_known(names[0], sections)
+        struct = sections[names.pop(0)]
+    parent = ""
+    for name in names:
+        if struct is None:
+            raise KeyError(name, "")
+        if form is RuleClass.ITEMS and name == "attributes":
+            continue
+        renamed = ATTRIBUTE_NAMES.get((parent, name))
+        _check_known(renamed or name, fields_by_name(struct))
+        field = fields_by_name(struct)[renamed or name]
+        struct, form, parent = field.struct, RuleClass.BOOLEAN if renamed else rule_class(field), name
     if form is RuleClass.SECTION:
         return f"{path} is a section: its members have rules of their own."
     if form is RuleClass.ITEMS:
-        allowed = "instances" if names[-1] in INSTANCES_ONLY else "instances, attributes"
+        allowed = "instances" if parent in INSTANCES_ONLY else "instances, attributes"
         return f"{path} is a list of items: {allowed}. Rules for instances are {', '.join(INSTANCE_KEYWORDS)}."
     return f"{path} is of type {form}: {', '.join(KEYWORDS[form])}."
+
+
+def _check_known(name: str, known: Mapping[str, object]) -> None:
+    if name not in known:
+        raise KeyError(name, near(name, known))

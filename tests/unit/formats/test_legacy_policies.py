@@ -137,3 +137,10 @@ def test_mistakes_are_reported_with_their_paths(spec: Any, want_path: str) -> No
 def test_other_documents_are_not_policies() -> None:
     assert not is_legacy({"kind": "TrainingWorkload"})
     assert not is_legacy(None)
+
+
+def test_an_item_has_the_attributes_of_all_items_before_those_of_the_format() -> None:
+    items = {"DEFAULTS": {"value": {"serviceType": "NodePort"}}, "web": {"value": {"container": 80}}}
+    policy = read_legacy_policy(document({"ports": {"items": items}}, "InteractivePolicy"))
+    web = {"name": "web", "container": 80}
+    assert policy.defaults == {"ports": {"instances": [web], "attributes": {"serviceType": "NodePort"}}}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.formats.policies import policy_violations
+from fairlead.formats.policies import explain_rules, policy_violations
 from fairlead.kinds.policies import POLICY_TYPES
 
 TRAININGS = POLICY_TYPES["trainings"]
@@ -68,7 +68,7 @@ BAD: list[tuple[str, Any, Any, str, str]] = [
     ("trainings", {"ports": {"instances": [{"container": 80}]}}, None, "policy.defaults.ports.instances[0].name",
      "names the item"),
     ("trainings", None, {"ports": {"attributes": {"customExternalPort": {"min": 1}}}},
-     "policy.rules.ports.attributes.customExternalPort.min", "does not fit customExternalPort, which is of type boolean"),
+     "policy.rules.ports.attributes.customExternalPort.min", "customExternalPort, which is of type boolean"),
     ("trainings", None, {"exposedUrls": {"attributes": {"customUrl": {"options": [{"value": "a"}]}}}},
      "policy.rules.exposedUrls.attributes.customUrl.options", "of type boolean"),
     ("trainings", None, {"imagePullSecrets": {"attributes": {"userCredentials": {"required": 1}}}},
@@ -84,3 +84,34 @@ def test_policies_that_do_not_fit(type: str, defaults: Any, rules: Any, path: st
     got = violations(defaults, rules, type)
     assert list(got) == [path]
     assert details in got[path]
+
+
+EXPLAINED = [
+    ("trainings", "backoffLimit", "is of type integer: required, canEdit, blocked, min, max, defaultFrom, step."),
+    ("trainings", "compute", "is a section"),
+    ("trainings", "labels", "is a list of items: instances. Rules for instances are canAdd, locked."),
+    ("trainings", "ports.container", "is of type integer"),
+    ("trainings", "ports.attributes.container", "is of type integer"),
+    ("trainings", "exposedUrls.attributes.customUrl", "is of type boolean"),
+    ("trainings", "storage.pvc.attributes.claimInfo.size", "is of type quantity"),
+    ("distributed", "worker.numWorkers", "is of type integer"),
+]
+
+
+@pytest.mark.parametrize(("type", "path", "text"), EXPLAINED)
+def test_the_rules_that_fit_a_field(type: str, path: str, text: str) -> None:
+    assert explain_rules(POLICY_TYPES[type], path).startswith(f"{path} {text}")
+
+
+UNKNOWN = [
+    ("trainings", "compute.cpuMemoryLimt", ("cpuMemoryLimt", "; did you mean cpuMemoryLimit?")),
+    ("trainings", "image.x", ("x", "")),
+    ("distributed", "image", ("image", "; use one of worker, master")),
+]
+
+
+@pytest.mark.parametrize(("type", "path", "want"), UNKNOWN)
+def test_a_field_that_does_not_exist(type: str, path: str, want: tuple[str, str]) -> None:
+    with pytest.raises(KeyError) as refused:
+        explain_rules(POLICY_TYPES[type], path)
+    assert refused.value.args == want

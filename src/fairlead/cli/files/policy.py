@@ -161,7 +161,8 @@ def _explain(invocation: Invocation) -> int:
     try:
         text = explain_rules(type, invocation.names[0])
     except KeyError as error:
-        raise UsageError(f"{type.rest} have no field {error.args[0]}.") from None
+        name, hint = error.args
+        raise UsageError(f"{type.rest} have no field {name}{hint or '.'}") from None
     Console(invocation).data(text)
     return OK
 
