@@ -9,8 +9,12 @@ import pytest
 from tests.e2e.server import Server, until
 
 
-def test_a_training_runs_and_its_output_can_be_read(server: Server) -> None:
-    workload_id = server.run("hello", "sh -c", "'echo hello; echo $RUNAI_JOB_NAME $RUNAI_PROJECT'")
+def test_a_training_runs_and_its_output_can_be_read(server: Server, tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    script = f"echo hello; echo $RUNAI_JOB_NAME $RUNAI_PROJECT; until test -e {seen}; do sleep 0.05; done"
+    workload_id = server.run("hello", "sh -c", f"'{script}'")
+    server.until_phase(workload_id, "Running")
+    seen.touch()
     done = server.until_phase(workload_id, "Completed")
     assert server.logs(workload_id) == "hello\nhello default\n"
     assert done["completedAt"] is not None
