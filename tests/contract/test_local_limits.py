@@ -91,6 +91,16 @@ async def test_memory_by_control_group(make: Make) -> None:
 
 @needs_groups
 @scenario
+async def test_a_limit_below_what_any_process_needs(make: Make) -> None:
+    """The process is killed on its way to the command, before it has said anything."""
+    async with opened(make) as harness:
+        report = await harness.run(shell("true", memory_limit_bytes=100_000))
+        assert report.reason == "OOMKilled"
+        assert "100000" in report.message
+
+
+@needs_groups
+@scenario
 async def test_a_child_that_runs_out_of_memory_ends_the_pod(make: Make) -> None:
     async with opened(make) as harness:
         report = await harness.run(shell(f'python3 -c "{HUNGRY}"; sleep 600', memory_limit_bytes=64 * MEBIBYTE))

@@ -22,6 +22,7 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.pods.podset import longest_names
 from fairlead.model.priority import PRIORITIES, is_preemptible
 from fairlead.model.records.workload import Condition, Workload
+from fairlead.model.spec.canonical import items
 from fairlead.model.spec.fields import Spec, build, value_or
 from fairlead.model.spec.names import LONGEST_NAME, SUFFIX_LENGTH, name_violations
 from fairlead.model.spec.placement import PlacementFields
@@ -126,7 +127,7 @@ def invalid_annotation(details: str) -> Invalid:
 
 
 def _find_annotation(kind: Kind, spec: Spec, name: str) -> str | None:
-    annotations = value_or(spec.annotations, ()) if hasattr(spec, "annotations") else ()
+    annotations = items(spec.annotations) if hasattr(spec, "annotations") else []
     if kind.command_member:
         annotations = [each for podset in kind.podsets(spec) for each in podset.container.fields.annotations]
     return next((str(value_or(each.value, "")) for each in annotations if each.name == name), None)

@@ -25,7 +25,7 @@ def render_request(request: Request) -> Task:
     if request.gpu_devices == 0:
         return task
     if request.gpu_memory_bytes:
-        return replace(task, gpu_memory_mib=request.gpu_memory_bytes >> 20, gpu_devices=request.gpu_devices)
+        return replace(task, gpu_memory_mib=request.gpu_memory_mib, gpu_devices=request.gpu_devices)
     if request.gpu_portion < 1000:
         return replace(task, gpu_portion=request.gpu_portion / 1000, gpu_devices=request.gpu_devices)
     return replace(task, gpu=request.gpu_devices)

@@ -100,6 +100,6 @@ def serving_violations(port: Maybe[ServingPort], path: str) -> list[Violation]:
     if access in _LISTS and not lists.get(access):
         missing = "is empty" if access in lists else "is missing"
         broken.append(Violation(f"{path}.{access}", f"{missing}; authorizationType is {access}"))
-    blank = [name for name, names in lists.items() if not all(each.strip() for each in names)]
+    blank = [name for name, names in lists.items() if any(each is not None and not each.strip() for each in names)]
     broken += [Violation(f"{path}.{name}", "has an empty name; leave it out, or give a name") for name in blank]
     return broken

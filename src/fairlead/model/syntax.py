@@ -7,6 +7,7 @@ import re
 from enum import Enum
 
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z")
+_POOL = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 _OBJECT_KEY = re.compile(r"[-._A-Za-z0-9]+\Z")
 #: Scheme, perhaps a user, a name or an address in brackets, perhaps a port, and what follows.
@@ -82,9 +83,10 @@ def _label_value(text: str) -> str:
 
 
 def _node_pool(text: str) -> str:
-    """The name of a node pool is the value of a label of its nodes."""
-    if not text or _label_value(text):
-        return f"is '{text[:80]}', which is not the name of a node pool: at most 63 {_LABEL_RULE}, such as a100"
+    """A name that a node pool can be given."""
+    if not _POOL.match(text) or len(text) > _LONGEST_LABEL:
+        rule = "begins with a letter, has at most 63 lower-case letters, digits and hyphens"
+        return f"is '{text[:80]}', and no node pool can have that name: it {rule}, such as a100"
     return ""
 
 
@@ -98,13 +100,14 @@ def _mount_path(text: str) -> str:
     """A volume is mounted at an absolute path that is not the root."""
     if not text.startswith("/"):
         return _absolute_path(text)
-    if not text.strip("/"):
+    parts = [part for part in text.split("/") if part not in ("", ".")]
+    if not parts:
         return "is '/'; a volume cannot be mounted over the whole file system, give a path such as /data"
-    if ":" in text or ".." in text.split("/"):
+    if ":" in text or ".." in parts:
         return f"is '{text[:80]}'; a mount path has no ':' and no '..', such as /data"
-    if [part for part in text.split("/") if part not in ("", ".")][:1] == ["proc"]:
+    if parts[0] == "proc":
         return f"is '{text[:80]}'; nothing can be mounted over /proc, give a path such as /data"
-    if any(len(part.encode()) > _LONGEST_FILE_NAME for part in text.split("/")):
+    if any(len(part.encode()) > _LONGEST_FILE_NAME for part in parts):
         return f"is '{text[:80]}…'; no name in a path is longer than {_LONGEST_FILE_NAME} bytes"
     return ""
 

@@ -66,7 +66,7 @@ BASES: dict[str, Any] = {
     "storage.secretVolume[]": {"secret": "s", "mountPath": "/keys"},
     "tolerations[]": {"operator": "Exists", "key": "team", "effect": "NoSchedule"},
 }
-_PATHS = ("relative", "/", "/a:b", "/a/../b", "/proc", "//proc/self", "/" + "x" * 256)
+_PATHS = ("relative", "/", "/.", "/a:b", "/a/../b", "/proc", "//proc/self", "/" + "x" * 256)
 _LABELS = ("two words", "-x", "x" * 64)
 _KEYS = ("", "two words", "UPPER_/x")
 _OBJECT_KEYS = ("..", "a/b", "..data")
@@ -124,7 +124,9 @@ PODS: dict[str, Row] = {
     "environmentVariables[].configMap.key": Row("other", ("key", "other"), _OBJECT_KEYS),
     "environmentVariables[].podFieldRef": Row({"path": "metadata.name"}, ("fieldPath", "metadata.name")),
     "environmentVariables[].podFieldRef.path": Row(
-        "status.hostIP", ("fieldPath", "status.hostIP"), ("spec.hostname", "metadata.labels")
+        "status.hostIP",
+        ("fieldPath", "status.hostIP"),
+        ("spec.hostname", "metadata.labels", "metadata.labels['a b']", "metadata.annotations['a/b/c']"),
     ),
     "environmentVariables[].userCredential": Row({"name": "u", "key": "k"}, ("key", "k")),
     "environmentVariables[].userCredential.name": Row("other", ("key", "k")),
@@ -145,7 +147,7 @@ PODS: dict[str, Row] = {
         {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}, ("key", "a")
     ),
     "nodeAffinityRequired.nodeSelectorTerms": Row(
-        [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}], ("key", "a"), ([],)
+        [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}], ("key", "a"), ([], [None])
     ),
     "nodeAffinityRequired.nodeSelectorTerms[].matchExpressions": Row(
         [{"key": "a", "operator": "Exists"}],
@@ -247,7 +249,7 @@ PODS: dict[str, Row] = {
     "tolerations[].key": Row("disk", ("key", "disk"), _KEYS),
     "tolerations[].value": Row("blue", ("value", "blue"), _LABELS, {"operator": "Equal"}),
     "tolerations[].effect": Row("NoExecute", ("effect", "NoExecute")),
-    "tolerations[].seconds": Row(300, ("tolerationSeconds", 300), (), {"effect": "NoExecute"}),
+    "tolerations[].seconds": Row(300, ("tolerationSeconds", 300), (2**63,), {"effect": "NoExecute"}),
     "tolerations[].exclude": _EXCLUDED,
     "workingDir": Row("/work", ("workingDir", "/work"), ("work", "./x")),
 }
@@ -265,9 +267,15 @@ TRAININGS: dict[str, Row] = {
     "exposedUrls[].url": Row(
         "https://mine.example.com/x", ELSEWHERE, ("javascript:alert(1)", "ftp://x", "a b", "http://", "https://a:99999")
     ),
-    "exposedUrls[].authorizationType": Row("authorizedUsers", ELSEWHERE, (), {"authorizedUsers": ["ann"]}),
-    "exposedUrls[].authorizedUsers": Row(["ann"], ELSEWHERE, ()),
-    "exposedUrls[].authorizedGroups": Row(["staff"], ELSEWHERE, ()),
+    "exposedUrls[].authorizationType": Row(
+        "authorizedUsers", ELSEWHERE, (At("authorizedGroups", "authorizedGroups"),), {"authorizedUsers": ["ann"]}
+    ),
+    "exposedUrls[].authorizedUsers": Row(
+        ["ann"], ELSEWHERE, ([], [None], [5], [""], ["x" * 254]), {"authorizationType": "authorizedUsers"}
+    ),
+    "exposedUrls[].authorizedGroups": Row(
+        ["staff"], ELSEWHERE, ([], [None], [" "]), {"authorizationType": "authorizedGroups"}
+    ),
     "exposedUrls[].toolType": Row("jupyter-notebook"),
     "exposedUrls[].toolName": Row("Jupyter"),
     "exposedUrls[].name": _NAMED,
@@ -275,7 +283,10 @@ TRAININGS: dict[str, Row] = {
     "nodePools": Row(
         ["gpu", "default"],
         ("kai.scheduler/node-pools", "gpu default"),
-        tuple(At([name], "nodePools[0]") for name in ("", "two words", "-x", "a/b")),
+        tuple(
+            At([name], "nodePools[0]")
+            for name in ("", "two words", "-x", "a/b", "A100", "a_b", "a-", None, 5, "x" * 64)
+        ),
     ),
     "parallelism": Row(2, ("parallelism", 2), (0, 3, -1), {"completions": 2}),
     "ports": Row(
@@ -309,7 +320,15 @@ TRAININGS: dict[str, Row] = {
     "storage.dataVolume[].id": Row("3f2504e0-4f89-41d3-9a0c-0305e82c3302", ("mountPath", "/shared"), ("no-id",)),
     "storage.dataVolume[].mountPath": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.dataVolume[].exclude": _EXCLUDED,
-    "storage.git": Row([{"repository": "https://a/b", "path": "/x"}], ("mountPath", "/x"), ([{}],)),
+    "storage.git": Row(
+        [{"repository": "https://a/b", "path": "/x"}],
+        ("mountPath", "/x"),
+        (
+            [{}],
+            *([{"repository": "https://a/b", "path": "/x", f"secretKeyOf{key}": "k"}] for key in ("User", "Password")),
+            [{"repository": "https://a/b", "path": "/x", "passwordSecret": "s", "secretRef": {"name": "s"}}],
+        ),
+    ),
     "storage.git[].name": _NAMED,
     "storage.git[].repository": Row(
         "ssh://git@a/b", ("value", "ssh://git@a/b"), ("b", "--upload-pack=x", "a b", "http://", "ext::sh")
@@ -342,7 +361,11 @@ TRAININGS: dict[str, Row] = {
     "storage.nfs[].server": Row("other", ("server", "other"), ("a b", "http://x", "-o", "a/b")),
     "storage.nfs[].mountPath": Row("/x", ("mountPath", "/x"), _PATHS),
     "storage.nfs[].exclude": _EXCLUDED,
-    "storage.s3": Row([{"bucket": "b", "path": "/x"}], ("mountPath", "/x"), ([{}],)),
+    "storage.s3": Row(
+        [{"bucket": "b", "path": "/x"}],
+        ("mountPath", "/x"),
+        ([{}], *([{"bucket": "b", "path": "/x", f"secretKeyOf{key}": "k"}] for key in ("AccessKeyId", "SecretKey"))),
+    ),
     "storage.s3[].name": _NAMED,
     "storage.s3[].bucket": Row("other", ("value", "other"), ("a b", "-x", "a/b", "..")),
     "storage.s3[].path": Row("/x", ("mountPath", "/x"), _PATHS),
@@ -360,7 +383,9 @@ TRAININGS: dict[str, Row] = {
 GROUPS: dict[str, Row] = {
     "category": Row("Build", ELSEWHERE, ("Own", "build", "")),
     "leader": Row({"image": "x"}, ELSEWHERE, ()),
-    "nodePools": Row(["gpu"], ("kai.scheduler/node-pools", "gpu"), (At(["two words"], "nodePools[0]"),)),
+    "nodePools": Row(
+        ["gpu"], ("kai.scheduler/node-pools", "gpu"), (At(["A100"], "nodePools[0]"), At([None], "nodePools[0]"))
+    ),
     "preemptibility": Row("preemptible"),
     "priorityClass": Row("low", ELSEWHERE, ("hihg",)),
     "replicas": Row(3, ("replicas", 3)),
@@ -369,7 +394,9 @@ GROUPS: dict[str, Row] = {
     "servingPort.port": Row(8001, ("containerPort", 8001)),
     "servingPort.protocol": Row("http"),
     "servingPort.authorizationType": Row("authenticatedUsers", ELSEWHERE, (At("authorizedUsers", "authorizedUsers"),)),
-    "servingPort.authorizedUsers": Row(["ann"], ELSEWHERE, ([], [" "]), {"authorizationType": "authorizedUsers"}),
+    "servingPort.authorizedUsers": Row(
+        ["ann"], ELSEWHERE, ([], [" "], [None]), {"authorizationType": "authorizedUsers"}
+    ),
     "servingPort.authorizedGroups": Row(["staff"], ELSEWHERE, ([], [""]), {"authorizationType": "authorizedGroups"}),
     "servingPort.exposeExternally": Row(False),
     "servingPort.exposedUrl": Row("mine.example.com", ELSEWHERE, ("javascript:alert(1)", "a b", "https://x:99999")),

@@ -10,4 +10,4 @@ def share_of(podset: PodSet, node: Node | None) -> int:
     device = min((gpu.memory_mib for gpu in node.gpus), default=0) if node else 0
     if not request.gpu_memory_bytes or not device:
         return request.gpu_portion
-    return -(-100 * (request.gpu_memory_bytes >> 20) // device) * 10
+    return -(-100 * request.gpu_memory_mib // device) * 10

@@ -44,6 +44,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     #: Extended resources by name, MIG profiles (`nvidia.com/mig-1g.5gb`) among them.
     extended: dict[str, int] = {}
 
+    @property
+    def gpu_memory_mib(self) -> int:
+        """As the scheduler counts it: less than a mebibyte is one, so that the pod gets a device."""
+        return -(-self.gpu_memory_bytes >> 20)
+
 
 class EnvironmentVariable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A variable with exactly one source; references are resolved by the engine at the pod's start."""

@@ -5,7 +5,7 @@ text names the other members that it depends on.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from fairlead.model.spec.fields import Field, Struct, fields_of, is_given, sourc
 from fairlead.model.spec.network import ExposedUrl, Port, RelatedUrl
 from fairlead.model.spec.placement import MatchExpression, NodeAffinityRequired, NodeSelectorTerm, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
-from fairlead.model.spec.storage import BasicStorage, DataStorage, EmptyDir, Git, HostPath, Nfs, Storage
+from fairlead.model.spec.storage import S3, BasicStorage, DataStorage, EmptyDir, Git, HostPath, Nfs, Storage
 from fairlead.model.syntax import Syntax, flaw_of
 
 #: More cores than any machine has; in thousandths it still fits into 64 bits.
@@ -32,7 +32,8 @@ POD_FIELDS = (
     *("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName"),
     *("status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"),
 )
-_KEYED_POD_FIELD = re.compile(r"metadata\.(labels|annotations)\['[^']+'\]")
+_KEYED_POD_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+_INT64_MAX = 2**63 - 1
 
 Broken = Iterator[tuple[str, str, str]]
 
@@ -59,9 +60,18 @@ def _variable(item: Variable) -> Broken:
     elif isinstance(item.name, str) and not (item.name.isascii() and item.name.isprintable()):
         yield "name", "contains a character that is not printable ASCII; name the variable like DATA_DIR", ""
     path = getattr(item.pod_field_ref, "path", None)
-    if isinstance(path, str) and path not in POD_FIELDS and not _KEYED_POD_FIELD.fullmatch(path):
+    if isinstance(path, str) and path not in POD_FIELDS:
+        yield from _keyed_pod_field(path)
+
+
+def _keyed_pod_field(path: str) -> Broken:
+    keyed = _KEYED_POD_FIELD.fullmatch(path)
+    if keyed is None:
         fields = ", ".join((*POD_FIELDS, "metadata.labels['KEY']", "metadata.annotations['KEY']"))
-        yield "podFieldRef.path", f"is '{path}', which is not a field of a pod; known are {fields}", ""
+        yield "podFieldRef.path", f"is '{path[:80]}', which is not a field of a pod; known are {fields}", ""
+    elif flaw_of(Syntax.LABEL_KEY, keyed[2]):
+        details = f"is '{path[:80]}', but no label or annotation can have that key; give one such as example.com/team"
+        yield "podFieldRef.path", details, ""
 
 
 def _compute(item: Compute) -> Broken:
@@ -162,6 +172,27 @@ def _empty_dir(item: EmptyDir) -> Broken:
 def _git(item: Git) -> Broken:
     if is_given(item.secret_ref) and not is_given(getattr(item.secret_ref, "name", None)):
         yield "secretRef.name", "is missing; it must be given", ""
+    elif is_given(item.secret_ref) and is_given(item.password_secret):
+        yield "passwordSecret", "is given, but secretRef is too; give only one of them", "secretRef is used"
+    keys = (("secretKeyOfUser", item.secret_key_of_user), ("secretKeyOfPassword", item.secret_key_of_password))
+    if not is_given(item.password_secret):
+        yield from _keys_of_nothing(keys, "passwordSecret")
+
+
+def _s3(item: S3) -> Broken:
+    keys = (
+        ("secretKeyOfAccessKeyId", item.secret_key_of_access_key_id),
+        ("secretKeyOfSecretKey", item.secret_key_of_secret_key),
+    )
+    if not is_given(item.access_key_secret):
+        yield from _keys_of_nothing(keys, "accessKeySecret")
+
+
+def _keys_of_nothing(keys: Iterable[tuple[str, object]], secret: str) -> Broken:
+    """Keys of a secret that is not named: what should be private would be fetched without signing in."""
+    for rest, key in keys:
+        if is_given(key):
+            yield rest, f"is given, but {secret} is not; name the secret, or leave the key out", "it has no effect"
 
 
 def _outside_path(item: HostPath | Nfs) -> Broken:
@@ -250,8 +281,12 @@ def _exposed_url(item: ExposedUrl) -> Broken:
     if not is_given(item.authorization_type) and item.authorized_users and item.authorized_groups:
         details = "has authorizedUsers and authorizedGroups; give only one of them, or an authorizationType"
         yield "", details, "authorizedUsers is used, authorizedGroups is ignored"
-    for member, names in (("authorizedUsers", item.authorized_users), ("authorizedGroups", item.authorized_groups)):
-        if isinstance(names, tuple) and any(not name.strip() for name in names):
+    lists = {"authorizedUsers": item.authorized_users, "authorizedGroups": item.authorized_groups}
+    if item.authorization_type in lists and not lists[item.authorization_type]:
+        details = f"names nobody, but authorizationType is {item.authorization_type}; list who may open the URL"
+        yield item.authorization_type, details, ""
+    for member, names in lists.items():
+        if isinstance(names, tuple) and any(name is not None and not name.strip() for name in names):
             yield member, "has an empty name; leave it out, or give a name", "the empty name admits nobody"
     yield from _port_number("container", item.container)
 
@@ -276,6 +311,8 @@ def _port_number(rest: str, value: object) -> Broken:
 def _toleration(item: Toleration) -> Broken:
     if is_given(item.seconds) and item.effect != "NoExecute":
         yield "seconds", "is given, but only the effect NoExecute takes seconds", "it has no effect"
+    elif isinstance(item.seconds, int) and item.seconds > _INT64_MAX:
+        yield "seconds", f"is {item.seconds}; it must be at most {_INT64_MAX}, or leave it out for ever", ""
     if item.operator == "Exists" and is_given(item.value) and item.value != "":
         yield "value", "is given, but the operator Exists takes none", ""
     if item.operator == "Equal" and not is_given(item.value):
@@ -283,7 +320,8 @@ def _toleration(item: Toleration) -> Broken:
 
 
 def _node_affinity(item: NodeAffinityRequired) -> Broken:
-    if item.node_selector_terms == ():
+    terms = item.node_selector_terms
+    if isinstance(terms, tuple) and not any(term is not None for term in terms):
         yield "nodeSelectorTerms", "is empty, so no node could match; give a term or leave nodeAffinityRequired out", ""
 
 
@@ -319,6 +357,7 @@ RULES: dict[type, Callable[[Any], Broken]] = {
     Pvc: _pvc,
     EmptyDir: _empty_dir,
     Git: _git,
+    S3: _s3,
     HostPath: _outside_path,
     Nfs: _outside_path,
     AccessModes: _access_modes,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Protocol
 from msgspec import UNSET, Meta
 
 from fairlead.model.spec.fields import (
+    NO_SUCH_NAME,
     ExcludeItemUnset,
     FieldInfo,
     FlagDeclaration,
@@ -153,6 +154,7 @@ NodePools = Annotated[
         default_text="the project's default pools",
         yaml="nodePools",
         syntax=Syntax.NODE_POOL,
+        older=NO_SUCH_NAME,
         flags=(FlagDeclaration(name="--node-pools", aliases=("--node-pool",)),),
     ),
 ]

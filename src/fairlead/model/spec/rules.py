@@ -74,7 +74,7 @@ def _check(struct: msgspec.Struct, path: str, broken: list[Violation], is_item: 
         elif field.about.syntax is not None:
             texts = [(field_path, value)]
             if field.is_list:
-                texts = [(f"{field_path}[{number}]", text) for number, text in enumerate(value)]
+                texts = [(f"{field_path}[{number}]", text) for number, text in enumerate(value) if text is not None]
             flaws = [(text_path, flaw_of(field.about.syntax, text)) for text_path, text in texts]
             broken.extend(Violation(text_path, flaw, field.about.older) for text_path, flaw in flaws if flaw)
     rule = RULES.get(cls)

@@ -1,5 +1,6 @@
 """Creation requests: what is read, and that everything wrong is told at once."""
 
+import contextlib
 import copy
 import json
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
+from fairlead.admission.admit import admit
 from fairlead.formats.check import find_violations
 from fairlead.formats.rest.requests import CreationRequest, read_submission, render_workload
 from fairlead.kinds import KINDS
@@ -336,3 +338,35 @@ def test_a_size_in_recommended_units_is_stored_as_a_quantity() -> None:
 )
 def test_a_wrong_type_is_one_violation(spec: dict[str, Any], want: list[str]) -> None:
     assert list(issues(body({"image": "x"} | spec))) == want
+
+
+def places(struct: Any, around: tuple[Field, ...] = ()) -> Iterator[tuple[Field, ...]]:
+    """Every member of a spec that is an object or a list, with the members around it."""
+    for member in fields_of(struct):
+        if member.struct is not None or member.is_list:
+            yield (*around, member)
+        if member.struct is not None:
+            yield from places(member.struct, (*around, member))
+
+
+def with_junk(spec: Any, place: tuple[Field, ...], junk: object) -> Any:
+    node = spec
+    for member in place[:-1]:
+        inner: Any = node.setdefault(member.rest, [{}] if member.is_list else {})
+        node = inner[0] if member.is_list else inner
+    node[place[-1].rest] = junk
+    return spec
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_no_value_of_a_list_or_object_is_too_strange(kind: Any) -> None:
+    """Whatever stands there is read or refused: nulls, items of another type, and items that are too long."""
+    tried = 0
+    for place in places(kind.rest_spec or kind.spec):
+        junk: object
+        for junk in (None, [None], [5], [[]], ["x" * 20_000], [{}], {}, {"": None}, 5, "x"):
+            sent = body(with_junk({"image": "x"}, place, copy.deepcopy(junk)))
+            with contextlib.suppress(Invalid):
+                admit(kind, read_submission(kind, sent))
+            tried += 1
+    assert tried > 300

@@ -68,7 +68,8 @@ def _environment(context: RenderContext, item: dict[str, Any]) -> list[Manifest]
     wanted = {"GIT_USER": user, "GIT_PASSWORD": password}
     is_key = reference.get("authenticationMethod") == "ssh-key"
     if is_key:
-        wanted = {f"GIT_KEY_{number}": key for number, key in enumerate(_SSH_KEYS)}
+        known = [password] if password != "Password" else _SSH_KEYS  # noqa: S105 - the names of keys
+        wanted = {f"GIT_KEY_{number}": key for number, key in enumerate(known)}
     named = name_of(context, Reference.SECRET, secret)
     for name, key in wanted.items():
         # The secret has its key under one of these names.

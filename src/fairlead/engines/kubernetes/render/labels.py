@@ -62,7 +62,7 @@ OWNER_RECORD, POOL_RECORD = "fairlead/owner-record", "fairlead/node-pool-record"
 POOL_NOTE = "fairlead/node-pool"
 
 #: Names under which a user's labels and annotations would change what was decided about pods: KAI reads some of them
-#: before anything else, and we find and count our objects by others.
+#: before anything else, we find and count our objects by others, and Kubernetes refuses Jobs that set its own.
 _DECIDING = frozenset(
     {
         PRIORITY_LABEL,
@@ -77,6 +77,7 @@ _DECIDING = frozenset(
         "gpu-fraction",
         "gpu-memory",
         "gpu-fraction-num-devices",
+        *("job-name", "batch.kubernetes.io/job-name", "controller-uid", "batch.kubernetes.io/controller-uid"),
         *(CLUSTER_LABEL, ID_LABEL, RUN_LABEL, ROLE_LABEL, EPHEMERAL_LABEL, CLAIM_LABEL, LEVEL, DIGEST, NODE_SCALING),
         *(OWN_LABEL, INDEX_LABEL, ATTEMPT_LABEL, FAILURES, SUCCEEDED, TASKS_DONE, TASKS_LEFT, COMPLETED, MOVED),
     }

@@ -1,6 +1,5 @@
 """The pod template of a pod set: container, resources, placement, security. Pure."""
 
-import math
 import re
 
 from msgspec import UNSET
@@ -27,8 +26,8 @@ from fairlead.model.pods.podset import EnvironmentVariable, PodContainer, PodSet
 from fairlead.model.records.assets import Reference
 from fairlead.model.spec.references import variable_reference
 
-_MEBIBYTE = 1024 * 1024
 _DOLLARS = re.compile(r"\$\$(?![({])")
+_VALUE_DOLLARS = re.compile(r"\$\$(?!\()")
 _BRACED = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
@@ -107,7 +106,7 @@ def _gpu_annotations(request: Request) -> dict[str, str]:
     """A part of a GPU is requested by annotations; such pods request no whole GPU."""
     annotations: dict[str, str] = {}
     if request.gpu_memory_bytes:
-        annotations["gpu-memory"] = str(math.ceil(request.gpu_memory_bytes / _MEBIBYTE))
+        annotations["gpu-memory"] = str(request.gpu_memory_mib)
     elif request.gpu_portion < 1000:
         annotations["gpu-fraction"] = f"{request.gpu_portion / 1000:g}"
     if annotations and request.gpu_devices > 1:
@@ -168,7 +167,8 @@ def _variable(context: RenderContext, variable: EnvironmentVariable) -> Manifest
         return {"name": variable.name, "valueFrom": {source: named}}
     if variable.pod_field is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
-    return {"name": variable.name, "value": variable.value or ""}
+    # Kubernetes expands `$(NAME)` here too, and would turn `$$` into one dollar everywhere.
+    return {"name": variable.name, "value": _VALUE_DOLLARS.sub("$$$$", variable.value or "")}
 
 
 def _resources(podset: PodSet) -> Manifest:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from fairlead.engines.base import Review
 from fairlead.engines.kubernetes.client.resources import MPI
-from fairlead.engines.kubernetes.render.labels import is_deciding
+from fairlead.engines.kubernetes.render.labels import PROJECT_LABEL, WORKLOAD_LABEL, is_deciding
 from fairlead.engines.kubernetes.render.pod_security import find_forbidden
 from fairlead.engines.kubernetes.render.runners import find_array_refusal
 from fairlead.model import array
@@ -22,6 +22,8 @@ _ADVISORY = {
 #: The image of `fairlead run`.
 _HOST_IMAGE = "fairlead.local/host"
 _DROPPED = "dropped: it would change what was decided about the pods, so only the server sets it"
+_REPLACED = "replaced: pods of every workload carry the server's value"
+_OWN_LABELS = (WORKLOAD_LABEL, PROJECT_LABEL)
 _OWN_CLAIM = "a claim belongs to its project; pods can mount claims of their own namespace only"
 
 
@@ -38,6 +40,7 @@ def review(podset: PodSet, allowed: Allowed) -> Review:
     refused += find_forbidden(podset.container, allowed)
     advisory = list(fields.security.ids_without_effect)
     advisory += [(f"compute.{name}", why) for name, why in _ADVISORY.items() if compute.get(name)]
+    advisory += [(f"labels[{one.name}]", _REPLACED) for one in fields.labels if one.name in _OWN_LABELS]
     pairs = (("labels", fields.labels), ("annotations", fields.annotations))
     advisory += [(f"{member}[{one.name}]", _DROPPED) for member, ones in pairs for one in ones if is_deciding(one.name)]
     shared = [claim for claim in fields.storage.pvc if claim.data_sharing]

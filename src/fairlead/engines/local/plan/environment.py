@@ -16,7 +16,9 @@ LoadReferences = Callable[[PodSpec], Awaitable[Resolve]]
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _KEYED_FIELD = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
-_REFERENCE = re.compile(r"\$\$(?=[({])|\$\(([A-Za-z_][\w.-]*)\)|\$\{([A-Za-z_]\w*)\}")
+#: Two dollar signs, perhaps before a bracket; a reference; in commands also one in braces.
+_REFERENCE = re.compile(r"\$\$(?P<escaped>[({])?|\$\((?P<name>[A-Za-z_][\w.-]*)\)|\$\{(?P<braced>[A-Za-z_]\w*)\}")
+_VALUE_REFERENCE = re.compile(r"\$\$(?P<escaped>\()?|\$\((?P<name>[A-Za-z_][\w.-]*)\)(?P<braced>)")
 
 
 async def refuse_references(pod: PodSpec) -> Resolve:
@@ -35,11 +37,15 @@ async def refuse_references(pod: PodSpec) -> Resolve:
 def render_environment(
     pod: PodSpec, base: dict[str, str], address: str, device_memory: int, resolve: Resolve
 ) -> dict[str, str]:
-    """Base, then the variables of its set, the user's in their order, who the pod is, and its share of the node."""
-    variables = base | pod.variables
+    """Base, then the variables of its set, the user's in their order, who the pod is, and its share of the node.
+
+    As in Kubernetes, a value can refer to variables before it: `$(NAME)`.
+    """
+    named = dict(pod.variables)
     for variable in pod.container.environment:
-        variables[variable.name] = _value(variable, pod, address, resolve)
-    variables |= pod.identity
+        value = _value(variable, pod, address, resolve)
+        named[variable.name] = value if variable.value is None else _expand(_VALUE_REFERENCE, value, named)
+    variables = base | named | pod.identity
     variables["NODE_NAME"] = pod.node
     variables |= _devices(pod.request, pod.gpu_devices, device_memory)
     limit = _memory_limit(pod.container.fields.compute, device_memory)
@@ -112,7 +118,7 @@ def _devices(request: Request, devices: tuple[int, ...], device_memory: int) -> 
     names = ",".join(map(str, devices))
     portion = request.gpu_portion / 1000
     if request.gpu_memory_bytes and device_memory:
-        portion = round(request.gpu_memory_bytes / device_memory, 3)
+        portion = max(0.001, round(request.gpu_memory_bytes / device_memory, 3))
     # CUDA would number them by their speed, and not as the scheduler and the drivers do.
     visible = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": names, "NVIDIA_VISIBLE_DEVICES": names}
     if portion < 1:
@@ -127,9 +133,13 @@ def expand(words: tuple[str, ...], variables: Mapping[str, str]) -> list[str]:
     Kubernetes makes one of every two dollar signs; here a shell's `$$` that escapes nothing stays its process id.
     """
 
-    def replace(match: re.Match[str]) -> str:
-        if match[0] == "$$":
-            return "$"
-        return variables.get(match[1] or match[2], match[0])
+    return [_expand(_REFERENCE, word, variables) for word in words]
 
-    return [_REFERENCE.sub(replace, word) for word in words]
+
+def _expand(reference: re.Pattern[str], text: str, variables: Mapping[str, str]) -> str:
+    def replace(match: re.Match[str]) -> str:
+        if match[0].startswith("$$"):
+            return f"${match['escaped']}" if match["escaped"] else "$$"
+        return variables.get(match["name"] or match["braced"], match[0])
+
+    return reference.sub(replace, text)

@@ -97,7 +97,8 @@ class Supervisor:
             return False
         if self._status is not None:
             return False  # stopped while its volumes were filled
-        self._find_command()
+        if not self._find_command():
+            return True
         if self._container_made is None or self._order.container is None:
             self._on_running()
         else:
@@ -225,15 +226,21 @@ class Supervisor:
         os.close(pipe)
         return content
 
-    def _find_command(self) -> None:
-        """Past the first process of a namespace of its own, to the command behind it."""
+    def _find_command(self) -> bool:
+        """Past the first process of a namespace of its own, to the command behind it; False if there never was one."""
         if self._first is None:
-            return
+            return True
         if self._first.getblocking():
-            os.waitpid(self._main, 0)
+            _, status = os.waitpid(self._main, 0)
             self._first.setblocking(False)
-            self._main = init_process.receive(self._first, init_process.FIRST) or self._main
+            first = init_process.receive(self._first, init_process.FIRST)
+            if first is None:
+                # Killed before there was a first process, as a memory limit of a few pages does.
+                self._status = status
+                return False
+            self._main = first
         self._command = next(iter(procfs.children(self._main)), self._main)
+        return True
 
     # Events
 

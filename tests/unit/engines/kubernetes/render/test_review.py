@@ -46,3 +46,9 @@ def test_labels_that_only_the_server_sets_are_named() -> None:
     notes = dict(review(master, Allowed()).advisory)
     assert {"labels[kai.scheduler/queue]", "annotations[gpu-fraction]"} == set(notes)
     assert all(why.startswith("dropped: ") for why in notes.values())
+
+
+def test_labels_that_the_server_sets_on_every_pod_are_named() -> None:
+    _, master = podsets(distributedFramework="PyTorch", labels=[{"name": "project", "value": "mine"}])
+    [(path, why)] = review(master, Allowed()).advisory
+    assert (path, why.partition(":")[0]) == ("labels[project]", "replaced")

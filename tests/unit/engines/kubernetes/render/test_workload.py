@@ -11,10 +11,12 @@ from fairlead.engines.kubernetes.render.context import Owner
 from fairlead.engines.kubernetes.render.workload import render_objects
 from fairlead.formats.rest.requests import read_submission
 from fairlead.kinds import KINDS
+from fairlead.model.pods.podset import EnvironmentVariable
 from tests import builders
 from tests.unit.engines.golden_place import GOLDEN_PLACE
 
 FOLDER = Path(__file__).parents[4] / "golden"
+CLUSTER = "71f69d83-ba66-4822-adf5-55ce55efd210"
 REQUESTS = sorted(FOLDER.glob("*/*.request.json"))
 
 
@@ -60,10 +62,65 @@ def test_what_came_from_an_object_goes_with_it() -> None:
     ids=["braces", "round", "not ours to fill in", "the shell's", "two dollars", "escaped"],
 )
 def test_variables_in_arguments(word: str, want: str) -> None:
+    assert container_with(args=(word,))["args"] == [want]
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("$(A)/x", "$(A)/x"),
+        ("$$(A)", "$$(A)"),
+        ("pa$$word", "pa$$$$word"),
+        ("${A} $${A}", "${A} $$$${A}"),
+        ("$$$(A)", "$$$$$(A)"),
+    ],
+    ids=["a variable before it", "escaped", "two dollars", "braces mean nothing", "two dollars before a variable"],
+)
+def test_variables_in_values_of_variables(value: str, want: str) -> None:
+    """Kubernetes expands them, and turns `$$` into one dollar everywhere."""
+    environment = (EnvironmentVariable(name="B", value=value),)
+    assert container_with(environment=environment)["env"][0] == {"name": "B", "value": want}
+
+
+def container_with(**members: Any) -> dict[str, Any]:
     podset = builders.podset()
-    container = msgspec.structs.replace(podset.container, args=(word,))
+    container = msgspec.structs.replace(podset.container, **members)
     found = render_objects(GOLDEN_PLACE, (msgspec.structs.replace(podset, container=container),))
-    assert found.runners[0]["spec"]["template"]["spec"]["containers"][0]["args"] == [want]
+    rendered: dict[str, Any] = found.runners[0]["spec"]["template"]["spec"]["containers"][0]
+    return rendered
+
+
+def template_of(**spec: Any) -> dict[str, Any]:
+    sent = {"name": "t", "projectId": "1", "clusterId": CLUSTER, "spec": {"image": "x", **spec}}
+    podsets = KINDS["training"].podsets(read_submission(KINDS["training"], json.dumps(sent).encode()).spec)
+    rendered: dict[str, Any] = render_objects(GOLDEN_PLACE, podsets).runners[0]["spec"]["template"]
+    return rendered
+
+
+@pytest.mark.parametrize(
+    ("reference", "want"),
+    [
+        ({}, ["SshKey", "ssh-privatekey", "PrivateKey", "sshKey", "key"]),
+        ({"secretKeyOfPassword": "deploy"}, ["deploy"]),
+    ],
+    ids=["a known name", "a name of its own"],
+)
+def test_the_key_of_a_repository(reference: dict[str, str], want: list[str]) -> None:
+    secret = {"name": "login", "authenticationMethod": "ssh-key", **reference}
+    git = [{"repository": "ssh://git@a/b", "path": "/code", "secretRef": secret}]
+    template = template_of(storage={"git": git})
+    environment = template["spec"]["initContainers"][0]["env"]
+    sources = [each["valueFrom"]["secretKeyRef"] for each in environment if "valueFrom" in each]
+    assert [source["key"] for source in sources] == want
+
+
+def test_labels_of_a_job_are_its_own() -> None:
+    """Kubernetes refuses a Job whose template has other values of them."""
+    names = ("job-name", "controller-uid", "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid")
+    labels = [{"name": name, "value": "mine"} for name in (*names, "team")]
+    rendered = template_of(labels=labels)["metadata"]["labels"]
+    assert rendered["team"] == "mine"
+    assert not set(names) & set(rendered)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,32 @@ def test_a_terminal_has_a_type() -> None:
     assert "TERM" not in render(pod())
 
 
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        ("$(A)/x", "1/x"),
+        ("$(LATER)", "$(LATER)"),
+        ("$(HOME)", "$(HOME)"),
+        ("$$(A)", "$(A)"),
+        ("${A} $${A}", "${A} $${A}"),
+        ("pa$$word", "pa$$word"),
+        ("$$$(A)", "$$1"),
+        ("$(RANK)", "3"),
+    ],
+    ids=["before it", "after it", "the base", "escaped", "braces", "two dollars", "dollars before it", "of the set"],
+)
+def test_values_refer_to_variables_before_them(value: str, want: str) -> None:
+    """As in Kubernetes, where neither the image's variables nor later ones are known."""
+    given = (literal("A", "1"), literal("B", value), literal("LATER", "2"))
+    assert render(pod(environment=given, variables={"RANK": "3"}))["B"] == want
+
+
+def test_a_value_from_elsewhere_is_not_expanded() -> None:
+    given = (literal("A", "1"), EnvironmentVariable(name="B", secret=("s", "k")))
+    variables = render_environment(pod(environment=given), {}, "", 0, lambda variable: "$(A)$$")
+    assert variables["B"] == "$(A)$$"
+
+
 @dataclass
 class Devices:
     request: Request
@@ -102,6 +128,12 @@ DEVICES = {
         Request(gpu_devices=1, gpu_memory_bytes=20 * GIB),
         (0,),
         {"RUNAI_NUM_OF_GPUS": "0.25", "GPU_PORTION": "0.25", "RUNAI_GPU_MEMORY_LIMIT": None},
+        device_memory=80 * GIB,
+    ),
+    "very little memory": Devices(
+        Request(gpu_devices=1, gpu_memory_bytes=1),
+        (0,),
+        {"RUNAI_NUM_OF_GPUS": "0.001", "GPU_PORTION": "0.001"},
         device_memory=80 * GIB,
     ),
     "memory limit": Devices(
@@ -171,6 +203,7 @@ def test_a_resolver_gives_the_values_of_references() -> None:
         ("x$(A)y${B}z", "x1y2z"),
         ("$$(A)", "$(A)"),
         ("$${A}", "${A}"),
+        ("$$$(date)", "$$$(date)"),
         ("$(UNKNOWN)", "$(UNKNOWN)"),
         ("${UNKNOWN}", "${UNKNOWN}"),
         ("$A", "$A"),
