@@ -214,6 +214,20 @@ async def test_an_eviction_closes_one_interval_and_begins_another(database: Data
     assert (seconds(rows["high"], "used")[0], rows["high"].waited_hours) == (40, 0)
 
 
+@pytest.mark.parametrize(("wait", "kept"), [(0.99, 0.0), (1.0, 1.0)])
+@scenario
+async def test_a_wait_of_less_than_a_second_is_left_out(database: Database, wait: float, kept: float) -> None:
+    engine = Pods()
+    world = World(database, engine)
+    engine.nodes = ()
+    await world.live(0, submit("short", cpuCoreRequest=1))
+    engine.nodes = (NODE,)
+    await world.live(wait)
+    (row,) = (await world.report(10)).rows
+    assert round(row.waited_hours * 3600, 2) == kept
+    assert seconds(row, "used")[1] == 10 - wait
+
+
 @scenario
 async def test_a_node_that_is_not_ready_is_unavailable(database: Database) -> None:
     engine = Pods()

@@ -11,6 +11,8 @@ from fairlead.control.serving.traffic import Traffic
 from fairlead.control.telemetry.metrics import measure_used, measure_workload
 from fairlead.control.usage_samples import Series, UsageSampler
 from fairlead.model.resource_usage import MeasuredUsage
+from fairlead.store.base import Change, Put
+from fairlead.store.collections import WORKLOADS
 from fairlead.store.sqlite import open_sqlite
 from tests import builders
 
@@ -141,3 +143,33 @@ def test_several_pods_are_idle_if_all_are(tmp_path: Path) -> None:
     usage_samples, _ = collect(tmp_path, *rounds)
     idle = [usage_samples.idle_time(ids) // SECOND for ids in (["p"], ["q"], ["p", "q"], ["p", "unknown"], [])]
     assert idle == [20, 10, 10, 0, 0]
+
+
+def test_commits_of_short_jobs_are_one_sample_per_second(tmp_path: Path) -> None:
+    """A commit means that a pod may have started. Hundreds of them within a second are one look, which is not lost."""
+
+    async def run() -> list[float]:
+        store = await open_sqlite(tmp_path / "store.db")
+        loop = asyncio.get_running_loop()
+        looks: list[float] = []
+
+        def look() -> Sequence[MeasuredUsage]:
+            looks.append(loop.time())
+            return ()
+
+        sampler = UsageSampler(
+            store, lambda: round(loop.time() * SECOND), Traffic(lambda: round(loop.time() * SECOND), loop.time), look
+        )
+        sampling = asyncio.create_task(sampler.run())
+        for number in range(100):
+            await store.commit(Change(writes=(Put(WORKLOADS, builders.workload(f"job-{number}")),)))
+        while len(looks) < 2:
+            await asyncio.sleep(0.01)
+        sampling.cancel()
+        await asyncio.gather(sampling, return_exceptions=True)
+        await store.close()
+        return looks
+
+    looks = asyncio.run(asyncio.wait_for(run(), 60))
+    assert len(looks) == 2
+    assert looks[1] - looks[0] >= 0.998

@@ -128,6 +128,10 @@ class Draft:
     def active_pods(self) -> list[Pod]:
         return [pod for pod in self.pods.values() if not pod.has_ended]
 
+    def has_new_pods(self) -> bool:
+        known = {pod.id for pod in self.entry.pods}
+        return any(id not in known for id in self.pods)
+
     def has_other_pods(self) -> bool:
         """Whether a pod has come, has ended or is stopping, so that room on a node is taken or will be free."""
         before = {pod.id: pod.phase is PodPhase.STOPPING for pod in self.entry.pods}

@@ -72,8 +72,9 @@ def decide(entry: WorkloadEntry, observe: Observe, now: Millis, inputs: PhaseInp
 
 
 def describe_start(draft: Draft, inputs: PhaseInputs) -> None:
-    """Say of a workload whose first pods were placed what the next decision would say, which then records nothing."""
-    if draft.workload.phase is Phase.INITIALIZING and draft.entry.workload.phase is not Phase.INITIALIZING:
+    """Say of a workload whose new pods were placed what the next decision would say, which is then not needed."""
+    count_running(draft)
+    if draft.workload.phase is Phase.INITIALIZING:
         outcome = inputs.outcome(set_states(draft))
         if outcome is not None and outcome.phase is Phase.INITIALIZING:
             draft.set(phase_message=outcome.message)

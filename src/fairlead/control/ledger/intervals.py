@@ -10,7 +10,7 @@ import msgspec
 
 from fairlead.control.decide.draft import Draft
 from fairlead.control.decide.placement.snapshot import pool_of
-from fairlead.model.clock import Millis
+from fairlead.model.clock import SECOND, Millis
 from fairlead.model.pods.podset import PodSet
 from fairlead.model.records.ledger import PoolDeserved, ResourceAmounts, SupplyInterval, UsageInterval
 from fairlead.model.records.organization import DEFAULT_NODE_POOL, Department, Node, NodePool, PoolQuota, Project
@@ -18,6 +18,8 @@ from fairlead.model.records.workload import Pod, Workload
 
 #: The id and subject of the one interval before the ledger.
 LEDGER = "ledger"
+#: Shorter waits are left out: nearly every short job has one of some milliseconds, until it is placed.
+_LEAST_WAIT: Millis = 1 * SECOND
 
 
 def close_usage(draft: Draft) -> list[UsageInterval]:
@@ -29,7 +31,7 @@ def close_usage(draft: Draft) -> list[UsageInterval]:
         if pod.has_ended and pod.id not in before
     ]
     waited = draft.workload.pending_time - draft.entry.workload.pending_time
-    if waited > 0:
+    if waited >= _LEAST_WAIT:
         since = draft.entry.workload.phase_updated_at
         closed.append(wait_of_workload(draft.entry.workload, draft.entry.podsets, since, since + waited))
     return closed

@@ -24,7 +24,7 @@ from fairlead.control.loop.driver import DirectoryReaction, drop_deleted_claims,
 from fairlead.control.loop.pod_adopter import PodAdopter
 from fairlead.control.loop.refresh import find_changed, find_mounting
 from fairlead.control.loop.schedule import Scheduler
-from fairlead.engines.base import CapacityChanged, PodEngine, PodOrder, PodReport, Start, Stop
+from fairlead.engines.base import CapacityChanged, PodEngine, PodOrder, PodReport, PodState, Start, Stop
 from fairlead.model.clock import Millis
 from fairlead.model.pods.podset import PodSet, PodSpec
 from fairlead.model.records.organization import Node, with_cordon_by_us
@@ -89,7 +89,14 @@ class PodDriver:
 
     async def take_reported(self) -> set[str]:
         self._group_reports()
-        return set(self._reports)
+        return {id for id, reports in self._reports.items() if not self._is_known_start(id, reports)}
+
+    def _is_known_start(self, workload_id: str, reports: Iterable[PodReport]) -> bool:
+        """Whether these only say that pods start whose placement was recorded with the message that they do."""
+        is_initializing = self.board.entries[workload_id].workload.phase is Phase.INITIALIZING
+        return is_initializing and all(
+            report.state is PodState.STARTING and not report.message and report.attempt == 1 for report in reports
+        )
 
     def _group_reports(self) -> None:
         """By workload; reports of pods that nobody knows are dropped."""
@@ -113,8 +120,9 @@ class PodDriver:
             return False
         await self.scheduler.decide(drafts, now)
         for draft in drafts.values():
-            describe_start(draft, self._inputs[draft.workload.kind])
-            await self._find_replaced(draft)
+            if draft.has_new_pods():
+                describe_start(draft, self._inputs[draft.workload.kind])
+                await self._find_replaced(draft)
         return True
 
     async def _find_replaced(self, draft: Draft) -> None:
