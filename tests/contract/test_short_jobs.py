@@ -56,7 +56,9 @@ class Told(QuietPods):
     def report(self, name: str, state: PodState, **members: Any) -> None:
         """About the pod of that workload that was started first and has not been reported as ended."""
         pod = next(start.pod for start in self.started if start.pod.workload_name == name)
-        self.reports.append(PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=1, state=state, **members))
+        self.reports.append(
+            PodReport(pod_id=pod.pod_id, workload_id=pod.workload_id, attempt=1, state=state, **members)
+        )
         self.notify()
 
     def end(self, name: str) -> None:

@@ -15,6 +15,7 @@ from fairlead.store.base import Change, Put
 from fairlead.store.collections import WORKLOADS
 from fairlead.store.sqlite import open_sqlite
 from tests import builders
+from tests.contract.databases import eventually
 
 SECOND = 1000
 NO_GPU = (nan, nan)
@@ -163,8 +164,7 @@ def test_commits_of_short_jobs_are_one_sample_per_second(tmp_path: Path) -> None
         sampling = asyncio.create_task(sampler.run())
         for number in range(100):
             await store.commit(Change(writes=(Put(WORKLOADS, builders.workload(f"job-{number}")),)))
-        while len(looks) < 2:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: len(looks) == 2)
         sampling.cancel()
         await asyncio.gather(sampling, return_exceptions=True)
         await store.close()
