@@ -54,7 +54,8 @@ def main(arguments: list[str]) -> int:
 def generate() -> dict[str, str]:
     """The files that come from the server's declarations, by name."""
     kinds = json.loads((ROOT / "src" / "fairlead" / "client" / "kinds.json").read_text())
-    chosen = [{name: kind[name] for name in KIND_MEMBERS} for kind in kinds]
+    with_yaml = {kind.rest for kind in KINDS.values() if kind.letter}
+    chosen = [{name: kind[name] for name in KIND_MEMBERS} | {"hasYaml": kind["rest"] in with_yaml} for kind in kinds]
     return {
         "openapi.json": json.dumps(asyncio.run(load_description()), indent=1),
         "kinds.json": json.dumps(chosen, indent=1),

@@ -142,7 +142,7 @@ def test_a_leader_that_never_gets_ready(server: Server, tmp_path: Path) -> None:
     spec = {"leader": gated(tmp_path / "never", 8103), "worker": program(SLEEP), "workers": 1}
     workload_id = serve(server, "never", startupPolicy="LeaderReady", **spec)
     until_running(server, workload_id, "never-0")
-    until(lambda: "0 of 1 groups available" in server.message(workload_id), "words on it")
+    until(lambda: "0 of 1 group available" in server.message(workload_id), "words on it")
     assert server.phase(workload_id) == "Initializing"
     assert set(pods(server, workload_id)) == {"never-0"}
     leave_nothing(server, workload_id)

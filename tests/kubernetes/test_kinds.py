@@ -97,7 +97,7 @@ def test_distributed_inference_is_a_leader_worker_set(harness: ClusterHarness) -
     )
     assert answer.status == 202, answer
     until(lambda: len(harness.objects("pods")) == 2, "one group", PATIENCE)
-    until(lambda: "1 of 1 groups available" in harness.server.message(workload), "its phase", PATIENCE)
+    until(lambda: "1 of 1 group available" in harness.server.message(workload), "its phase", PATIENCE)
 
 
 def test_a_group_whose_pod_is_lost_is_made_again(harness: ClusterHarness) -> None:

@@ -97,6 +97,39 @@ def test_a_policy_is_checked_saved_and_deleted(visit: Visit, server: Server) -> 
     visit.errors.clear()
 
 
+def test_a_quota_can_be_without_a_bound(visit: Visit, server: Server) -> None:
+    department = server.call("GET", "/api/v1/org-unit/departments").json["departments"][0]
+    owner = server.call(
+        "POST",
+        "/api/v1/org-unit/projects",
+        {
+            "name": "bounded",
+            "parentId": department["id"],
+            "clusterId": department["clusterId"],
+            "resources": [{"nodePool": {"id": "1", "name": "default"}, "gpu": {"deserved": 1}}],
+        },
+    ).json
+    page = visit.open("/ui/organization")
+    expect(page.get_by_text("0 GPUs used of a quota of 1")).to_be_visible()
+    for before, after, said in (("1", "", "quota unlimited"), ("", "2", "of a quota of 2")):
+        page.get_by_role("button", name="Change quota of bounded").click()
+        dialog = page.get_by_role("dialog")
+        quota = dialog.get_by_role("spinbutton", name="default")
+        expect(quota).to_have_value(before)
+        quota.fill(after)
+        dialog.get_by_role("button", name="Preview").click()
+        dialog.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("img", name=re.compile(f"^bounded: .*{said}"))).to_be_visible()
+    server.call("DELETE", f"/api/v1/org-unit/projects/{owner['id']}")
+
+
+def test_an_application_has_no_password_and_no_access_keys(visit: Visit, server: Server) -> None:
+    page = visit.open("/ui/settings")
+    expect(page.get_by_role("region", name="Account")).to_contain_text("It is an application")
+    for panel in ("Access keys", "Password"):
+        expect(page.get_by_role("region", name=panel)).to_have_count(0)
+
+
 def test_a_report_is_downloaded_as_it_is_shown(visit: Visit, server: Server) -> None:
     id = server.run("counted", "true", compute={"gpuDevicesRequest": 1})
     server.until_phase(id, "Completed")

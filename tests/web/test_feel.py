@@ -47,6 +47,37 @@ def test_suspending_is_taken_back(visit: Visit, server: Server) -> None:
     server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_an_empty_list_and_a_wrong_address_say_where_to_go(visit: Visit, server: Server) -> None:
+    id = server.run("hidden-by-filters", "true")
+    page = visit.open("/ui/workloads?q=no-such-name&kind=Training")
+    page.get_by_role("button", name="Clear the filters").click()
+    expect(page.get_by_role("link", name="hidden-by-filters", exact=True)).to_be_visible()
+    assert urlsplit(page.url).query == ""
+    page = visit.open("/ui/nowhere")
+    expect(page.get_by_role("heading", name="Not found", level=1)).to_be_visible()
+    page.locator("main").get_by_role("link", name="workloads").click()
+    expect(page.get_by_role("link", name="hidden-by-filters", exact=True)).to_be_visible()
+    page = visit.open("/ui/audit?q=no-such-entry")
+    page.get_by_role("button", name="Show all of the last week").click()
+    expect(page.get_by_role("region", name="Entries of the audit log")).to_contain_text("hidden-by-filters")
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
+def test_a_message_fits_into_a_narrow_window(visit: Visit, server: Server) -> None:
+    id = server.run("with-a-name-that-takes-much-room", "sleep", "infinity")
+    server.until_phase(id, "Running")
+    visit.page.set_viewport_size({"width": 360, "height": 740})
+    page = visit.open(f"/ui/workloads/{id}")
+    page.get_by_role("button", name="Suspend", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Suspend 1 workload").click()
+    undo = page.get_by_role("status", name="What was done").get_by_role("button", name="Undo")
+    box = undo.bounding_box()
+    assert box
+    # In one line, wider than it is high.
+    assert box["width"] > box["height"]
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
 def test_text_is_copied_where_the_browser_has_no_clipboard(visit: Visit, server: Server) -> None:
     """Browsers offer it only to pages by HTTPS or from this machine, and others see the page of a server by HTTP."""
     visit.page.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")

@@ -147,8 +147,10 @@ def test_a_quota_is_changed_after_a_preview(visit: Visit, server: Server) -> Non
 
 def test_an_ended_session_asks_for_the_password_and_keeps_the_address(browser: Browser, server: Server) -> None:
     visit = Visit(browser, server.url)
-    sign_in(visit, server)
     page = visit.open("/ui/settings")
+    page.get_by_label("User name").fill(server.credentials["username"])
+    page.get_by_label("Password").fill(server.credentials["password"])
+    page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="Settings")).to_be_visible(timeout=PATIENCE)
     page.get_by_label("Name").fill("key")
     page.context.clear_cookies()

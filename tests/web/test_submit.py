@@ -108,6 +108,25 @@ def test_the_plan_names_who_would_wait(visit: Visit, server: Server) -> None:
     expect(page.get_by_role("region", name="The form as text")).to_contain_text("gpu_devices_request=9")
 
 
+def test_the_plan_is_beside_the_form_in_a_narrow_window_too(visit: Visit, server: Server) -> None:
+    visit.page.set_viewport_size({"width": 1024, "height": 768})
+    page = open_form(visit)
+    name, plan = field(page, "Name").bounding_box(), page.get_by_role("region", name="What would happen").bounding_box()
+    assert name
+    assert plan
+    assert plan["x"] > name["x"] + name["width"]
+    assert plan["y"] < 768
+
+
+def test_a_kind_without_workload_yaml_begins_with_its_command(visit: Visit, server: Server) -> None:
+    page = open_form(visit, "distributed-inferences")
+    expect(page.get_by_role("group", name="Dialect").get_by_role("button")).to_have_text(
+        ["Command", "Python", "REST", "Kubernetes objects", "Copy"]
+    )
+    expect(page.get_by_role("region", name="The form as text")).to_contain_text("fairlead inference distributed submit")
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 def test_a_dropped_file_fills_the_form(visit: Visit, server: Server) -> None:
     page = open_form(visit)
     manifest = {

@@ -43,6 +43,26 @@ def test_a_terminal_runs_commands_in_the_pod(visit: Visit, server: Server, tmp_p
     server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_the_log_of_a_workload_that_waits_begins_when_it_runs(visit: Visit, server: Server) -> None:
+    holder = server.run("holds-all", "sleep", "infinity", compute={"gpuDevicesRequest": 4})
+    server.until_phase(holder, "Running")
+    id = server.run("speaks", "sh", "-c 'echo first run; exec sleep infinity'", compute={"gpuDevicesRequest": 4})
+    page = visit.open(f"/ui/workloads/{id}/logs")
+    expect(page.locator("main")).to_contain_text("The log appears here as soon as there is one")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    server.call("DELETE", f"/api/v1/workloads/trainings/{holder}")
+    log = page.get_by_role("log", name="Output")
+    expect(log).to_contain_text("first run")
+    # After a pause it is another run, whose log follows by itself.
+    server.call("POST", f"/api/v1/workloads/trainings/{id}/suspend")
+    expect(page.get_by_text("1 line, ended")).to_be_visible()
+    server.call("POST", f"/api/v1/workloads/trainings/{id}/resume")
+    expect(page.get_by_text("1 line, ended")).to_have_count(0)
+    expect(log).to_contain_text("first run")
+    visit.errors.clear()  # the browser reports that there was no log yet
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
 def test_metrics_are_drawn(visit: Visit, server: Server) -> None:
     id = server.run("measured", "sh", "-c 'while :; do :; done'", compute={"gpuDevicesRequest": 1})
     server.until_phase(id, "Running")

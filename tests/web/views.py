@@ -48,7 +48,7 @@ VIEWS = (
     View("reports", "Reports", "/reports", "Reports", "GPU-hours used"),
     View("audit", "Audit", "/audit", "Audit", "fairlead"),
     View("notifications", "Notifications", "/notifications", "Notifications", "refused"),
-    View("settings", "Settings", "/settings", "Settings", "Create an access key"),
+    View("settings", "Settings", "/settings", "Settings", "this one"),
 )
 
 

@@ -201,7 +201,7 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
         rest = f"; {left} of its pods {'is' if left == 1 else 'are'} still stopping" if left else ""
         return Outcome(Phase.RUNNING, f"Scaled to 0 groups{rest}")
     available = [all(_is_complete(state, group) for state in states) for group in range(total)].count(True)
-    message = f"{available} of {total} groups available"
+    message = f"{available} of {total} {'group' if total == 1 else 'groups'} available"
     if available == total:
         return Outcome(Phase.RUNNING, message)
     started = [any(_has_started(state, group) for state in states) for group in range(total)]

@@ -52,6 +52,11 @@ def pods(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
+def _of_role(state: SetState) -> str:
+    count = state.podset.count
+    return f"{count} {state.role}{'' if count == 1 else 's'}"
+
+
 def _ready(state: SetState) -> str:
     """Said only if not all running pods are ready."""
     return "" if state.ready == state.running else f" ({state.ready} ready)"
@@ -108,9 +113,7 @@ def outcome_of_gang(states: Sequence[SetState]) -> Outcome | None:
     decisive = states[0]
     if decisive.succeeded >= (decisive.podset.completions or 1):
         return Outcome(Phase.COMPLETED, f"{pods(decisive.succeeded)} ({decisive.role}) succeeded")
-    counts = ", ".join(
-        f"{state.running} of {state.podset.count} {state.role} running{_ready(state)}" for state in states
-    )
+    counts = ", ".join(f"{state.running} of {_of_role(state)} running{_ready(state)}" for state in states)
     if any(state.lapsed for state in states):
         return Outcome(Phase.DEGRADED, f"The readiness probe fails for some pods: {counts}")
     if all(state.ready + state.succeeded >= state.podset.min_count for state in states):

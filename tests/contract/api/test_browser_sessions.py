@@ -65,7 +65,7 @@ def test_an_access_token_is_not_a_session_nor_the_other_way_round(api: ApiServer
 
 
 def test_without_a_session_no_user_is_signed_in(api: ApiServer) -> None:
-    want = {"username": "", "isAdministrator": False, "csrfToken": "", "permissions": []}
+    want = {"username": "", "subjectType": "", "isAdministrator": False, "csrfToken": "", "permissions": []}
     assert api.call("GET", SESSION, token="").json == want
     assert api.call("GET", SESSION, headers={"Cookie": "fairlead-session=made-up"}, token="").json == want
 

@@ -14,6 +14,8 @@ export interface Kind {
   /** Members of its spec that can be changed while it runs. */
   canChange: readonly string[];
   canSuspend: boolean;
+  /** Whether workload YAML has it. */
+  hasYaml: boolean;
   /** Whether a change rolls out as a revision. */
   hasRevisions: boolean;
   /** What its pods belong to. */

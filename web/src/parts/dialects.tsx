@@ -15,16 +15,19 @@ export type Dialect = (typeof DIALECTS)[number][0];
 
 interface Props {
   label: string;
+  /** Whether the kind of workload can be written as workload YAML. */
+  hasYaml: boolean;
   load: (dialect: Dialect) => Loaded<string>;
 }
 
-export function Dialects({ label, load }: Props) {
-  const [dialect, setDialect] = useState<Dialect>("yaml");
+export function Dialects({ label, hasYaml, load }: Props) {
+  const offered = DIALECTS.filter(([name]) => hasYaml || name !== "yaml");
+  const [dialect, setDialect] = useState<Dialect>(hasYaml ? "yaml" : "command");
   const { value, error } = load(dialect);
   return (
     <>
       <div class={css.choices} role="group" aria-label="Dialect">
-        {DIALECTS.map(([name, title]) => (
+        {offered.map(([name, title]) => (
           <button key={name} type="button" aria-pressed={dialect === name} onClick={() => setDialect(name)}>
             {title}
           </button>

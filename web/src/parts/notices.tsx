@@ -17,7 +17,7 @@ function forget(id: number): void {
   notices.value = notices.value.filter((one) => one.id !== id);
 }
 
-/** Says what was done. `undo` takes it back; what fails then is said in the same place. */
+/** Says what was done. `undo` reverts it; what fails then is said in the same place. */
 export function tell(text: string, undo?: () => Promise<unknown>): void {
   const id = ++last;
   notices.value = [...notices.value.slice(-2), undo ? { id, text, undo } : { id, text }];
@@ -27,8 +27,8 @@ export function tell(text: string, undo?: () => Promise<unknown>): void {
 function takeBack(notice: Notice): void {
   forget(notice.id);
   notice.undo?.().then(
-    () => tell("Taken back."),
-    (error: unknown) => tell(`It could not be taken back: ${error instanceof Error ? error.message : String(error)}`),
+    () => tell("Undone."),
+    (error: unknown) => tell(`It could not be undone: ${error instanceof Error ? error.message : String(error)}`),
   );
 }
 

@@ -124,6 +124,8 @@ interface BarProps {
   /** Where lines are drawn: a quota, and a fair share. */
   mark?: number;
   fair?: number | undefined;
+  /** The part of the quota that others use. */
+  lent?: number;
   /** Says the same in words. */
   label: string;
 }
@@ -136,6 +138,9 @@ export function Bar(props: BarProps) {
       {props.parts.map((part) => (
         <span key={part.name} data-part={part.kind} style={{ width: share(part.value) }} />
       ))}
+      {props.mark !== undefined && props.lent ? (
+        <i data-lent style={{ left: share(props.mark - props.lent), width: share(props.lent) }} />
+      ) : null}
       {props.mark !== undefined && <i style={{ left: share(props.mark) }} />}
       {props.fair !== undefined && <i data-fair style={{ left: share(props.fair) }} />}
     </div>

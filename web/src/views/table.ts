@@ -1,6 +1,7 @@
 // The view of each path. Views that the first look does not need are loaded later.
-import { type ComponentType, h } from "preact";
+import type { ComponentType } from "preact";
 import { later } from "../parts/later";
+import { NotFound } from "./not-found";
 import { Overview } from "./overview/overview";
 import { Workloads } from "./workloads/workloads";
 
@@ -34,8 +35,4 @@ const VIEWS: [RegExp, ComponentType][] = [
 
 export function viewOf(path: string): ComponentType {
   return VIEWS.find(([pattern]) => pattern.test(path))?.[1] ?? NotFound;
-}
-
-function NotFound() {
-  return h("p", { style: { padding: "1rem" } }, "There is nothing at this address; the links above lead to all views.");
 }

@@ -38,6 +38,8 @@ class SessionView(Shape):
     """Who is signed in; an empty name if nobody is."""
 
     username: str
+    #: `User` or `App`, as in the audit; only users have a password and access keys.
+    subject_type: str
     is_administrator: bool
     #: The value of the header `X-Fairlead-CSRF`, which every request that changes something must have.
     csrf_token: str
@@ -54,9 +56,10 @@ class PageLink(Shape):
 
 def _view(caller: Caller | None, session: str) -> SessionView:
     if caller is None:
-        return SessionView(username="", is_administrator=False, csrf_token="", permissions=())
+        return SessionView(username="", subject_type="", is_administrator=False, csrf_token="", permissions=())
     return SessionView(
         username=caller.name,
+        subject_type="User" if caller.type == "user" else "App",
         is_administrator=caller.is_administrator,
         csrf_token=csrf_token(session),
         permissions=tuple(sorted(caller.anywhere)),

@@ -139,7 +139,10 @@ class Notifier:
             message = Message(delivery.id, now // SECOND, secret["url"], secret["key"], delivery.body)
             send = SENDERS[rule.channel]
             await asyncio.get_running_loop().run_in_executor(self._threads, send, self._settings, message)
-        except (OSError, ValueError, Refused) as error:
+        except OSError as error:
+            # Without the number of the error, which says nothing to people.
+            return error.strerror or str(error) or type(error).__name__
+        except (ValueError, Refused) as error:
             return str(error) or type(error).__name__
         except Exception as error:
             # For example the mail library stumbles over an address; messages of others must still be sent.

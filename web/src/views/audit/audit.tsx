@@ -6,7 +6,7 @@ import { css as parts, Empty, now, Problem, Time, ViewTitle } from "../../parts/
 import { type Column, Table } from "../../parts/table";
 import { query, setQuery } from "../../router";
 import { chosenCluster } from "../../store/clusters";
-import { filterOf, RESULTS, SPANS, selectEntries, spanOf, subjectOf } from "./entries";
+import { actionOf, filterOf, RESULTS, resultOf, SPANS, selectEntries, spanOf, subjectOf } from "./entries";
 
 const MOST = 500;
 const PAUSE_MS = 300;
@@ -76,7 +76,14 @@ export function Audit() {
         )}
       </div>
       <Problem error={error} />
-      {value && shown.length === 0 && <Empty>No entry matches.</Empty>}
+      {value && shown.length === 0 && (
+        <Empty>
+          No entry matches.{" "}
+          <button type="button" onClick={() => setQuery({ q: "", who: "", result: "", span: "week" })}>
+            Show all of the last week
+          </button>
+        </Empty>
+      )}
       {shown.length > 0 && (
         <Table label="Entries of the audit log" columns={COLUMNS} rows={shown} keyOf={(entry) => entry.id} />
       )}
@@ -87,8 +94,8 @@ export function Audit() {
 const COLUMNS: Column<Schemas["AuditEntry"]>[] = [
   { title: "When", cell: (entry) => <Time at={entry.timestamp} /> },
   { title: "Who", cell: (entry) => entry.subject },
-  { title: "Action", cell: (entry) => entry.action },
+  { title: "Action", cell: actionOf },
   { title: "What", cell: subjectOf },
-  { title: "Result", cell: (entry) => entry.result },
+  { title: "Result", cell: resultOf },
   { title: "From", cell: (entry) => entry.source_ip },
 ];

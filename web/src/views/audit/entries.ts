@@ -36,10 +36,22 @@ export function filterOf(who: string, result: string, cluster = ""): string | un
 export function selectEntries(entries: readonly Schemas["AuditEntry"][], search: string): Schemas["AuditEntry"][] {
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   return entries.filter((entry) => {
-    const facts = [entry.subject, entry.action, entry.entity_type, entry.entity_name, entry.result, entry.source_ip];
+    const facts = [entry.subject, actionOf(entry), entry.action, entry.entity_type, entry.entity_name, entry.result, entry.source_ip];
     const text = facts.join(" ").toLowerCase();
     return words.every((word) => text.includes(word));
   });
+}
+
+/** What was done: the operation, which says more than the kind of action: `suspend`, `execute in workload`. */
+export function actionOf(entry: Pick<Schemas["AuditEntry"], "action" | "metadata">): string {
+  if (entry.action === "sign-in") return entry.action;
+  return (entry.metadata["operation"] ?? entry.action).replaceAll("_", " ");
+}
+
+/** What came of it, with the status of a refusal. */
+export function resultOf(entry: Pick<Schemas["AuditEntry"], "result" | "http_status_code">): string {
+  const status = entry.result === "Failed" ? entry.http_status_code : undefined;
+  return status ? `${entry.result} (${status})` : entry.result;
 }
 
 /** What an entry is about, as people call it: `workload train`, `access rule`. */

@@ -1,4 +1,5 @@
-// Departments and their projects as a tree, each with its quota of GPUs: used within it, borrowed, asked for in addition.
+// Departments and their projects as a tree, each with its quota of GPUs: used within it, borrowed,
+// lent, asked for in addition.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { get, type Schemas } from "../../api/client";
@@ -35,7 +36,7 @@ export function Organization() {
       <p class={css.legend}>
         GPUs of each project: <span data-part="used">within its quota</span>{" "}
         <span data-part="borrowed">borrowed beyond it</span> <span data-part="asked">asked for in addition</span>{" "}
-        <span data-part="quota">its quota</span> <span data-part="fair">its fair share</span>
+        <span data-part="lent">lent to others</span> <span data-part="quota">its quota</span> <span data-part="fair">its fair share</span>
       </p>
       <Problem error={departments.error ?? projects.error} />
       {projects.value && all.length === 0 && (
@@ -157,7 +158,7 @@ function Owner({ owner, what, shares, onEdited, children }: OwnerProps) {
           { name: "asked", value: asked, kind: "asked" },
         ]}
         total={total}
-        {...(isUnlimited ? {} : { mark: quota })}
+        {...(isUnlimited ? {} : { mark: quota, lent })}
         fair={fairShare || undefined}
         label={`${owner.name}: ${said}`}
       />

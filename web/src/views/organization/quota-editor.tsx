@@ -7,6 +7,7 @@ import { css as parts, Dialog, Problem } from "../../parts/parts";
 import { count } from "../../parts/texts";
 import { Consequences } from "../workloads/consequences";
 import css from "./organization.module.css";
+import { quotaOf, quotaText } from "./quotas";
 
 interface Props {
   owner: Schemas["ProjectView"] | Schemas["DepartmentView"];
@@ -17,13 +18,13 @@ interface Props {
 }
 
 export function QuotaEditor({ owner, type, onClose, onSaved }: Props) {
-  const [quotas, setQuotas] = useState<Record<string, number>>({});
+  const [quotas, setQuotas] = useState<Record<string, string>>({});
   const [preview, setPreview] = useState<Schemas["WhatIfAnswer"]>();
   const [error, setError] = useState<ApiError>();
   const changed = owner.resources.filter((pool) => pool.nodePool.id in quotas);
   const change = (id: string, text: string): void => {
     setPreview(undefined);
-    setQuotas((last) => ({ ...last, [id]: Number(text) }));
+    setQuotas((last) => ({ ...last, [id]: text }));
   };
   const attempt = async (work: () => Promise<void>): Promise<void> => {
     setError(undefined);
@@ -40,7 +41,7 @@ export function QuotaEditor({ owner, type, onClose, onSaved }: Props) {
       queue: `${type}-${owner.id}`,
       field: "quota" as const,
       resource: "gpu" as const,
-      value: quotas[pool.nodePool.id] ?? 0,
+      value: quotaOf(quotas[pool.nodePool.id] ?? ""),
       nodePool: pool.nodePool.name,
     }));
     setPreview(await post("/api/v1/scheduling/what-if", { body: { changes } }));
@@ -53,7 +54,7 @@ export function QuotaEditor({ owner, type, onClose, onSaved }: Props) {
     await store(
       changed.map((pool) => ({
         nodePool: pool.nodePool,
-        gpu: { ...pool.gpu, deserved: quotas[pool.nodePool.id] ?? 0 },
+        gpu: { ...pool.gpu, deserved: quotaOf(quotas[pool.nodePool.id] ?? "") },
       })),
     );
     const before = changed.map((pool) => ({ nodePool: pool.nodePool, gpu: pool.gpu }));
@@ -74,7 +75,8 @@ export function QuotaEditor({ owner, type, onClose, onSaved }: Props) {
               type="number"
               min="0"
               step="0.1"
-              value={quotas[pool.nodePool.id] ?? (pool.gpu.deserved ?? -1)}
+              placeholder="unlimited"
+              value={quotas[pool.nodePool.id] ?? quotaText(pool.gpu.deserved)}
               onInput={(event) => change(pool.nodePool.id, event.currentTarget.value)}
             />
             GPUs

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import type { Schemas } from "../../api/client";
-import { gpuFigures } from "./quotas";
+import { gpuFigures, quotaOf, quotaText } from "./quotas";
 
 function owner(shares: { deserved: number | null; limit: number | null }[], used: number, requested: number) {
   const none = { gpu: 0, cpu: 0, memory: 0 };
@@ -37,4 +37,13 @@ it("knows fair share and loans only from the scheduler", () => {
   expect(gpuFigures(owner(pools, 0, 0))).toMatchObject({ lent: 0, fairShare: undefined });
   const share = { fairShare: 1.5, lent: 0.5 } as Schemas["GpuShareView"];
   expect(gpuFigures(owner(pools, 0, 0), [share, share])).toMatchObject({ lent: 1, fairShare: 3 });
+});
+
+it.each([
+  ["", -1],
+  ["0", 0],
+  ["2.5", 2.5],
+])("a field with %j is a quota of %d", (text, quota) => {
+  expect(quotaOf(text)).toBe(quota);
+  expect(quotaText(quota)).toBe(text);
 });

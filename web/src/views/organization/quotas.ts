@@ -34,3 +34,9 @@ export function gpuFigures(
     fairShare: own.length > 0 ? own.reduce((sum, share) => sum + share.fairShare, 0) : undefined,
   };
 }
+
+/** A quota as the API has it: -1 without a bound. */
+export const quotaOf = (text: string): number => (text.trim() === "" ? -1 : Number(text));
+
+/** A quota as a field shows it: empty without a bound. */
+export const quotaText = (quota: number | null): string => (quota === null || quota < 0 ? "" : String(quota));

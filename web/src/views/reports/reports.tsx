@@ -129,7 +129,7 @@ function Allocation({ rows }: { rows: Schemas["PoolRow"][] }) {
 }
 
 function sayHours({ used, capacity, unavailable }: PoolHours): string {
-  const text = `${amount(used)} of ${amount(capacity)} GPU-hours used (${Math.round((100 * used) / capacity)} %)`;
+  const text = `${amount(used)} of ${amount(capacity)} GPU-hours used (${Math.round((100 * used) / capacity)}\u00a0%)`;
   return unavailable > 0 ? `${text}, ${amount(unavailable)} unavailable` : text;
 }
 

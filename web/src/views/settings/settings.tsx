@@ -15,6 +15,8 @@ const NAMES = { system: "As the system", light: "Light", dark: "Dark" };
 
 export function Settings() {
   const [error, setError] = useState<ApiError>();
+  // Applications have a client id and a secret instead.
+  const isUser = session.value?.subjectType === "User";
   const leave = async (): Promise<void> => {
     try {
       await signOut();
@@ -30,6 +32,7 @@ export function Settings() {
         <p>
           Signed in as <strong>{session.value?.username}</strong>
           {session.value?.isAdministrator && ", an administrator"}.
+          {!isUser && " It is an application: scripts sign in with its client id and its secret."}
         </p>
         <Problem error={error} />
         <button type="button" onClick={() => void leave()}>
@@ -47,9 +50,9 @@ export function Settings() {
           ))}
         </fieldset>
       </Panel>
-      <Keys />
+      {isUser && <Keys />}
       <Sessions />
-      <Password />
+      {isUser && <Password />}
     </div>
   );
 }

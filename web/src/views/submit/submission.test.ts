@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { KindForm } from "../../api/forms";
-import { copiedName, problemsOf, requestOf, specOf, withSettings } from "./submission";
+import { copiedName, problemsOf, requestOf, specOf, withProject, withSettings } from "./submission";
 
 const form: KindForm = { title: "T", rest: "ts", noun: "t", outsideSpec: ["masterSpec"], policySections: [], fields: [] };
 
@@ -45,4 +45,15 @@ test("an address sets values of a spec", () => {
     compute: { gpuDevicesRequest: 1 },
     nodePools: ["a"],
   });
+});
+
+test.each([
+  ["", "1"],
+  ["2", "2"],
+  ["gone", "1"],
+])("a draft with the project %j has the project %s", (projectId, want) => {
+  const draft = { name: "n", projectId, templateId: "", spec: {} };
+  const projects = [{ id: "1" }, { id: "2" }];
+  expect(withProject(draft, projects, projects[0])).toEqual({ ...draft, projectId: want });
+  expect(withProject(draft, projects, undefined)).toBe(draft);
 });

@@ -10,6 +10,12 @@ export interface Draft {
   spec: JsonObject;
 }
 
+/** The draft with a project: its own if there is one of that id, otherwise the first that is shown. */
+export function withProject(draft: Draft, projects: readonly { id: string }[], first?: { id: string }): Draft {
+  if (!first || projects.some((one) => one.id === draft.projectId)) return draft;
+  return { ...draft, projectId: first.id };
+}
+
 export type SetDraft = (next: Draft | ((last: Draft) => Draft)) => void;
 
 /** The creation request; members that a request has beside its spec are moved there. */

@@ -19,7 +19,7 @@ import { Plan, usePlan } from "./plan";
 import { findRule } from "./policy";
 import { loadNames, loadOriginal, loadPolicy, loadSources } from "./sources";
 import css from "./submit.module.css";
-import { copiedName, type Draft, problemsOf, requestOf, type SetDraft, withSettings } from "./submission";
+import { copiedName, type Draft, problemsOf, requestOf, type SetDraft, withProject, withSettings } from "./submission";
 
 const PAUSE_MS = 500;
 const NAME: Field = {
@@ -92,9 +92,9 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
   const projects = (sources.value?.projects ?? []).filter((one) => isShown(one.clusterId) || one.id === draft.projectId);
   const project = projects.find((one) => one.id === draft.projectId);
   useEffect(() => {
-    const [first] = projects;
-    // Somebody may have typed since this was drawn, so the last draft counts here and below.
-    if (first && !project) setDraft((last) => ({ ...last, projectId: first.id }));
+    const all = sources.value?.projects ?? [];
+    // Somebody may have typed, or a copy may have come, since this was drawn: the last draft counts here and below.
+    setDraft((last) => withProject(last, all, projects[0]));
   }, [projects]);
   const policy = useLoad((signal) => loadPolicy(form.rest, draft.projectId, signal), form.rest + draft.projectId);
   const names = useLoad((signal) => loadNames(draft.projectId, signal), draft.projectId);
@@ -184,7 +184,11 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
         <Plan plan={plan} />
         <section class={parts.panel} aria-label="The same as text">
           <h2>The same as text</h2>
-          <Dialects label="The form as text" load={(dialect) => useText(form, settled, project?.name ?? "", dialect)} />
+          <Dialects
+            label="The form as text"
+            hasYaml={kinds.some((kind) => kind.rest === form.rest && kind.hasYaml)}
+            load={(dialect) => useText(form, settled, project?.name ?? "", dialect)}
+          />
         </section>
       </aside>
     </form>

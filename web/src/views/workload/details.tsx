@@ -132,10 +132,10 @@ export function Events({ id, version }: { id: string; version: string }) {
   );
 }
 
-export function Spec({ id }: { id: string }) {
+export function Spec({ id, hasYaml }: { id: string; hasYaml: boolean }) {
   return (
     <Panel title="Spec">
-      <Dialects label="Spec as text" load={(dialect) => useSpecText(id, dialect)} />
+      <Dialects label="Spec as text" hasYaml={hasYaml} load={(dialect) => useSpecText(id, dialect)} />
     </Panel>
   );
 }

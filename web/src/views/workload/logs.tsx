@@ -1,12 +1,13 @@
 // A pod's log: follows it, searches in it, downloads it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type ApiError, type Schemas, send, urlOf } from "../../api/client";
+import { type ApiError, send, urlOf } from "../../api/client";
 import { asApiError } from "../../parts/load";
-import { css as parts, Problem } from "../../parts/parts";
+import { css as parts, Empty, Problem } from "../../parts/parts";
 import { count } from "../../parts/texts";
 import { useVisible } from "../../parts/window";
 import { parseLine, plainText } from "./ansi";
 import { LogLines, LogSearch } from "./log-lines";
+import { isWorthReading, type Pod, sourcesOf } from "./log-sources";
 import css from "./workload.module.css";
 
 const LINE_HEIGHT = 20;
@@ -21,18 +22,26 @@ interface LogState {
   error?: ApiError;
 }
 
-function useLog(id: string, query: Record<string, string | boolean | undefined>): [LogLines, LogState] {
-  const key = JSON.stringify([id, query]);
+/** Reads again, from the beginning, when there is another run to read after the end, or another chance after an error. */
+function useLog(id: string, query: Record<string, string | boolean | undefined>, pods: Pod[]): [LogLines, LogState] {
+  const [round, setRound] = useState(0);
+  const key = JSON.stringify([id, query, round]);
+  const sources = sourcesOf(pods);
+  const read = useRef(sources);
   const log = useMemo(() => new LogLines(), [key]);
   const [state, setState] = useState<LogState>({ version: 0, isLive: true });
   useEffect(() => {
+    if (!state.isLive && isWorthReading(read.current, sources, state.error !== undefined)) setRound(round + 1);
+  }, [state.isLive, sources.runs, sources.phases]);
+  useEffect(() => {
+    read.current = sources;
     const stop = new AbortController();
     let isDirty = true;
     const draw = setInterval(() => {
       if (isDirty) setState((last) => ({ ...last, version: last.version + 1 }));
       isDirty = false;
     }, REFRESH_MS);
-    const read = async (): Promise<void> => {
+    const follow = async (): Promise<void> => {
       setState({ version: 0, isLive: true });
       const response = await send("GET", PATH, { path: { workloadId: id }, query, signal: stop.signal });
       const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
@@ -43,7 +52,7 @@ function useLog(id: string, query: Record<string, string | boolean | undefined>)
         isDirty = true;
       }
     };
-    read()
+    follow()
       .catch((error: unknown) => {
         if (!stop.signal.aborted) setState((last) => ({ ...last, error: asApiError(error) }));
       })
@@ -77,13 +86,13 @@ function useFound(log: LogLines, wanted: string, version: number): [string[] | u
   return [search?.found, drawn];
 }
 
-export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
+export function Logs({ id, pods, isWaiting }: { id: string; pods: Pod[]; isWaiting: boolean }) {
   const [pod, setPod] = useState("");
   const [isPrevious, setPrevious] = useState(false);
   const [search, setSearch] = useState("");
   const [isFollowing, setFollowing] = useState(true);
   const chosen = { pod: pod || undefined, previous: isPrevious || undefined };
-  const [log, state] = useLog(id, { ...chosen, follow: true });
+  const [log, state] = useLog(id, { ...chosen, follow: true }, pods);
   const [found, drawn] = useFound(log, search.toLowerCase(), state.version);
   const shown = found ?? log.lines;
   return (
@@ -119,8 +128,14 @@ export function Logs({ id, pods }: { id: string; pods: Schemas["PodView"][] }) {
           {state.isLive ? "" : ", ended"}
         </span>
       </div>
-      <Problem error={state.error} />
-      <Lines lines={shown} isFollowing={isFollowing} version={state.version + drawn} />
+      {isWaiting && state.error ? (
+        <Empty>{state.error.message}. The log appears here as soon as there is one.</Empty>
+      ) : (
+        <>
+          <Problem error={state.error} />
+          <Lines lines={shown} isFollowing={isFollowing} version={state.version + drawn} />
+        </>
+      )}
     </section>
   );
 }

@@ -1,6 +1,6 @@
 // One workload: its state, why it waits, its pods, logs, events and spec, each part with an address of its own.
 import { useState } from "preact/hooks";
-import { get, type Schemas } from "../../api/client";
+import { type ApiError, get, type Schemas } from "../../api/client";
 import { findKind, titleOf, type Verb } from "../../api/kinds";
 import { later } from "../../parts/later";
 import { useCurrentInSight } from "../../parts/in-sight";
@@ -53,7 +53,7 @@ function OneWorkload({ id, tab }: { id: string; tab: string }) {
       get("/api/v1/workloads/{workloadId}/pods", { path: { workloadId: id }, query: { limit: 500 }, signal }),
     id + version,
   );
-  if (!value) return <div class={parts.page}>{error ? <Problem error={error} /> : <p>Loading…</p>}</div>;
+  if (!value) return <div class={parts.page}>{error ? <Missing error={error} /> : <p>Loading…</p>}</div>;
   const current = row ?? toRow(value);
   const kind = findKind(current.kind);
   return (
@@ -73,12 +73,24 @@ function OneWorkload({ id, tab }: { id: string; tab: string }) {
           <Timeline id={id} version={version} />
         </div>
       )}
-      {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} />}
+      {tab === "logs" && <Logs id={id} pods={pods.value?.pods ?? []} isWaiting={isWaiting(current)} />}
       {tab === "terminal" && <TerminalView id={id} pods={pods.value?.pods ?? []} />}
       {tab === "metrics" && <Metrics id={id} />}
       {tab === "events" && <Events id={id} version={version} />}
-      {tab === "spec" && <Spec id={id} />}
+      {tab === "spec" && <Spec id={id} hasYaml={kind?.hasYaml ?? true} />}
     </div>
+  );
+}
+
+function Missing({ error }: { error: ApiError }) {
+  return (
+    <>
+      <ViewTitle>Workload</ViewTitle>
+      <Problem error={error} />
+      <p>
+        <a href={href("/workloads")}>All workloads</a>
+      </p>
+    </>
   );
 }
 
@@ -137,7 +149,7 @@ function Head({ view, row }: { view: Schemas["WorkloadDetailedView"]; row: Row }
       </p>
       {(view.urls ?? []).length > 0 && (
         <p class={css.facts}>
-          URLs:{" "}
+          {view.urls?.length === 1 ? "URL" : "URLs"}:{" "}
           {(view.urls ?? []).map((url) => (
             <a key={url} href={url} target="_blank" rel="noreferrer noopener">
               {url}

@@ -24,6 +24,7 @@ const rowHeight = signal(heightNow());
 for (const [window] of HEIGHTS) window.addEventListener("change", () => (rowHeight.value = heightNow()));
 /** More rows than any window shows at once. */
 const SLOTS = 256;
+const NO_FILTERS = { q: "", phase: "", kind: "", project: "", owner: "", attention: "" };
 const VERBS: [Verb, string][] = [
   ["suspend", "Suspend"],
   ["resume", "Resume"],
@@ -91,7 +92,16 @@ function without(ids: ReadonlySet<string>, id: string): string[] {
 
 function Nothing({ isFiltered }: { isFiltered: boolean }) {
   if (!hasLoaded.value) return <Empty>Loading the workloads…</Empty>;
-  if (isFiltered) return <Empty>No workload matches the filters.</Empty>;
+  if (isFiltered) {
+    return (
+      <Empty>
+        No workload matches the filters.{" "}
+        <button type="button" onClick={() => setQuery(NO_FILTERS)}>
+          Clear the filters
+        </button>
+      </Empty>
+    );
+  }
   return <Empty command="fairlead run -- python3 train.py">There are no workloads yet. Run one:</Empty>;
 }
 

@@ -85,7 +85,9 @@ def free_array_index(draft: Draft, podset: PodSet) -> int | None:
 
 
 def _devices(pod: Pod) -> str:
-    return f", GPU {', '.join(map(str, pod.gpu_devices))}" if pod.gpu_devices else ""
+    if not pod.gpu_devices:
+        return ""
+    return f", GPU{'' if len(pod.gpu_devices) == 1 else 's'} {', '.join(map(str, pod.gpu_devices))}"
 
 
 def evict(draft: Draft, pod: Pod, eviction: Eviction, note: EvictionNote) -> None:
