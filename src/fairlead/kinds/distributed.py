@@ -26,6 +26,8 @@ from fairlead.model.spec.run_fields import RunFields, run_violations
 from fairlead.model.syntax import Syntax
 
 MAX_WORKERS = 10_000
+#: Processes that one worker starts.
+MAX_SLOTS = 10_000
 _KEYS_PATH = "/root/.ssh"
 Positive = Annotated[int, Meta(ge=1)]
 
@@ -203,6 +205,8 @@ def _violations(spec: DistributedSpecWithMaster, path: str, limits: SubmissionLi
     framework = _framework(spec)
     if is_given(spec.num_workers) and spec.num_workers > MAX_WORKERS:
         broken.append(Violation(f"{path}.numWorkers", f"is {spec.num_workers}; at most {MAX_WORKERS} are allowed"))
+    if value_or(spec.slots_per_worker, 1) > MAX_SLOTS:
+        broken.append(Violation(f"{path}.slotsPerWorker", f"is {spec.slots_per_worker}; at most {MAX_SLOTS} can start"))
     if is_given(spec.master_spec):
         broken += run_violations(spec.master_spec, f"{path}.masterSpec")
         if spec.master_spec_same_as_worker is True:
@@ -227,7 +231,7 @@ def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Viol
         if is_given(given) and not framework.is_elastic:
             details = f"is given, but {framework.name} does not support it; only PyTorch does"
             broken.append(Violation(f"{path}.{rest}", details))
-        elif not least <= value_or(given, workers) <= most:
+        elif is_given(given) and not least <= given <= most:
             broken.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))
     return broken
 

@@ -93,10 +93,10 @@ def serving_violations(port: Maybe[ServingPort], path: str) -> list[Violation]:
     if not is_given(port):
         return []
     lists, access = _given_lists(port), _access(port)
-    if len(lists) > 1:
+    if sum(map(bool, lists.values())) > 1:
         return [Violation(path, "has authorizedUsers and authorizedGroups; give only one of them")]
     details = f"is given, but authorizationType is {access}"
-    broken = [Violation(f"{path}.{name}", details) for name in lists if name != access]
+    broken = [Violation(f"{path}.{name}", details) for name in lists if name != access and lists[name]]
     if access in _LISTS and not lists.get(access):
         missing = "is empty" if access in lists else "is missing"
         broken.append(Violation(f"{path}.{access}", f"{missing}; authorizationType is {access}"))

@@ -27,6 +27,7 @@ _IMAGE = re.compile(
 )
 #: A name, an IPv4 address, or an IPv6 address, perhaps in brackets.
 _HOST_NAME = re.compile(r"([A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?|\[?[0-9A-Fa-f]*:[0-9A-Fa-f:.]+\]?)\Z")
+_MIG_PROFILE = re.compile(r"[0-9]+g\.[0-9]+gb(\.[a-z]+)*\Z")
 _BUCKET_NAME = re.compile(r"[A-Za-z0-9][-._A-Za-z0-9]{0,254}\Z")
 _GPUS, _HUGE_PAGES, _LAST_PORT = "nvidia.com/gpu", "hugepages-", 65535
 _NO_HOST = re.compile(r"[a-z+]+:/{2,}\Z", re.IGNORECASE)
@@ -57,6 +58,7 @@ class Syntax(Enum):
     GIT_REVISION = "git-revision"
     HOST = "host"
     BUCKET = "bucket"
+    MIG_PROFILE = "mig-profile"
 
 
 def flaw_of(syntax: Syntax, text: str) -> str:
@@ -203,6 +205,13 @@ def _bucket(text: str) -> str:
     return ""
 
 
+def _mig_profile(text: str) -> str:
+    """As the device plugin names the resource: slices, memory, and attributes behind a dot."""
+    if not _MIG_PROFILE.match(text):
+        return f"is '{text[:80]}', which is not a MIG profile, such as 1g.5gb or 1g.10gb.me"
+    return ""
+
+
 def _has_port(match: re.Match[str]) -> bool:
     return not match["port"] or 1 <= int(match["port"]) <= _LAST_PORT
 
@@ -225,4 +234,5 @@ _FLAWS = {
     Syntax.GIT_REVISION: _git_revision,
     Syntax.HOST: _host,
     Syntax.BUCKET: _bucket,
+    Syntax.MIG_PROFILE: _mig_profile,
 }

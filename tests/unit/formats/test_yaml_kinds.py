@@ -330,6 +330,6 @@ def test_plain_credentials_leave_the_spec(
 
 
 def test_templates_take_no_plain_credentials() -> None:
-    text = document("usage: Template\ngitSync: {items: {g: {value: {repository: https://x/r, path: /p, password: x}}}}")
-    [issue] = issues_of(text)
-    assert issue.path == "spec.gitSync.items.g.value.password"
+    given = "repository: https://x/r, path: /p, username: u, password: x"
+    issues = issues_of(document(f"usage: Template\ngitSync: {{items: {{g: {{value: {{{given}}}}}}}}}"))
+    assert {issue.path for issue in issues} == {f"spec.gitSync.items.g.value.{one}" for one in ("username", "password")}

@@ -264,8 +264,62 @@ def test_spellings(written: str, want_rest: dict[str, Any]) -> None:
         pytest.param(
             "preemptible: {value: true}", (5, 3), "spec.preemptible", "InteractiveWorkload", id="a workspace's field"
         ),
-        pytest.param("userId: {value: me}", (5, 3), "spec.userId", "written by the system", id="userId"),
-        pytest.param("ingressUrl: {value: u}", (5, 3), "spec.ingressUrl", "written by the system", id="ingressUrl"),
+        pytest.param(
+            "podAffinity: {value: true}\npodAffinityTopology: {value: zone}",
+            (5, 3),
+            "spec.podAffinitySchedulingRule",
+            "is missing",
+            id="no rule of an affinity",
+        ),
+        pytest.param(
+            'labels: {items: {"a b": {value: x}}}',
+            (5, 20),
+            "spec.labels.items.a b.value.name",
+            "not the key of a label",
+            id="a word that is also a member",
+        ),
+        pytest.param(
+            "gpuLimit: {value: 0.5}", (5, 3), "spec.gpuLimit", "gpu is not a fraction", id="the limit of no portion"
+        ),
+        pytest.param(
+            "gpuMemoryLimit: {value: 1G}", (5, 20), "spec.gpuMemoryLimit", "gpuMemory is not", id="the limit of nothing"
+        ),
+        pytest.param(
+            "gpu: {value: 0.5}\ngpuMemory: {value: 1G}",
+            (6, 15),
+            "spec.gpuMemory",
+            "gpu is a fraction of a device",
+            id="two ways to share a device",
+        ),
+        pytest.param(
+            "readinessProbe: {value: {tcpSocket: {port: 80}}}",
+            (5, 3),
+            "spec.readinessProbe",
+            "has tcpSocket; only httpGet",
+            id="another probe",
+        ),
+        pytest.param("migProfile: {value: half}", (5, 16), "spec.migProfile", "such as 1g.5gb", id="no MIG profile"),
+        pytest.param(
+            "gitSync: {items: {g: {value: {repository: 'https://a/b', path: /g, directory: /h}}}}",
+            (5, 70),
+            "spec.gitSync.items.g.value.directory",
+            "a second time",
+            id="two spellings of a member",
+        ),
+        pytest.param(
+            "s3: {items: {s: {value: {bucket: models, path: /s, key: K}}}}",
+            (5, 20),
+            "spec.s3.items.s.value.secret",
+            "is missing",
+            id="half of the credentials",
+        ),
+        pytest.param(
+            "gitSync: {items: {g: {value: {repository: 'https://a/b', path: /g, password: p}}}}",
+            (5, 25),
+            "spec.gitSync.items.g.value.username",
+            "is missing",
+            id="a password without a user",
+        ),
         pytest.param("cpu: {value: many}", (5, 3), "spec.cpu", "a number is expected", id="no number"),
         pytest.param("backoffLimit: {value: 1.5}", (5, 3), "spec.backoffLimit", "whole number", id="no whole number"),
         pytest.param("tty: {value: maybe}", (5, 3), "spec.tty", "true or false", id="no boolean"),

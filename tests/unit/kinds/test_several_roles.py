@@ -136,8 +136,25 @@ def test_a_restart_policy_in_place_leaves_the_others_alone() -> None:
             {"leader": {"image": "x"}, "servingPort": {"port": 1, "authorizationType": "authorizedUsers"}},
             {"spec.servingPort.authorizedUsers"},
         ),
+        ({"leader": {"image": "x"}, "servingPort": {"port": 1, "authorizedUsers": [], "authorizedGroups": []}}, set()),
     ],
 )
 def test_what_a_service_of_groups_must_say(spec: dict[str, Any], want: set[str]) -> None:
     violations = spec_violations(GROUPS, build(GROUPS.spec, spec), "spec", SubmissionLimits())
     assert {violation.path for violation in violations} == want
+
+
+@pytest.mark.parametrize(
+    ("spec", "want"),
+    [
+        ({"slotsPerWorker": 10_001}, ["spec.slotsPerWorker"]),
+        ({"numWorkers": 20_000}, ["spec.numWorkers"]),
+        ({"numWorkers": 2, "maxReplicas": 1}, ["spec.maxReplicas"]),
+    ],
+    ids=["slots", "workers alone", "below the workers"],
+)
+def test_numbers_of_a_distributed_training(spec: dict[str, Any], want: list[str]) -> None:
+    framework = {"distributedFramework": "MPI" if "slotsPerWorker" in spec else "PyTorch"}
+    built = build(TRAINING.spec, {"image": "x", **framework, **spec})
+    violations = spec_violations(TRAINING, built, "spec", SubmissionLimits())
+    assert [violation.path for violation in violations] == want

@@ -136,8 +136,10 @@ def read_changes(kind: Kind, body: bytes) -> Plain:
     plain = _plain(body)
     flaws = find_violations(ChangeRequest[kind.changes], plain, "")  # type: ignore[name-defined]  # made at run time
     if flaws:
-        can = ", ".join(field.rest for field in fields_of(kind.changes or kind.spec))
-        raise _malformed([ComplianceIssue(flaw.path, f"{flaw.details} (only {can} can be changed)") for flaw in flaws])
+        known = tuple(f"spec.{field.rest}" for field in fields_of(kind.changes or kind.spec))
+        only = f"cannot be changed; only {', '.join(known)} can"
+        is_ours = {flaw.path: flaw.path in ("", "spec") or flaw.path.startswith(known) for flaw in flaws}
+        raise _malformed([ComplianceIssue(flaw.path, flaw.details if is_ours[flaw.path] else only) for flaw in flaws])
     spec = plain.get("spec") or {}
     return {name: value for name, value in spec.items() if value is not None}
 

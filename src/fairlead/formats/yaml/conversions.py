@@ -18,6 +18,8 @@ DEFAULT_SERVICE = "ClusterIP"
 _RULES = {"hard": "Required", "soft": "Preferred"}
 _PROPAGATION = "HostToContainer"
 _DEFAULT_CLASS = "default"
+#: What Kubernetes can probe with, and REST cannot.
+_OTHER_HANDLERS = {"exec", "grpc", "tcpSocket"}
 _GROUPS = "security.supplementalGroups"
 #: For kubectl, unset means something else, so our default is written out.
 _WRITTEN_OUT = {"autoDeletionTimeAfterCompletionSeconds": AUTO_DELETION_SECONDS}
@@ -221,6 +223,8 @@ def _read_probe(reading: Reading) -> None:
     if probe is None:
         return
     times = dict(probe)
+    for handler_name in _OTHER_HANDLERS & times.keys():
+        reading.wrong("readinessProbe", f"has {handler_name}; only httpGet is supported")
     handler = {"httpGet": _texts(times.pop("httpGet"))} if "httpGet" in times else {}
     reading.put("probes.readiness", {**times, "handler": handler}, "readinessProbe")
 

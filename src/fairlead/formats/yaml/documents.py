@@ -323,8 +323,6 @@ def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue])
             issues.append(issue_at(node, f"spec.{name}", details))
         elif field.name in nodes:
             issues.append(issue_at(node, f"spec.{name}", f"is {field.name} a second time; remove one of them"))
-        elif field.is_system:
-            issues.append(issue_at(node, f"spec.{name}", "is written by the system; remove it"))
         else:
             nodes[field.name] = node
     return nodes

@@ -40,6 +40,10 @@ _CREDENTIALS = {"storage.git": ("username", "password"), "storage.s3": ("key", "
 _PROPAGATION = {"true": "HostToContainer", "false": "None"}
 _NO_NAME = re.compile(r"[^a-z0-9-]+")
 _NAME_LENGTH = 63
+#: What messages about REST say of a member that workload YAML does not have, because it follows from others.
+_NOT_BY_PORTION, _NOT_BY_MEMORY = "gpuRequestType is not portion", "gpuRequestType is not memory"
+#: Words of every message, which are names of members too.
+_EVERYDAY = ("key", "type")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9.]*")
 
 
@@ -117,6 +121,9 @@ class SpecReading:
         for name, node in spec.items():
             field = fields[name]
             self.nodes[name] = node
+            if field.is_system:
+                self.remark(name, "is written by the system; what the document says is ignored")
+                continue
             try:
                 if field.form is ITEMS or field.form is MAP:
                     self._read_items(field, node)
@@ -190,10 +197,14 @@ class SpecReading:
                 known = [other.name for other in field.members]
                 self.issues.append(issue_at(value, f"{path}.value.{name[:80]}", f"is not known{near(name, known)}"))
                 continue
+            if member.name in given:
+                details = f"is {member.name} a second time; remove one of them"
+                self.issues.append(issue_at(value, f"{path}.value.{name}", details))
+                continue
             given.add(member.name)
             self._member(member, value, item, f"{path}.value.{name}", here)
         if "secretName" not in given:
-            self._take_credentials(field, item, key, path)
+            self._take_credentials(field, item, key, path, inner)
         return item
 
     def _member(self, member: YamlField, node: YamlNode, item: Plain, path: str, here: str) -> None:
@@ -211,8 +222,9 @@ class SpecReading:
         item[last] = value
         self.places[f"{here}.{member.path}"] = (path, node)
 
-    def _take_credentials(self, field: YamlField, item: Plain, key: str, path: str) -> None:
+    def _take_credentials(self, field: YamlField, item: Plain, key: str, path: str, node: YamlNode) -> None:
         """Credentials in plain text, without the name of a secret: remove them from the spec, which people can read."""
+        missing: list[str] = []
         secret = PlainSecret(key=key, paths=[], values={}, item=item)
         for member in field.members:
             if member.name == "secretName":
@@ -225,8 +237,12 @@ class SpecReading:
                 if last in tree:
                     secret.paths.append(f"{path}.value.{member.name}")
                     secret.values[str(member.about.default)] = str(tree.pop(last))
+                else:
+                    missing.append(member.name)
         if secret.values:
             self.secrets.append(secret)
+            details = "is missing; credentials in plain text are two values, or name a secret with secretName"
+            self.issues.extend(issue_at(node, f"{path}.value.{name}", details) for name in missing)
 
     def name_secrets(self, workload: str) -> None:
         """Name the secret for the credentials."""
@@ -278,12 +294,15 @@ class SpecReading:
         while above and above not in self.places:
             above = above[: max(above.rfind("."), above.rfind("["), 0)]
         name = _yaml_name(self.kind, path)
-        if not above:
-            return f"spec.{name}", self.nodes.get(name, self.node)
+        if not above or (name != path and "[" not in path):
+            return f"spec.{name}", self.nodes.get(name) or (self.places[above][1] if above else self.node)
         path_above, node = self.places[above]
         return (f"{path_above}.value.{name}" if name and above.endswith("]") else path_above), node
 
     def _in_words(self, details: str) -> str:
+        shared = "gpu is a fraction of a device" if "gpu" in self.given else "gpuMemory is not"
+        for phrase, said in ((_NOT_BY_PORTION, "gpu is not a fraction of a device"), (_NOT_BY_MEMORY, shared)):
+            details = details.replace(phrase, said)
         names = _renames(self.kind)
         return _WORD.sub(lambda word: names.get(word.group(), word.group()), details)
 
@@ -302,7 +321,7 @@ def _renames(kind: Kind) -> dict[str, str]:
     return {
         field.path.rpartition(".")[2]: field.name
         for field in yaml_fields(kind).values()
-        if field.path and field.path.rpartition(".")[2] != field.name and "." in field.path
+        if field.path and field.path.rpartition(".")[2] not in (field.name, *_EVERYDAY) and "." in field.path
     }
 
 

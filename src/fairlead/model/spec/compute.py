@@ -154,6 +154,7 @@ class Compute(Spec, frozen=True, kw_only=True):
         FieldInfo(
             text="A MIG slice such as 1g.5gb: requests one extended resource nvidia.com/mig-<profile>.",
             yaml="migProfile",
+            syntax=Syntax.MIG_PROFILE,
             flags=(FlagDeclaration(name="--mig-profile"),),
             surface="older",
         ),

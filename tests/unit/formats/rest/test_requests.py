@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from fairlead.admission.admit import admit
 from fairlead.formats.check import find_violations
-from fairlead.formats.rest.requests import CreationRequest, read_submission, render_workload
+from fairlead.formats.rest.requests import CreationRequest, read_changes, read_submission, render_workload
 from fairlead.kinds import KINDS
 from fairlead.model.errors import Invalid
 from fairlead.model.records.workload import Workload
@@ -370,3 +370,19 @@ def test_no_value_of_a_list_or_object_is_too_strange(kind: Any) -> None:
                 admit(kind, read_submission(kind, sent))
             tried += 1
     assert tried > 300
+
+
+@pytest.mark.parametrize(
+    ("changes", "want"),
+    [
+        ({"spec": {"workers": 2}}, {"spec.workers": "cannot be changed; only spec.replicas can"}),
+        ({"name": "x"}, {"name": "cannot be changed; only spec.replicas can"}),
+        ({"spec": {"replicas": -1}}, {"spec.replicas": "is -1; it must be at least 0"}),
+        ({"spec": []}, {"spec": "is a list; an object is expected"}),
+    ],
+    ids=["another member", "beside the spec", "out of bounds", "no object"],
+)
+def test_what_cannot_be_changed(changes: dict[str, Any], want: dict[str, str]) -> None:
+    with pytest.raises(Invalid) as caught:
+        read_changes(KINDS["distributed-inference"], json.dumps(changes).encode())
+    assert {issue.field: issue.details for issue in caught.value.issues} == want
