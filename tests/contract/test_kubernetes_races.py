@@ -25,7 +25,7 @@ from fairlead.engines.kubernetes.render.labels import CLUSTER_LABEL, POOL_LABEL
 from fairlead.kinds import KINDS
 from fairlead.model.pods.podset import RestartPolicy, RestartScope
 from fairlead.model.records.organization import NodePool
-from fairlead.model.records.phase import Phase
+from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.spec.fields import build
 from tests import builders
 from tests.contract.fake_cluster import NAMESPACE_NAME, Cluster, ClusterHarness, pod, run, the_pods, told
@@ -103,6 +103,30 @@ async def test_nothing_is_made_again_beside_a_pod_that_is_not_seen_yet() -> None
         assert not cluster.all(JOB)
         cluster.drop(POD, "old")
         await harness.until(lambda: cluster.all(JOB))
+
+
+@scenario
+async def test_an_eviction_that_is_over_before_anybody_looks_is_reported() -> None:
+    cluster = Cluster()
+    async with ClusterHarness(cluster).open() as harness:
+        await harness.set_desired(run())
+        await harness.until(lambda: harness.report.run == 1)
+        for name in ("evicted", "deleted"):
+            cluster.put(POD, pod(cluster.all(JOB)[0], name))
+        await harness.until(lambda: len(harness.report.pods) == 2)
+        uid = the_pods(cluster)["evicted"]
+        cluster.hold(POD)
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted", "message": "made room"}
+        cluster.change(POD, "evicted", {"status": {"conditions": [condition]}})
+        for name in ("evicted", "deleted"):
+            cluster.drop(POD, name)
+        cluster.release(POD)
+        await harness.until(lambda: not harness.report.pods)
+        [evicted] = harness.report.evicted
+        assert (evicted.id, evicted.phase, evicted.eviction) == (uid, PodPhase.STOPPED, "made room")
+        await harness.set_desired(SUSPEND)
+        await harness.until(lambda: harness.report.has_no_pods)
+        assert not harness.report.evicted
 
 
 @scenario

@@ -113,8 +113,7 @@ def test_a_project_that_was_created_after_the_backup_comes_back_from_the_cluster
 def test_a_lost_database_is_rebuilt_from_the_cluster(harness: ClusterHarness) -> None:
     applied = apply(harness, document(harness, "kept"))
     sent = harness.train("sent", annotations=[{"name": "team", "value": "a"}])
-    for id in (applied, sent):
-        harness.until_phase(id, "Running")
+    until_adopted(harness, applied, sent)
     until_resources(harness, applied, sent)
     was = harness.server.workload(sent)
     before, cluster = pods(harness), str(harness.server.credentials["clusterId"])

@@ -120,6 +120,7 @@ def test_active_works_both_ways(harness: ClusterHarness) -> None:
 def test_the_last_word_stays_however_quickly_it_follows(harness: ClusterHarness) -> None:
     """No watch keeps up with this: what was written here is seen when it is old."""
     workload = apply(harness, document(harness, "wavering"))
+    until_status(harness, "wavering", "Running")
     for verb in ("suspend", "resume") * 10 + ("suspend",):
         harness.act(verb, workload)
     _until_both(harness, "Stopped", is_active=False)

@@ -47,7 +47,7 @@ def test_a_node_is_drained_and_used_again(harness: ClusterHarness) -> None:
         until(lambda: harness.api.call("GET", pdb).get("status", {}).get("currentHealthy") == 1, "the budget", PATIENCE)
         fairlead.ok("node", "drain", node, "--yes")
         until(lambda: nodes(harness)[node] == (True, True), "that it is draining", PATIENCE)
-        assert is_unschedulable(harness, node)
+        until(lambda: is_unschedulable(harness, node), "that nothing is placed there", PATIENCE)
         assert place_of(harness, train) == node
         assert harness.kubectl("delete", "pdb", "held", "-n", harness.namespace).returncode == 0
         until(lambda: place_of(harness, train) not in ("", node), "that it runs elsewhere", PATIENCE)

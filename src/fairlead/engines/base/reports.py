@@ -102,6 +102,8 @@ class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     #: The run whose objects exist; 0 for none.
     run: int = 0
     pods: tuple[ClusterPod, ...] = ()
+    #: Pods that were evicted and no longer exist: they may have gone before a report had them.
+    evicted: tuple[ClusterPod, ...] = ()
     #: Pods that succeeded and failed in this run, by role; and whether the numbers are known.
     succeeded: dict[str, int] = {}
     failed: dict[str, int] = {}

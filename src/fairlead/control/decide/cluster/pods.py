@@ -29,9 +29,11 @@ def fold_pods(draft: Draft, report: WorkloadReport, ended: Collection[str], node
     for seen in report.pods:
         if seen.role in known_roles and seen.id not in ended:
             _fold(draft, hide_names(seen), nodes)
-    there = {seen.id for seen in report.pods}
+    there, evicted = {seen.id for seen in report.pods}, {seen.id: seen for seen in report.evicted}
     for pod in draft.active_pods():
-        if pod.id not in there:
+        if pod.id not in there and pod.id in evicted:
+            _fold(draft, hide_names(evicted[pod.id]), nodes)
+        elif pod.id not in there:
             draft.set_pod(pod, phase=PodPhase.STOPPED, completed_at=draft.now, ready=False, reason="Gone")
     _count(draft, report)
     _note_evictions(draft, report)
@@ -171,7 +173,7 @@ def _note_evictions(draft: Draft, report: WorkloadReport) -> None:
     if evicted:
         pod = evicted[-1]
         message = pod.message or "Evicted by the scheduler for other workloads"
-        seen = next((each for each in report.pods if each.id == pod.id), None)
+        seen = next((each for each in (*report.pods, *report.evicted) if each.id == pod.id), None)
         named = find_named(seen.eviction) if seen is not None else None
         if not _belongs_to_last(draft, evicted):
             _count_eviction(draft, pod, message, named)

@@ -100,7 +100,7 @@ def _report_of_known(entry: WorkloadEntry, report: WorkloadReport) -> WorkloadRe
     both cases."""
     recorded = {pod.id for pod in entry.pods}
     pods = tuple(pod for pod in report.pods if pod.id in recorded)
-    return WorkloadReport(workload_id=report.workload_id, pods=pods, are_counts_known=False)
+    return WorkloadReport(workload_id=report.workload_id, pods=pods, evicted=report.evicted, are_counts_known=False)
 
 
 def _counted_pods(draft: Draft, report: WorkloadReport) -> list[ClusterPod]:

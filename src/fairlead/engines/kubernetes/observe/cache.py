@@ -75,6 +75,8 @@ class ClusterCache:
         self._pods_by_uid: dict[str, objects.Pod] = {}
         #: By workload: (run, attempt) of pods that the scheduler preempted.
         self._disrupted: dict[str, set[tuple[int, int]]] = {}
+        #: By workload: pods that were taken away and no longer exist, by their uid, as they were last seen.
+        self._evicted: dict[str, dict[str, objects.Pod]] = {}
         #: By workload: pods that are wrongly counted as successes, by their uid, with their run.
         self._signalled: dict[str, dict[str, tuple[int, SignalledSuccess]]] = {}
         #: By workload: pods whose loss is counted as a failure, by their uid, with their run and their Job.
@@ -202,6 +204,9 @@ class ClusterCache:
         if before is not None:
             self._pods_by_uid.pop(before.metadata.uid, None)
         if after is None:
+            if before is not None and find_disruption(before) is not None:
+                # Nobody may have looked since it was evicted.
+                self._evicted.setdefault(before.metadata.labels.get(ID_LABEL, ""), {})[before.metadata.uid] = before
             return
         self._pods_by_uid[after.metadata.uid] = after
         self._listener.on_pod_changed(after)
@@ -287,6 +292,7 @@ class ClusterCache:
             ),
             kinds=frozenset(key.partition("/")[0] for key in runners),
             disrupted=frozenset(attempt for of, attempt in self._disrupted.get(workload_id, ()) if of == run),
+            evicted=tuple(self._evicted.get(workload_id, {}).values()),
             signalled=tuple(one for of, one in self._signalled.get(workload_id, {}).values() if of == run),
             lost=tuple(job for of, job in self._lost.get(workload_id, {}).values() if of == run),
             settled=frozenset(self._settled.get(workload_id, ())),
@@ -374,7 +380,8 @@ class ClusterCache:
 
     def forget(self, workload_id: str) -> None:
         """The workload is deleted, or starts again."""
-        for remembered in (self._disrupted, self._signalled, self._lost, self._settled, self._comparing):
+        memories: tuple[dict[str, Any], ...] = (self._disrupted, self._evicted, self._signalled, self._lost)
+        for remembered in (*memories, self._settled, self._comparing):
             remembered.pop(workload_id, None)
 
 

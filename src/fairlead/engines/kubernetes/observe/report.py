@@ -78,12 +78,21 @@ def render_report(
         seen,
         podsets,
     )
-    if own is not None:
-        return _report_pod_group(current, own)
     job = next((runner for runner in current.runners if has_operator(runner)), None)
-    if job is not None:
-        return _report_operator_job(current, job, is_recreated=job.metadata.uid in recreated)
-    return _report_controllers(current)
+    if own is not None:
+        report = _report_pod_group(current, own)
+    elif job is not None:
+        report = _report_operator_job(current, job, is_recreated=job.metadata.uid in recreated)
+    else:
+        report = _report_controllers(current)
+    return msgspec.structs.replace(report, evicted=_render_evicted(current)) if seen.evicted else report
+
+
+def _render_evicted(current: _CurrentRun) -> tuple[ClusterPod, ...]:
+    pods = render_pods(
+        (pod for pod in current.seen.evicted if run_of(pod.metadata) == current.run), current.seen.groups
+    )
+    return tuple(pod if pod.phase in ENDED else msgspec.structs.replace(pod, phase=PodPhase.STOPPED) for pod in pods)
 
 
 def _report_controllers(current: _CurrentRun) -> WorkloadReport:

@@ -27,6 +27,8 @@ class ObservedWorkload(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[str] = frozenset()
     #: Attempts that lost pods to the scheduler.
     disrupted: frozenset[int] = frozenset()
+    #: Pods of the current run that were taken away and no longer exist, as they were last seen.
+    evicted: Collection[objects.Pod] = ()
     #: Pods of the current run that their controllers wrongly count as successes.
     signalled: tuple[SignalledSuccess, ...] = ()
     #: By pod of the current run that was taken away: the uid of the Job that counts it as a failure.

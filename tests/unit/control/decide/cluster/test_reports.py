@@ -219,6 +219,18 @@ def test_a_preemption_that_was_over_at_once_counts_too() -> None:
     assert (back.workload.phase, back.workload.preemptions) == (Phase.PENDING, 1)
 
 
+@pytest.mark.parametrize("left", [(), (seen(PodPhase.STARTING, id="next", node=""),)], ids=["no pod", "a new one"])
+def test_a_preemption_counts_although_nobody_saw_the_pods_leave(left: tuple[ClusterPod, ...]) -> None:
+    first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
+    gone = said(pods=left, evicted=(seen(PodPhase.STOPPED, eviction="for others", message="for others"),))
+    back = turn(first.workload, gone, *first.pods.values())
+    assert (back.workload.phase, back.workload.preemptions) == (Phase.PENDING, 1)
+    assert back.workload.last_eviction is not None
+    assert back.workload.last_eviction.message == "for others"
+    again = turn(back.workload, gone, *back.active_pods())
+    assert (again.workload.phase, again.workload.preemptions) == (Phase.PENDING, 1)
+
+
 def test_one_preemption_too_many_is_the_end() -> None:
     first = turn(builders.workload(phase=Phase.RUNNING), said(pods=(RUNNING,)))
     back = turn(first.workload, evicted(PodPhase.FAILED), *first.pods.values(), max_preemptions=0)
