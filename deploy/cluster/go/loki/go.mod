@@ -446,3 +446,6 @@ replace github.com/grafana/loki/pkg/push => github.com/grafana/loki/pkg/push v0.
 replace github.com/influxdata/go-syslog/v3 => github.com/leodido/go-syslog/v4 v4.2.0
 
 replace github.com/thanos-io/objstore => github.com/grafana/objstore v0.0.0-20250210100727-533688b5600d
+
+// The version that Loki itself requires. Newer ones add a method to the health service, which dskit does not implement.
+replace google.golang.org/grpc => google.golang.org/grpc v1.71.0
