@@ -81,8 +81,10 @@ def test_every_verb(fairlead: Caller, project: str, tmp_path: Path) -> None:
     assert fairlead("policy", "diff", "-f", str(file)).code == exit_codes.OK
     listed = json.loads(fairlead.ok("policy", "list", "--json"))
     assert "v" in [row["meta"]["name"] for row in listed]
+    assert f"project {project}" in fairlead.ok("policy", "list")
     where = ("--scope", "project", "-p", project)
     described = fairlead.ok("policy", "describe", *where)
+    assert f"project: {project}\n" in described
     (tmp_path / "described.yaml").write_text(described)
     assert fairlead("policy", "diff", "-f", str(tmp_path / "described.yaml")).code == exit_codes.OK
     effective = fairlead.ok("policy", "effective", "-p", project, "--type", "training", "-o", "yaml")

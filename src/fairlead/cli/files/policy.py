@@ -4,6 +4,9 @@ A policy file is YAML with `type`, `name`, `scope` (and `project`, `department` 
 `imposedAssets`. What `describe` prints can be applied again.
 """
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
 import msgspec
 
 from fairlead.admission.policies.cases import TYPES, CaseFile, judge_case
@@ -28,6 +31,7 @@ from fairlead.cli.session.session import ServerSession
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.output import Listing, chosen_format, render
 from fairlead.cli.terminal.tables import TableColumn
+from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.formats.policies import explain_rules
 
@@ -67,22 +71,35 @@ def commands(_noun: str) -> tuple[Command, ...]:
 
 def _list(invocation: Invocation) -> int:
     session = ServerSession(invocation)
+    rows = session.client.request("GET", BASE, includeFallbackPolicies=True)["policies"]
+    owners = _owners_of(session, [row["meta"] for row in rows])
     columns = (
         TableColumn("TYPE", lambda row: row["type"]),
         TableColumn("NAME", lambda row: row["meta"]["name"], shrinks=True),
-        TableColumn("SCOPE", lambda row: _scope_name(row["meta"])),
+        TableColumn("SCOPE", lambda row: f"{row['meta']['scope']} {_owner_in(row['meta'], owners)}".rstrip()),
         TableColumn("CHANGED BY", lambda row: row["meta"]["updatedBy"]),
     )
-    rows = session.client.request("GET", BASE, includeFallbackPolicies=True)["policies"]
     listing = Listing(columns, lambda row: str(row["meta"]["name"]), "No policies found.")
     listing.show(session.console, chosen_format(invocation, session.settings), rows, not invocation.get("no-headers"))
     session.close()
     return OK
 
 
-def _scope_name(meta: Json) -> str:
-    id = meta.get(f"{meta['scope']}Id") if meta["scope"] in ("project", "department") else ""
-    return f"{meta['scope']} {id}" if id else str(meta["scope"])
+def _owners_of(session: ServerSession, metas: Sequence[Json]) -> dict[tuple[str, str], str]:
+    """The names of projects and departments that have these policies, by scope and id, as far as one may see them."""
+    names: dict[tuple[str, str], str] = {}
+    for scope, load in (("project", session.client.projects), ("department", session.client.departments)):
+        if any(meta["scope"] == scope for meta in metas):
+            with suppress(ServerError):
+                names |= {(scope, str(owner["id"])): str(owner["name"]) for owner in load()}
+    return names
+
+
+def _owner_in(meta: Json, owners: Mapping[tuple[str, str], str]) -> str:
+    """The project or department that has the policy; its id if its name is not known."""
+    scope = str(meta["scope"])
+    id = str(meta.get(f"{scope}Id", "")) if scope in ("project", "department") else ""
+    return owners.get((scope, id), id)
 
 
 def _asked_scope(session: ServerSession) -> Json:
@@ -96,15 +113,17 @@ def _describe(invocation: Invocation) -> int:
     type = invocation.get("type") or _DEFAULT_TYPE
     record = session.client.request("GET", policy_path(type), **_asked_scope(session))
     if not session.show(record, record["meta"]["name"]):
-        session.console.data(render(session.console, "yaml", _as_file(type, record)))
+        session.console.data(render(session.console, "yaml", _as_file(session, type, record)))
     complain_of_no_effect(session, record)
     session.close()
     return OK
 
 
-def _as_file(type: str, record: Json) -> Json:
+def _as_file(session: ServerSession, type: str, record: Json) -> Json:
     meta = record["meta"]
     names = {name: str(meta[f"{name}Id"]) for name in ("project", "department", "cluster") if meta.get(f"{name}Id")}
+    if owner := _owner_in(meta, _owners_of(session, [meta])):
+        names[meta["scope"]] = owner
     content = {name: record["policy"][name] for name in CONTENT if record["policy"].get(name)}
     return {"type": type, "name": meta["name"], "scope": meta["scope"], **names, **content}
 

@@ -12,6 +12,7 @@ from fairlead.engines.local.nodes import observe_machine, parse_node, parse_node
 from fairlead.engines.local.plan.container import HOST, RUNTIMES
 from fairlead.engines.local.plan.environment import PATH
 from fairlead.engines.local.plan.identity import load_account
+from fairlead.engines.local.plan.volumes import TEMPORARY
 from fairlead.engines.local.settings import NOBODY, Identity, LocalSettings
 from fairlead.model.allowed import parse_allowed
 from fairlead.model.clock import Clock
@@ -48,16 +49,18 @@ def load_settings(written: LocalOptions, clock: Clock) -> LocalSettings:
     """Raises Invalid for a declaration that cannot be read."""
     myself = load_identity(os.geteuid())
     # Without root a shared server can only run pods as itself, each in a view of its own.
-    other = (
-        NOBODY if os.geteuid() == 0 else Identity(uid=myself.uid, gid=myself.gid, login=NOBODY.login, home=NOBODY.home)
-    )
+    ids = NOBODY if os.geteuid() == 0 else myself
+    allowed = parse_allowed(written.allow)
+    # Only an isolated pod has a home that is made for it.
+    home = TEMPORARY if allowed.no_isolation else NOBODY.home
+    other = Identity(uid=ids.uid, gid=ids.gid, login=NOBODY.login, home=home)
     runtimes = parse_runtimes(written.runtimes)
     return LocalSettings(
         data_dir=str(written.data_dir),
         owner=myself if written.personal else None,
         run_as=other,
         nodes=_declared(written, observe_machine(clock())),
-        allowed=parse_allowed(written.allow),
+        allowed=allowed,
         runtimes=tuple(runtimes),
         runtime_programs=tuple(runtimes.items()),
         runtime_options=written.runtime_options,
