@@ -83,6 +83,12 @@ def test_the_server_says_at_the_field_what_is_wrong(visit: Visit, server: Server
     expect(page.get_by_text("is -3; it must be at least 0").first).to_be_visible()
     wrong = page.locator("[aria-invalid]")
     expect(wrong).to_have_count(2)
+    # Beside the button in one list, and not once more in the plan and the text.
+    refusal = page.get_by_role("alert")
+    expect(refusal).to_have_count(1)
+    expect(refusal).to_contain_text("2 values cannot be accepted:")
+    expect(page.get_by_role("region", name="What would happen")).to_contain_text("Change what was refused")
+    expect(page.get_by_text("It is written once all values can be accepted")).to_be_visible()
     # The first of them has the focus, and the words go when both are mended.
     expect(field(page, "CPU memory request")).to_be_focused()
     field(page, "CPU memory request").fill("1Gi")

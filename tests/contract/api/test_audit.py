@@ -93,6 +93,8 @@ def test_a_check_that_finds_mistakes_is_not_recorded_as_a_refusal(api: ApiServer
     before = len(lines(api, "result==Failed"))
     for query in ("dryRun=plan", "dryRun=false"):
         assert api.call("POST", f"/api/v1/workloads/trainings?{query}", {"name": "X"}).status == 400
+    for path in ("conversions", "scheduling/what-if"):
+        assert api.call("POST", f"/api/v1/{path}", {"text": 3}).status == 400
     # An operation that knows no dry run cannot be hidden by the parameter.
     assert api.call("POST", "/api/v1/users?dryRun=true", {"email": 3}).status == 400
     flushed(api)

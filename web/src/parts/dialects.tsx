@@ -17,10 +17,12 @@ interface Props {
   label: string;
   /** Whether the kind of workload can be written as workload YAML. */
   hasYaml: boolean;
+  /** Whether it has values that are refused, which is said beside them already. */
+  isRefused?: boolean;
   load: (dialect: Dialect) => Loaded<string>;
 }
 
-export function Dialects({ label, hasYaml, load }: Props) {
+export function Dialects({ label, hasYaml, isRefused, load }: Props) {
   const offered = DIALECTS.filter(([name]) => hasYaml || name !== "yaml");
   const [dialect, setDialect] = useState<Dialect>(hasYaml ? "yaml" : "command");
   const { value, error } = load(dialect);
@@ -34,7 +36,7 @@ export function Dialects({ label, hasYaml, load }: Props) {
         ))}
         <CopyButton text={value ?? ""} />
       </div>
-      <Problem error={error} />
+      {error && isRefused ? <p class={css.quiet}>It is written once all values can be accepted.</p> : <Problem error={error} />}
       <pre class={css.text} tabIndex={0} role="region" aria-label={label}>
         {value}
       </pre>

@@ -6,7 +6,7 @@ import type { ApiError } from "../api/client";
 import { copyText } from "./copy";
 import { tell } from "./notices";
 import css from "./parts.module.css";
-import { ago, exactTime, span } from "./texts";
+import { ago, count, exactTime, span } from "./texts";
 
 export { css };
 
@@ -40,14 +40,23 @@ export function Phase({ phase, label = phase }: { phase: string; label?: string 
 export function Time({ at, isAge }: { at: number | string | null | undefined; isAge?: boolean }) {
   if (at === null || at === undefined) return <span>–</span>;
   const moment = typeof at === "string" ? Date.parse(at) : at;
+  // What has just happened is younger than the last tick of the clock that all times follow.
+  const moved = now.value;
+  const current = Math.max(moved, Date.now());
   return (
     <time
       dateTime={new Date(moment).toISOString()}
       onPointerEnter={(event) => (event.currentTarget.title = exactTime(moment))}
     >
-      {isAge ? span((now.value - moment) / 1000) : ago(moment, now.value)}
+      {isAge ? span((current - moment) / 1000) : ago(moment, current)}
     </time>
   );
+}
+
+/** What goes before the list of violations: not all of them once more, which the message of some errors is. */
+export function headlineOf({ message, issues }: ApiError): string {
+  const hasAll = issues.every((issue) => message.includes(issue.details));
+  return issues.length > 1 && hasAll ? `${count(issues.length, "value")} cannot be accepted:` : message;
 }
 
 /** An error as the server words it. */
@@ -55,7 +64,7 @@ export function Problem({ error }: { error: ApiError | undefined }) {
   if (!error) return null;
   return (
     <div class={css.problem} role="alert">
-      {error.message}
+      {headlineOf(error)}
       {error.issues.length > 1 && (
         <ul>
           {error.issues.map((issue) => (

@@ -102,5 +102,6 @@ CONVERSION_OPERATIONS: tuple[Operation, ...] = (
         body=RequestBody(schema=ConversionBody),
         answers={200: ConversionView, 400: Error, 401: Error, 413: Error, 500: Error, 503: Error},
         is_addition=True,
+        is_question=True,
     ),
 )

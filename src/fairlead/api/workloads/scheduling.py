@@ -322,6 +322,7 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
         ),
         answers={200: WhatIfAnswer, 400: Error, 401: Error, 403: Error, 404: Error, 503: Error},
         is_addition=True,
+        is_question=True,
     ),
     Operation(
         method="GET",

@@ -94,7 +94,7 @@ function Keys() {
         ))}
       </ul>
       {made && (
-        <p role="status">
+        <p role="status" class={css.secret}>
           The secret of {made.name}, shown only now: <code>{made.clientSecret}</code>{" "}
           <CopyButton text={made.clientSecret} />
         </p>

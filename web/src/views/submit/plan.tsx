@@ -27,12 +27,20 @@ export function usePlan(rest: string, request: string): Loaded<PlanAnswer | null
   }, rest + request);
 }
 
-export function Plan({ plan }: { plan: Loaded<PlanAnswer | null> }) {
+interface Props {
+  plan: Loaded<PlanAnswer | null>;
+  /** Whether a submission was refused, which says the same as the plan would. */
+  isRefused: boolean;
+}
+
+export function Plan({ plan, isRefused }: Props) {
   const answer = plan.value;
   return (
     <section class={parts.panel} aria-label="What would happen" aria-live="polite">
       <h2>What would happen</h2>
-      {plan.error ? (
+      {isRefused ? (
+        <p class={parts.quiet}>Change what was refused; the plan appears here then.</p>
+      ) : plan.error ? (
         <Incomplete error={plan.error} />
       ) : answer ? (
         <Answer answer={answer} />

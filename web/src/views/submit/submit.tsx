@@ -181,12 +181,13 @@ function Filled({ form, draft, setDraft, replaced }: FilledProps) {
         <button type="submit" data-main disabled={isBusy || !project} class={css.submit}>
           Submit {form.noun}
         </button>
-        <Plan plan={plan} />
+        <Plan plan={plan} isRefused={refusal !== undefined} />
         <section class={parts.panel} aria-label="The same as text">
           <h2>The same as text</h2>
           <Dialects
             label="The form as text"
             hasYaml={kinds.some((kind) => kind.rest === form.rest && kind.hasYaml)}
+            isRefused={(plan.error?.issues.length ?? 0) > 0}
             load={(dialect) => useText(form, settled, project?.name ?? "", dialect)}
           />
         </section>

@@ -101,7 +101,7 @@ function holdings(pod: Schemas["PodView"]): string {
   const facts = [];
   const gpus = pod.allocatedResources?.gpu ?? 0;
   if (gpus > 0) facts.push(countGpus(gpus));
-  if (pod.gpuDevices?.length) facts.push(`number ${rangesOf(pod.gpuDevices)}`);
+  if (pod.gpuDevices?.length) facts.push(`${pod.gpuDevices.length === 1 ? "number" : "numbers"} ${rangesOf(pod.gpuDevices)}`);
   if (pod.restarts) facts.push(`restarted ${count(pod.restarts, "time")}`);
   if (pod.exitCode !== undefined) facts.push(`exit code ${pod.exitCode}`);
   return facts.length ? ` · ${facts.join(", ")}` : "";
