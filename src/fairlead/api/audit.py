@@ -12,7 +12,7 @@ from fairlead.api.http.crud import failing
 from fairlead.api.http.list_parameters import filter_by, sort_by, sort_order
 from fairlead.api.http.operation import Call, Operation, Parameter, as_json
 from fairlead.api.http.shapes import Instant, Uuid
-from fairlead.control.audit import AUDIT_FIELDS, find_audit
+from fairlead.control.audit import AUDIT_FIELDS, AUDIT_FILTER_NAMES, find_audit
 from fairlead.control.lists import ListRequest
 from fairlead.model.clock import Millis, from_iso, iso
 from fairlead.model.records.event import AuditLine
@@ -178,7 +178,7 @@ AUDIT_OPERATIONS: tuple[Operation, ...] = (
             _NUMBER,
             sort_order(),
             sort_by(AUDIT_FIELDS),
-            filter_by(AUDIT_FIELDS),
+            filter_by(AUDIT_FILTER_NAMES),
         ),
         answers={200: AuditPage, **_FAILURES},
     ),
@@ -199,7 +199,7 @@ AUDIT_OPERATIONS: tuple[Operation, ...] = (
             ),
             *_PERIOD,
             _NUMBER,
-            filter_by(AUDIT_FIELDS),
+            filter_by(AUDIT_FILTER_NAMES),
         ),
         answers={200: {"type": "string", "format": "binary"}, **_FAILURES},
         content_type="application/octet-stream",

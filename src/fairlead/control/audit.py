@@ -67,6 +67,8 @@ AUDIT_FIELDS: dict[str, FilterField[AuditLine]] = {
     "entity_id": FilterField(column="subject_id"),
     "cluster_id": FilterField(column="cluster_id"),
 }
+#: The names by which the audit is filtered; lines know the id of their cluster, whose name can change.
+AUDIT_FILTER_NAMES = (*AUDIT_FIELDS, "cluster_name")
 
 
 def subject_of(workload: Workload) -> AuditSubject:
@@ -204,7 +206,11 @@ async def find_audit(
 ) -> tuple[list[AuditLine], int]:
     """A page of the lines of a period, newest last, and how many there are."""
     access.check_at(caller, "audit:read", INSTALLATION_SCOPE_KEY)
-    conditions = as_conditions(parse_filters(request.filter_by, AUDIT_FIELDS))
+    directory = context.directory
+    # What concerns the whole installation is shown with its first cluster.
+    names = {"": directory.cluster.name, **{id: cluster.name for id, cluster in directory.clusters.items()}}
+    by_name: FilterField[AuditLine] = FilterField(column="cluster_id", stored_words=names)
+    conditions = as_conditions(parse_filters(request.filter_by, {**AUDIT_FIELDS, "cluster_name": by_name}))
     if conditions is None:
         return [], 0
     where = (Where("at", Comparison.AT_LEAST, start), Where("at", Comparison.AT_MOST, end), *conditions)

@@ -150,3 +150,12 @@ def test_only_administrators_read_it_and_bad_periods_are_refused(api: ApiServer)
     assert api.call("GET", PATH).status == 400
     assert read(api, start="yesterday").status == 400
     assert api.call("GET", f"{PATH}?{urlencode(PERIOD)}", token="").status == 401
+
+
+def test_the_name_of_a_cluster_is_a_filter(api: ApiServer) -> None:
+    project = api.call("GET", "/api/v1/org-unit/projects/1").json
+    body = {"description": "for the filter", "resources": project["resources"]}
+    assert api.call("PUT", "/api/v1/org-unit/projects/1", body).status == 200
+    name = lines(api)[0]["cluster_name"]
+    assert lines(api, "entity_type==projects", f"cluster_name=={name}") == lines(api, "entity_type==projects")
+    assert lines(api, f"cluster_name!={name}") == lines(api, "cluster_name=^no-such") == []

@@ -6,7 +6,10 @@ from urllib.parse import quote
 
 import pytest
 
+from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase
+from fairlead.store.base import Change, Delete, Put
+from fairlead.store.collections import NODES
 from tests import builders
 from tests.contract.api.agreement import load_contract
 from tests.contract.api.api_server import START, ApiServer
@@ -148,3 +151,15 @@ def test_search_looks_into_names(filled: ApiServer) -> None:
 )
 def test_lists_around_workloads(filled: ApiServer, path: str, want: Any) -> None:
     assert want(filled.get(path))
+
+
+def test_nodes_are_found_by_the_type_of_gpu_that_is_shown(api: ApiServer) -> None:
+    """Also where the model is not known."""
+    node = Node(id="gpus", name="gpus", cpu_milli=1000, memory_bytes=2**30, gpus=(GpuDevice(0),))
+    api.do(api.context.store.commit(Change(writes=(Put(NODES, node),))))
+    try:
+        [view] = api.get("/api/v1/nodes?filterBy=name==gpus")["nodes"]
+        found = api.get(f"/api/v1/nodes?filterBy=gpuType=={view['gpuInfo']['gpuType']}")["nodes"]
+        assert [each["name"] for each in found] == ["gpus"]
+    finally:
+        api.do(api.context.store.commit(Change(writes=(Delete(NODES, "gpus"),))))

@@ -134,7 +134,7 @@ def render_node_pool(call: Call, pool: NodePool) -> NodePoolView:
 
 def render_node(call: Call, node: Node) -> NodeView:
     cluster_id = call.context.directory.cluster_of(node)
-    info = GpuInfo(gpu_type=node.gpus[0].model or "GPU", gpu_count=len(node.gpus)) if node.gpus else None
+    info = GpuInfo(gpu_type=node.gpu_type, gpu_count=len(node.gpus)) if node.gpus else None
     return NodeView(
         name=node.name,
         id=node_uuid(cluster_id, node),

@@ -202,7 +202,7 @@ def node_fields(cluster_of: Callable[[Node], str], pool_name: Callable[[Node], s
         "name": FilterField(read=lambda node: node.name),
         "status": FilterField(read=lambda node: "Ready" if node.ready else "NotReady"),
         "nodePool": FilterField(read=pool_name),
-        "gpuType": FilterField(read=lambda node: node.gpus[0].model if node.gpus else None),
+        "gpuType": FilterField(read=lambda node: node.gpu_type or None),
         "nvLinkDomainUid": FilterField(),
         "nvLinkCliqueId": FilterField(),
         "clusterUuid": FilterField(read=cluster_of),

@@ -218,6 +218,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.cluster_id}/{self.name}" if self.cluster_id else self.name
 
     @property
+    def gpu_type(self) -> str:
+        """The model of its GPUs, or a word for one that is not known; empty if it has none."""
+        return (self.gpus[0].model or "GPU") if self.gpus else ""
+
+    @property
     def will_be_cordoned(self) -> bool:
         """Whether it takes no new pods once the last request has been carried out."""
         return self.cordoned if self.cordon_request is None else self.cordon_request
