@@ -88,6 +88,10 @@ def test_names_and_errors(client: Client) -> None:
         client.trainings.submit({"name": "x", "spec": {"parallelism": "many"}})
     assert all(f"{issue.field}: {issue.details}" in str(refused.value) for issue in refused.value.issues)
     assert len(refused.value.issues) > 1
+    with pytest.raises(ValueError, match="the command is empty"):
+        client.run([])
+    with pytest.raises(ValueError, match="gpu must be 0 or more, not -1"):
+        client.run(["true"], gpu=-1)
 
 
 def test_life_of_a_job(client: Client) -> None:

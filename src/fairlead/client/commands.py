@@ -57,14 +57,14 @@ def set_command(spec: Json, command: Sequence[str]) -> None:
 def set_gpus(spec: Json, wanted: float) -> None:
     """Ask for whole devices, or for a fraction of one; raises ValueError for anything else."""
     if wanted < 0:
-        raise ValueError(f"must be 0 or more, not {wanted:g}.")
+        raise ValueError(f"gpu must be 0 or more, not {wanted:g}.")
     compute = spec.setdefault("compute", {})
     if wanted and wanted < 1:
         compute |= {"gpuDevicesRequest": 1, "gpuRequestType": "portion", "gpuPortionRequest": wanted}
     elif wanted == int(wanted):
         compute["gpuDevicesRequest"] = int(wanted)
     else:
-        raise ValueError(f"must be a whole number of devices or a fraction below 1, not {wanted:g}.")
+        raise ValueError(f"gpu must be a whole number of devices or a fraction below 1, not {wanted:g}.")
 
 
 def quote_arguments(arguments: Sequence[str]) -> str:

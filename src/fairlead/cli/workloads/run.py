@@ -166,7 +166,7 @@ def _apply_gpu(invocation: Invocation, spec: Json) -> None:
     try:
         set_gpus(spec, wanted)
     except ValueError as error:
-        raise UsageError(f"--gpu {error}") from error
+        raise UsageError(f"--{error}") from error
 
 
 def _apply_environment(invocation: Invocation, spec: Json) -> None:

@@ -41,6 +41,8 @@ class AsyncClient(AsyncWorkloads):
         training, such as an image to run it in.
         """
         words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+        if not words:
+            raise ValueError("the command is empty; give a program and its arguments.")
         more = dict(spec) if isinstance(spec, Mapping) else spec.as_request()["spec"] if spec else {}
         members: Json = {**host_spec(os.getcwd()), **more}
         if "image" in more and "workingDir" not in more:
