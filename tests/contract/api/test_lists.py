@@ -157,9 +157,11 @@ def test_nodes_are_found_by_the_type_of_gpu_that_is_shown(api: ApiServer) -> Non
     """Also where the model is not known."""
     node = Node(id="gpus", name="gpus", cpu_milli=1000, memory_bytes=2**30, gpus=(GpuDevice(0),))
     api.do(api.context.store.commit(Change(writes=(Put(NODES, node),))))
+    api.do(api.context.directory.load())
     try:
         [view] = api.get("/api/v1/nodes?filterBy=name==gpus")["nodes"]
         found = api.get(f"/api/v1/nodes?filterBy=gpuType=={view['gpuInfo']['gpuType']}")["nodes"]
         assert [each["name"] for each in found] == ["gpus"]
     finally:
         api.do(api.context.store.commit(Change(writes=(Delete(NODES, "gpus"),))))
+        api.do(api.context.directory.load())
