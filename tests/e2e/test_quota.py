@@ -275,6 +275,10 @@ def test_the_example_of_declared_nodes(make_server: Callable[..., Server]) -> No
     shown = command.ok("node", "describe", "node-3")
     assert "2 (T4), 2 in use" in shown
     assert "GPU        1" in command.ok("project", "describe", "vision")
+    limits = ("--workspace-time-limit", "2h", "--workspace-idle-limit", "1h")
+    command.ok("project", "update", "vision", *limits, "--preemptible-workspace-idle-limit", "30m")
+    described = command.ok("project", "describe", "vision")
+    assert [line.split()[-1] for line in described.splitlines() if "orkspace" in line] == ["2h0m", "1h0m", "30m"]
     refused = command("project", "delete", "vision")
     assert (refused.code, "here (Running)" in refused.err) == (1, True)
     command.ok("project", "delete", "vision", "--force")

@@ -37,6 +37,16 @@ RULE_FLAGS = (
     Flag("training-time-limit", "Stop trainings after this running time; 0 for no limit", "duration"),
     Flag("training-idle-limit", "Stop trainings after their GPUs idle this long; 0 for no limit", "duration"),
     Flag("workspace-time-limit", "Stop workspaces after this running time; 0 for no limit", "duration"),
+    Flag(
+        "workspace-idle-limit",
+        "Stop workspaces that cannot be preempted after their GPUs idle this long; 0 for no limit",
+        "duration",
+    ),
+    Flag(
+        "preemptible-workspace-idle-limit",
+        "Stop preemptible workspaces after their GPUs idle this long; 0 for no limit",
+        "duration",
+    ),
     Flag("training-node-types", "Node types that trainings can use", placeholder="A,B"),
     Flag("workspace-node-types", "Node types that workspaces can use", placeholder="A,B"),
     Flag("description", "Description"),
@@ -46,6 +56,8 @@ _RULES = {
     "training-time-limit": "trainingJobTimeLimitSeconds",
     "training-idle-limit": "trainingJobMaxIdleDurationSeconds",
     "workspace-time-limit": "interactiveJobTimeLimitSeconds",
+    "workspace-idle-limit": "interactiveJobMaxIdleDurationSeconds",
+    "preemptible-workspace-idle-limit": "interactiveJobPreemptIdleDurationSeconds",
 }
 
 
