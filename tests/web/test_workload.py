@@ -63,6 +63,22 @@ def test_the_log_of_a_workload_that_waits_begins_when_it_runs(visit: Visit, serv
     server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_the_log_of_the_previous_attempt_is_shown(visit: Visit, server: Server, tmp_path: Path) -> None:
+    script = f"if mkdir {tmp_path}/tried; then echo first attempt; exit 1; fi; echo second attempt"
+    id = server.run("tried-twice", "sh", f"-c '{script}'", backoffLimit=1)
+    server.until_phase(id, "Completed")
+    page = visit.open(f"/ui/workloads/{id}/logs")
+    log = page.get_by_role("log", name="Output")
+    expect(log).to_contain_text("second attempt")
+    page.get_by_label("Previous attempt").check()
+    expect(log).to_contain_text("first attempt")
+    expect(log).not_to_contain_text("second attempt")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.path().read_text() == "first attempt\n"
+    server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
+
+
 def test_metrics_are_drawn(visit: Visit, server: Server) -> None:
     id = server.run("measured", "sh", "-c 'while :; do :; done'", compute={"gpuDevicesRequest": 1})
     server.until_phase(id, "Running")

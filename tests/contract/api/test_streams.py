@@ -11,6 +11,7 @@ import pytest
 
 from fairlead.api.application import RequestSettings
 from fairlead.model.records.event import Event
+from fairlead.model.records.phase import PodPhase
 from fairlead.store.base import Change, Delete
 from fairlead.store.collections import EVENTS
 from tests import builders
@@ -182,6 +183,22 @@ def test_all_that_can_be_asked_of_output_reaches_the_session(logged: ApiServer) 
     asked = logged.sessions.asked[-1]
     assert (asked.pod_id, asked.attempt, asked.tail) == ("pod-b", 2, 5)
     assert (asked.since, asked.timestamps, asked.limit_bytes) == (START - 10_000, True, 100)
+
+
+def test_the_previous_attempt_of_a_job_is_the_pod_before(logged: ApiServer) -> None:
+    retried = "88888888-8888-4888-8888-888888888888"
+    task: dict[str, Any] = {"workload_id": retried, "array_index": 1, "phase": PodPhase.FAILED}
+    another: dict[str, Any] = task | {"array_index": 2}
+    logged.put(
+        builders.workload("retried", id=retried, cluster_id=logged.cluster_id),
+        builders.pod("retried-0-0", id="first", created_at=START, completed_at=START + 5, **task),
+        builders.pod("retried-0-1", id="other", created_at=START + 6, completed_at=START + 7, **another),
+        builders.pod("retried-0-2", id="beside", created_at=START + 8, completed_at=START + 99, **task),
+        builders.pod("retried-0-3", id="second", created_at=START + 9, **task),
+    )
+    logged.call("GET", f"/api/v1/workloads/{retried}/logs?previous=true")
+    asked = logged.sessions.asked[-1]
+    assert (asked.pod_id, asked.attempt) == ("first", None)
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,9 @@ async def pod_logs(
     """The output of one pod: the named one, or the leader, or the newest. Fills in which pod it is."""
     workload = await load_session_workload(context, caller, "logs", workload_id)
     pod = await _pod(context, workload, pod_name)
-    if previous:
-        if pod.attempt < 2 and request.attempt is None:
-            raise NotFound(f"Pod {pod.name} was started only once; there is no previous attempt")
-        request = msgspec.structs.replace(request, attempt=request.attempt or pod.attempt - 1)
+    if previous and request.attempt is None:
+        pod, attempt = await _previous_attempt(context, workload, pod)
+        request = msgspec.structs.replace(request, attempt=attempt)
     if context.sessions is None:
         raise await holder_error(context)
     origin = PodOrigin(
@@ -100,6 +99,26 @@ async def _pod(context: Context, workload: Workload, name: str) -> Pod:
         what = f"no pod named {name}" if name else "no pod yet"
         raise NotFound(f"Workload {workload.name} has {what}; it is {workload.phase}")
     return _leading(pods, roles)
+
+
+async def _previous_attempt(context: Context, workload: Workload, pod: Pod) -> tuple[Pod, int | None]:
+    """The previous attempt of a pod that was restarted in place; otherwise the pod that it replaced, as in jobs."""
+    if pod.attempt > 1:
+        return pod, pod.attempt - 1
+    fixed = {podset.role for podset in podsets_of(workload) if podset.has_fixed_indices}
+    where = (Where("workload_id", Comparison.EQUAL, workload.id),)
+    query = Query(collection=PODS, where=where, order=(("created_at", True),), limit=_LOOKED_AT)
+    pods: list[Pod] = await context.store.find(query)
+    for other in pods:
+        has_ended = other.completed_at is not None and other.completed_at <= pod.created_at
+        if other.id != pod.id and has_ended and _place(other, fixed) == _place(pod, fixed):
+            return other, None
+    raise NotFound(f"Pod {pod.name} was started only once; there is no previous attempt")
+
+
+def _place(pod: Pod, fixed: set[str]) -> tuple[str, int, int | None]:
+    """What a pod has in common with the one that replaces it; indices are reused in roles with fixed ones only."""
+    return pod.role, pod.group, pod.index if pod.role in fixed else pod.array_index
 
 
 def _several_roles(workload: Workload) -> list[str]:
