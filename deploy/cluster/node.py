@@ -23,7 +23,7 @@ PAUSE = "registry.k8s.io/pause:3.10"
 #: Wherever Debian or others put them.
 PLUGIN_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin")
 GPUS, GPU_MEMORY_MIB = 8, 16384
-MOST_PODS = 250
+MAX_PODS = 250
 #: program -> Debian package
 TOOLS = {
     "containerd": "containerd",
@@ -106,7 +106,7 @@ def render_kubelet_settings(layout: Layout) -> dict[str, object]:
         "resolvConf": str(layout.path("resolv.conf")),
         "podLogsDir": str(layout.path("pod-logs")),
         "volumePluginDir": str(layout.path("volume-plugins")),
-        "maxPods": MOST_PODS,
+        "maxPods": MAX_PODS,
         # Works with both layouts of control groups, also where they are mixed; limits of containers hold all the same.
         "cgroupDriver": "cgroupfs",
         "cgroupsPerQOS": False,

@@ -214,7 +214,7 @@ async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: sock
             await server.start_with(host.start(open_urls, partial(_give_up, server, settings)))
             if host.reconciler is None and proxied:
                 await relay.start(proxied)
-        _calm_collector()
+        _tune_garbage_collector()
         # Flags with which it does not start would keep the next start, without flags, from starting too.
         if changed := record(settings):
             log.warning(changed)
@@ -385,7 +385,7 @@ def _give_up(server: HttpServer, settings: ServerSettings) -> None:
     server.should_exit = True
 
 
-def _calm_collector() -> None:
+def _tune_garbage_collector() -> None:
     """Exclude objects loaded at start from garbage collection, which saves time under load."""
     gc.collect()
     gc.freeze()

@@ -99,11 +99,13 @@ class BackupSchedule:
         )
         try:
             os.setpriority(os.PRIO_PROCESS, process.pid, _LOW_PRIORITY)
-            _, said = await process.communicate()
+            _, output = await process.communicate()
         except asyncio.CancelledError:
             await _interrupt(process)
             raise
-        return said.decode(errors="replace").strip() or f"exit code {process.returncode}" if process.returncode else ""
+        return (
+            output.decode(errors="replace").strip() or f"exit code {process.returncode}" if process.returncode else ""
+        )
 
     def _prune(self) -> None:
         # Their names are times, so the oldest come first.

@@ -9,7 +9,7 @@ from fairlead.engines.kubernetes.client import objects
 from fairlead.engines.kubernetes.observe.cache import ClusterCache
 from tests.contract.fake_cluster import Cluster
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 PODS = 500
 
 
@@ -73,4 +73,4 @@ def test_memory_of_a_pod_in_watch_and_cache() -> None:
     finally:
         tracemalloc.stop()
     assert len(watched) == PODS
-    assert (after - before) / PODS <= MOST_BYTES
+    assert (after - before) / PODS <= MAX_BYTES

@@ -19,7 +19,7 @@ NAMESPACE = "runai-default"
 OBJECTS = f"/apis/run.ai/v2alpha1/namespaces/{NAMESPACE}"
 SECONDS = "cluster.fairlead/run-seconds"
 #: A passing phase that lasts on a busy machine is written, which costs more: some lives may take more requests.
-CHEAP_LIVES, MOST_LIVES = 2, 10
+CHEAP_LIVES, MAX_LIVES = 2, 10
 GROUPS = {"replicas": 1, "workers": 1, "leader": {"image": "busybox"}, "worker": {"image": "busybox"}}
 #: The spec over REST, and the most requests of a life.
 SPECS: dict[str, tuple[dict[str, Any], str, int]] = {
@@ -88,7 +88,7 @@ def assert_cost(most: int, live_once: Callable[[int], dict[str, int]]) -> None:
         lives.append(live_once(number))
         if sum(sum(counts.values()) <= most for counts in lives) == CHEAP_LIVES:
             return
-        assert number < MOST_LIVES, lives
+        assert number < MAX_LIVES, lives
 
 
 @pytest.mark.parametrize("path", SPECS)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from fairlead.api.server.cluster_metrics import MOST_SHOWN, cluster_samples
+from fairlead.api.server.cluster_metrics import MAX_SHOWN, cluster_samples
 from fairlead.api.server.metrics import Metrics, Sample, loop_samples
 from fairlead.control.loop.board import Board
 from fairlead.control.loop.reconcile import LoopMetrics
@@ -110,7 +110,7 @@ def _fill(board: Board, now: int) -> None:
     waited = msgspec.structs.replace(workload, phase=Phase.PENDING, started_at=None)
     board.put(waited, ())
     board.put(msgspec.structs.replace(workload, pending_time=30_000), pods)
-    for number in range(MOST_SHOWN + 2):
+    for number in range(MAX_SHOWN + 2):
         workload, pods = _running(f"small-{number}", f"user-{number:03}", 1)
         board.put(workload, pods)
     note = EvictionNote(at=START, pod="p", node="alpha", rule="reclaimed")
@@ -154,7 +154,7 @@ def test_values(text: str, line: str) -> None:
 
 
 def test_series_of_workloads_are_bounded(text: str) -> None:
-    assert len(re.findall(r"^fairlead_workload_gpus_allocated\{", text, re.MULTILINE)) == MOST_SHOWN
+    assert len(re.findall(r"^fairlead_workload_gpus_allocated\{", text, re.MULTILINE)) == MAX_SHOWN
 
 
 def test_strangers_read_no_names() -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.e2e.server import IDLE_PROCESSES, Server, until
 
 FINAL = ("Completed", "Failed", "Stopped")
-LEAST_KILLS = 3
+MIN_KILLS = 3
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Crash:
         """Load and kills side by side for a while, then the check."""
         deadline = time.monotonic() + seconds
         # On a machine that is busy with other things a start may take long.
-        while time.monotonic() < deadline or self.report.kills < LEAST_KILLS:
+        while time.monotonic() < deadline or self.report.kills < MIN_KILLS:
             self._kill_after(self.random.uniform(0.05, 1.0))
         self._settle()
         return self.report

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.crash import LEAST_KILLS, crash
+from tests.e2e.crash import MIN_KILLS, crash
 from tests.e2e.server import Server
 from tests.postgres import PostgresServer
 
@@ -18,7 +18,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_sqlite(
     marks.mkdir()
     report = crash(make_server("--personal"), marks, seed, seconds=8)
     assert report.problems == []
-    assert report.kills >= LEAST_KILLS
+    assert report.kills >= MIN_KILLS
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_postgresql(
@@ -29,7 +29,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_runs_twice_on_postgresql(
     server = make_server("--personal", "--database", postgres_server.new_database())
     report = crash(server, marks, seed=3, seconds=8)
     assert report.problems == []
-    assert report.kills >= LEAST_KILLS
+    assert report.kills >= MIN_KILLS
 
 
 def test_what_waits_for_another_workload_starts_after_a_crash(

@@ -46,7 +46,7 @@ PAIRS = 3
 #: GPUs of each project.
 QUOTAS = {"x": 0, "y": 14, "z": 18}
 #: Fewer would say little.
-LEAST_VICTIMS = 40
+MIN_VICTIMS = 40
 PERIOD, CYCLE_END = "--schedule-period=", b"End scheduling"
 #: Seconds without a change after which pods are bound or made again.
 QUIET = 5.0
@@ -136,7 +136,7 @@ def test_most_placements_and_victims_agree(
             differences.append(f"{name}: {describe_difference(ours, theirs)}; snapshots are in {tmp_path}")
         with capsys.disabled():
             print(f"\n{name}: {total}", *differences[-1:], flush=True)
-    assert total.victims >= LEAST_VICTIMS, total
+    assert total.victims >= MIN_VICTIMS, total
     assert total.equal_placements >= 0.99 * total.placements, (total, differences)
     assert total.equal_victims >= 0.95 * total.victims, (total, differences)
 

@@ -15,10 +15,10 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "fairlead"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 FORBIDDEN_NAMES = {"utils", "common", "helpers", "core", "manager", "services", "_internal"}
-MOST_LINES_OF_MODULE = 500
-MOST_LINES_OF_FUNCTION = 60
-MOST_LINES_OF_TEST = 600
-MOST_MODULES_OF_FOLDER = 20
+MAX_LINES_OF_MODULE = 500
+MAX_LINES_OF_FUNCTION = 60
+MAX_LINES_OF_TEST = 600
+MAX_MODULES_OF_FOLDER = 20
 FOLDERS_BELOW_PACKAGE = 3
 #: Who may load a module by name, from an explicit table: the commands, the server's parts, TLS for addresses that ask
 #: for it (`ssl` alone is 15 ms of a command's start), and S3 and TLS in the few pods that need them (every supervisor
@@ -119,7 +119,7 @@ def test_only_the_tables_load_modules_by_name() -> None:
 def test_modules_are_not_too_long() -> None:
     def lines_if_too_long(module: Path) -> int:
         lines = 0 if is_generated(module) else len(load_text(module).splitlines())
-        return lines if lines > MOST_LINES_OF_MODULE else 0
+        return lines if lines > MAX_LINES_OF_MODULE else 0
 
     assert not violations(lines_if_too_long)
 
@@ -129,7 +129,7 @@ def test_functions_are_not_too_long() -> None:
         return {
             function.name: length
             for function in walk_functions(module)
-            if (length := last_line(function) - function.lineno + 1) > MOST_LINES_OF_FUNCTION
+            if (length := last_line(function) - function.lineno + 1) > MAX_LINES_OF_FUNCTION
         }
 
     assert not violations(long_functions)
@@ -181,14 +181,12 @@ def test_folders_are_shallow() -> None:
 def test_folders_are_small() -> None:
     """A family of files with one prefix is a folder of its own."""
     counts = Counter(path.parent for path in MODULES if path.name != "__init__.py")
-    assert not {name_of(folder): count for folder, count in counts.items() if count > MOST_MODULES_OF_FOLDER}
+    assert not {name_of(folder): count for folder, count in counts.items() if count > MAX_MODULES_OF_FOLDER}
 
 
 def test_test_files_are_not_too_long() -> None:
     tests = (ROOT / "tests").rglob("*.py")
-    long = {
-        name_of(path): lines for path in tests if (lines := len(path.read_text().splitlines())) > MOST_LINES_OF_TEST
-    }
+    long = {name_of(path): lines for path in tests if (lines := len(path.read_text().splitlines())) > MAX_LINES_OF_TEST}
     assert not long
 
 

@@ -140,10 +140,11 @@ def pod_name_violations(kind: Kind, spec: Spec, name: str, as_prefix: bool) -> l
         return []
     return [
         Violation(
-            "name", f"is too long: {what} would be {made}, {len(made)} characters; at most {LONGEST_NAME} are allowed"
+            "name",
+            f"is too long: {what} would be {pod_name}, {len(pod_name)} characters; at most {LONGEST_NAME} are allowed",
         )
-        for what, made in longest_names(kind.podsets(spec), whole)
-        if len(made) > LONGEST_NAME
+        for what, pod_name in longest_names(kind.podsets(spec), whole)
+        if len(pod_name) > LONGEST_NAME
     ]
 
 

@@ -43,10 +43,10 @@ class HeldAsset(NamedTuple):
     claim_name: str = ""
 
 
-def render_assets(held: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plain:
+def render_assets(assets: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plain:
     """The members of a spec that these assets set; `secrets` maps a credential's id to the name of its secret."""
     spec: Plain = {}
-    for asset in held:
+    for asset in assets:
         given = {name: value for name, value in asset.spec.items() if value is not None}
         if asset.kind == "environment":
             _add_environment(spec, given, secrets)
@@ -58,10 +58,10 @@ def render_assets(held: Iterable[HeldAsset], secrets: Mapping[str, str]) -> Plai
     return spec
 
 
-def credentials_of(held: Iterable[HeldAsset]) -> set[str]:
+def credentials_of(assets: Iterable[HeldAsset]) -> set[str]:
     """The ids of the credentials that assets name."""
     ids = set()
-    for asset in held:
+    for asset in assets:
         ids |= {str(asset.spec[member]) for member in _CREDENTIALS if asset.spec.get(member)}
         variables = asset.spec.get("environmentVariables") or ()
         ids |= {str(each["credential"]["assetId"]) for each in variables if each and each.get("credential")}
@@ -81,8 +81,8 @@ def _add_environment(spec: Plain, given: Plain, secrets: Mapping[str, str]) -> N
         _add_connection(spec, connection)
 
 
-def _render_variable(held: Plain, secrets: Mapping[str, str]) -> Plain:
-    variable = {name: value for name, value in held.items() if value is not None}
+def _render_variable(attributes: Plain, secrets: Mapping[str, str]) -> Plain:
+    variable = {name: value for name, value in attributes.items() if value is not None}
     credential = variable.pop("credential", None)
     if credential:
         variable["secret"] = {"name": secrets.get(credential["assetId"], ""), "key": credential["key"]}

@@ -384,8 +384,10 @@ def _only_checks(operation: Operation, scope: Scope) -> bool:
     """Whether a request would change nothing: the page sends one whenever somebody types into a form."""
     if operation.is_question:
         return True
-    asked = {name for name, value in parse_qsl(scope["query_string"].decode("latin-1")) if value in ("true", "plan")}
-    return any(parameter.name in asked for parameter in operation.parameters if parameter.name in _CHECKS)
+    true_parameters = {
+        name for name, value in parse_qsl(scope["query_string"].decode("latin-1")) if value in ("true", "plan")
+    }
+    return any(parameter.name in true_parameters for parameter in operation.parameters if parameter.name in _CHECKS)
 
 
 async def _live(receive: Receive, send: Send) -> None:

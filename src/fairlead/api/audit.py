@@ -17,7 +17,7 @@ from fairlead.control.lists import ListRequest
 from fairlead.model.clock import Millis, from_iso, iso
 from fairlead.model.records.event import AuditLine
 
-_MOST = 1000
+_MAX_ENTRIES = 1000
 _FILE_TYPES = ("CSV", "JSON")
 _BASE = "/api/v1/audit/log"
 
@@ -67,7 +67,7 @@ def _request(call: Call) -> ListRequest:
         sort_by=query_choice(call, "sortBy", tuple(AUDIT_FIELDS)),
         descending=query_choice(call, "sortOrder", ("asc", "desc"), "asc") == "desc",
         offset=query_integer(call, "offset", 0),
-        limit=query_integer(call, "numberOfSamples", 20, 0, _MOST),
+        limit=query_integer(call, "numberOfSamples", 20, 0, _MAX_ENTRIES),
     )
 
 
@@ -131,7 +131,7 @@ async def _load_all(call: Call, given: ListRequest) -> list[AuditEntry]:
     entries: list[AuditEntry] = []
     total = 1
     while len(entries) < total:
-        page = msgspec.structs.replace(given, offset=len(entries), limit=_MOST)
+        page = msgspec.structs.replace(given, offset=len(entries), limit=_MAX_ENTRIES)
         more, total = await _load(call, page)
         entries += more
         if not more:
@@ -162,7 +162,9 @@ _PERIOD = (
     Parameter(name="start", schema={"type": "string", "format": "date-time"}, description="The first moment."),
     Parameter(name="end", schema={"type": "string", "format": "date-time"}, description="The last moment."),
 )
-_NUMBER = Parameter(name="numberOfSamples", schema={"type": "integer", "default": 20, "minimum": 0, "maximum": _MOST})
+_NUMBER = Parameter(
+    name="numberOfSamples", schema={"type": "integer", "default": 20, "minimum": 0, "maximum": _MAX_ENTRIES}
+)
 _FAILURES = failing(400, 401, 403, 500, 503)
 AUDIT_OPERATIONS: tuple[Operation, ...] = (
     Operation(

@@ -209,13 +209,13 @@ def page() -> bytes:
 
 def description_operations(others: Sequence[Operation]) -> tuple[Operation, ...]:
     """The two operations that show the description; they are part of it."""
-    made: list[bytes] = []
+    rendered: list[bytes] = []
 
     async def get_description(call: Call) -> Response:
-        if not made:
+        if not rendered:
             described = [one for one in (*others, *own) if not one.is_page]
-            made.append(msgspec.json.encode(describe(described)))
-        return Response(made[0], 200, None, "application/json")
+            rendered.append(msgspec.json.encode(describe(described)))
+        return Response(rendered[0], 200, None, "application/json")
 
     async def get_page(call: Call) -> Response:
         policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"

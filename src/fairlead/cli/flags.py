@@ -129,7 +129,7 @@ def _read_long(word: str, following: Sequence[str], known: dict[str, Flag], valu
     if equals:
         _store(flag, f"--{name}", text, values)
         return 0
-    return _take(flag, f"--{name}", following, values)
+    return _store_given(flag, f"--{name}", following, values)
 
 
 def _read_short(word: str, following: Sequence[str], known: dict[str, Flag], values: dict[str, Any]) -> int:
@@ -147,12 +147,12 @@ def _read_short(word: str, following: Sequence[str], known: dict[str, Flag], val
             _store(flag, f"-{letter}", rest[1:], values)
             return 0
         if flag.type != "boolean":
-            return _take(flag, f"-{letter}", following, values)
+            return _store_given(flag, f"-{letter}", following, values)
         _store(flag, f"-{letter}", "true", values)
     return 0
 
 
-def _take(flag: Flag, shown: str, following: Sequence[str], values: dict[str, Any]) -> int:
+def _store_given(flag: Flag, shown: str, following: Sequence[str], values: dict[str, Any]) -> int:
     if flag.type == "boolean":
         _store(flag, shown, "true", values)
         return 0

@@ -41,21 +41,21 @@ class Client(Workloads):
         secrets. A command that could not start even if all nodes were empty is refused. `spec` has further members of a
         training, such as an image to run it in.
         """
-        words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
-        if not words:
+        command_words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+        if not command_words:
             raise ValueError("the command is empty; give a program and its arguments.")
         more = dict(spec) if isinstance(spec, Mapping) else spec.as_request()["spec"] if spec else {}
         members: Json = {**host_spec(os.getcwd()), **more}
         if "image" in more and "workingDir" not in more:
             del members["workingDir"]
-        set_command(members, words)
+        set_command(members, command_words)
         if gpu is not None:
             set_gpus(members, gpu)
         if env:
             variables = [{"name": key, "value": value} for key, value in env.items()]
             members["environmentVariables"] = [*members.get("environmentVariables", ()), *variables]
         kind = next(iter(load_kinds().values()))
-        request = {"name": name or name_for(words), "useGivenNameAsPrefix": not name, "spec": members}
+        request = {"name": name or name_for(command_words), "useGivenNameAsPrefix": not name, "spec": members}
         stored = "" if "image" in more else self._store_environment()
         return self._submit(kind.key, request, project, must_fit=True, environment=stored)
 

@@ -21,8 +21,8 @@ _REFERENCE = re.compile(r"\$(?=[({])")
 
 def variables_of_caller(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that a command takes along from its caller: all but those of the calling shell itself."""
-    taken = {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
-    return taken | {"PATH": _path_of_shell(environ)} if "PATH" in taken else taken
+    variables = {name: value for name, value in environ.items() if name not in _OF_SHELL and _is_text(value)}
+    return variables | {"PATH": _path_of_shell(environ)} if "PATH" in variables else variables
 
 
 def _path_of_shell(environ: Mapping[str, str]) -> str:

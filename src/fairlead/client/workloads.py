@@ -108,12 +108,12 @@ class Workloads(Requests):
     def caller_environment(self, workload_id: str) -> Json | None:
         """The names of the variables that the workload took over from its caller; None if it took none."""
         try:
-            taken: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/caller-environment")
+            environment: Json = self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/caller-environment")
         except ServerError as error:
             if error.status != 404:
                 raise
             return None
-        return taken
+        return environment
 
     def estimate(self, workload_id: str) -> Json:
         """When the workload starts: the median and the 90 % value, and what they rest on."""

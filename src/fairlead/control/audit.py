@@ -29,7 +29,7 @@ log = logging.getLogger("fairlead.audit")
 #: Seconds for which lines are collected, and how many are kept while the store cannot be written.
 _PAUSE = 0.5
 _ACTIONS = ("create", "update", "delete")
-_MOST = 10_000
+_MAX_WAITING_LINES = 10_000
 
 
 class AuditSubject(NamedTuple):
@@ -173,7 +173,7 @@ class AuditWriter:
         self._task: asyncio.Task[None] | None = None
 
     def add(self, line: AuditLine) -> None:
-        if len(self._lines) >= _MOST:
+        if len(self._lines) >= _MAX_WAITING_LINES:
             log.error("The audit log cannot be written; an entry is lost: %s", line)
             return
         self._lines.append(line)

@@ -29,7 +29,7 @@ _PAUSE = 2.0
 _LONGEST_PAUSE = 60.0
 #: Lines that are sent at once, and how old they must be: two servers on one database may commit in another order than
 #: that of their numbers.
-_MOST = 1000
+_BATCH = 1000
 _AGE = 2 * SECOND
 _SYSLOG = "syslog"
 _SYSLOG_SOCKET = "/dev/log"
@@ -136,7 +136,7 @@ class AuditExporter:
                 collection=AUDIT,
                 where=(Where("number", Comparison.ABOVE, last), Where("at", Comparison.AT_MOST, until)),
                 order=(("number", False),),
-                limit=_MOST,
+                limit=_BATCH,
             )
             lines: list[AuditLine] = await self._store.find(query)
             if not lines:

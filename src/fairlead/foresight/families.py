@@ -35,9 +35,9 @@ from fairlead.scheduling.model.snapshot import Job, NodeTaint, Queue, Snapshot, 
 Party = Literal["user", "administrator", "time"]
 GIB = 1 << 30
 #: More weight than this is not tried.
-MOST_WEIGHT = 10
+MAX_WEIGHT = 10
 #: Shapes of nodes, the most frequent first.
-MOST_SHAPES = 3
+MAX_SHAPES = 3
 _UNITS: dict[Resource, float] = {"gpu": 1, "cpu": 1000, "memory": GIB}
 _POSITION: dict[Resource, int] = {"gpu": 0, "cpu": 1, "memory": 2}
 
@@ -197,9 +197,9 @@ def _nodes(question: WaitingWorkload) -> Iterator[Family]:
         if taint.effect != "PreferNoSchedule" and not all(_tolerates(task, taint) for task in question.tasks)
     ]
     yield Family("administrator", "untaint", Pick(tainted))
-    most = max(len(job.tasks) for job in question.waiting)
+    max_tasks = max(len(job.tasks) for job in question.waiting)
     for like in _shapes(nodes, _labels(question)):
-        changes = ((AddNodes(like=like, count=count),) for count in range(1, most + 1))
+        changes = ((AddNodes(like=like, count=count),) for count in range(1, max_tasks + 1))
         yield from _steps("administrator", "addNodes", changes)
 
 
@@ -228,7 +228,7 @@ def _shapes(nodes: Iterable[SnapshotNode], telling: frozenset[str]) -> list[str]
         shape = (node.gpu, node.gpu_memory_mib, node.cpu_milli, node.memory_bytes, node.node_pool, labels, node.taints)
         shapes.setdefault(shape, []).append(node.name)
     ordered = sorted(shapes.values(), key=lambda names: (-len(names), names[0]))
-    return [names[0] for names in ordered[:MOST_SHAPES]]
+    return [names[0] for names in ordered[:MAX_SHAPES]]
 
 
 def _shares(question: WaitingWorkload) -> Iterator[Family]:
@@ -251,7 +251,7 @@ def _shares(question: WaitingWorkload) -> Iterator[Family]:
             yield Family("administrator", "quota", Steps(tuple(_together(raised))), is_fallback=True)
     for queue in path:
         weight = queue.resources.gpu.over_quota_weight
-        values = range(floor(weight) + 1, MOST_WEIGHT + 1)
+        values = range(floor(weight) + 1, MAX_WEIGHT + 1)
         changes = (
             (SetShare(queue=queue.name, field="weight", value=float(value), node_pool=pool),) for value in values
         )
@@ -274,9 +274,9 @@ def _raises(question: WaitingWorkload, queue: Queue, field: ShareField, resource
     if current < 0:
         return
     share = next((s for s in question.shares if s.queue == queue.name and s.node_pool == queue.node_pool), None)
-    most = share.requested[_POSITION[resource]] if share is not None else 0
+    requested = share.requested[_POSITION[resource]] if share is not None else 0
     unit = _UNITS[resource]
-    for count in range(floor(current / unit) + 1, ceil(round(most / unit, 6)) + 1):
+    for count in range(floor(current / unit) + 1, ceil(round(requested / unit, 6)) + 1):
         yield (
             SetShare(
                 queue=queue.name, field=field, resource=resource, value=float(count * unit), node_pool=queue.node_pool

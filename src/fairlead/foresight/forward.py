@@ -70,7 +70,7 @@ class _Ends:
             heappop(self.heap)
         return self.heap[0][0] if self.heap else None
 
-    def take(self, now: float) -> list[str]:
+    def pop_due(self, now: float) -> list[str]:
         """Those that end by now."""
         over = []
         while (end := self.first()) is not None and end <= now:
@@ -106,11 +106,11 @@ class _SampleRun:
         return True
 
     def take_submissions(self) -> list[FutureSubmission]:
-        taken = []
+        submissions = []
         while self.next is not None and self.next.at <= self.now:
-            taken.append(self.next)
+            submissions.append(self.next)
             self.next = next(self._submissions, None)
-        return taken
+        return submissions
 
 
 class ForwardPlayer:
@@ -194,7 +194,7 @@ class ForwardPlayer:
         """Go to the moment at which the next workload ends or is submitted; False if there is none."""
         if not run.advance(decisions.next_change_at, calls):
             return False
-        over = sorted(run.ends.take(run.now))
+        over = sorted(run.ends.pop_due(run.now))
         run.events += [(run.now, "ends", key) for key in over]
         for key in over:
             self._end(key)

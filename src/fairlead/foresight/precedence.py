@@ -92,12 +92,12 @@ def _compare_projects(
     workloads: SnapshotWorkloads, key: str, first: str, used: tuple[float, float], quotas: tuple[float, float]
 ) -> str:
     own, others = workloads.project_of(key), workloads.project_of(first)
-    asked = [sum(gpus_of(task) for task in workloads.jobs[each][0].tasks) for each in (key, first)]
-    is_within = [quota < 0 or held + more <= quota for quota, held, more in zip(quotas, used, asked, strict=True)]
+    requested = [sum(gpus_of(task) for task in workloads.jobs[each][0].tasks) for each in (key, first)]
+    is_within = [quota < 0 or held + more <= quota for quota, held, more in zip(quotas, used, requested, strict=True)]
     figures = f"{others} held {_of(used[1], quotas[1])}, {own} held {_of(used[0], quotas[0])}"
     if is_within[1] and not is_within[0]:
         names = f"with {workloads.name(first)}, and {own} above its quota with {workloads.name(key)}"
-        requests = f"they ask for {asked[1]:g} and {asked[0]:g} GPUs"
+        requests = f"they ask for {requested[1]:g} and {requested[0]:g} GPUs"
         return f"Project {others} is within its quota {names}: {requests}; {figures}."
     return f"Project {others} came before {own}, because it used a smaller part of its share: {figures}."
 

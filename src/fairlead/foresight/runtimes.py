@@ -22,7 +22,7 @@ _NORMAL = NormalDist()
 _EDGE = 1e-6
 _STEPS = (1, 7, 11, 13, 17, 19, 23)
 #: Nothing ends in less than this many seconds.
-_LEAST = 1.0
+_MIN_REMAINING = 1.0
 
 
 class RunningTime(Plain, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class RunningTime(Plain, frozen=True, kw_only=True):
     def remaining(self, part: float) -> float | None:
         """Seconds that are left at this quantile, 0 to 1; None if nothing is known."""
         total = self.total(part)
-        return None if total is None else max(total - self.elapsed, _LEAST)
+        return None if total is None else max(total - self.elapsed, _MIN_REMAINING)
 
     def total(self, part: float) -> float | None:
         """Seconds from start to end, given that it has run for the time that has passed."""

@@ -13,7 +13,7 @@ from fairlead.foresight.why import ANYBODY, Asker, WhyAnswer, explain_why
 from fairlead.scheduling.model.snapshot import Snapshot
 
 #: Jobs looked at over all calls of `decide`: about a tenth of a second.
-_WORK, _LEAST_JOBS = 10_000, 50
+_WORK, _MIN_JOBS = 10_000, 50
 #: Calls of `decide` for one workload.
 _CALLS = 60
 
@@ -22,7 +22,7 @@ def suggest_changes(snapshot: Snapshot, keys: Sequence[str], asker: Asker = ANYB
     """By key, in the order given, until the budget is spent; workloads for which nothing was found are left out."""
     if len(snapshot.jobs) > FEW_JOBS:
         return {}
-    left = _WORK // max(len(snapshot.jobs), _LEAST_JOBS)
+    left = _WORK // max(len(snapshot.jobs), _MIN_JOBS)
     suggestions = {}
     for key in keys:
         if left <= 0:

@@ -20,7 +20,7 @@ from fairlead.scheduling.model.snapshot import Plain, Snapshot
 
 _SAMPLES = 5
 #: Jobs looked at over all calls of `decide`, and calls of one sample at least.
-_WORK, _LEAST_JOBS, _LEAST_CALLS = 100_000, 50, 8
+_WORK, _MIN_JOBS, _MIN_CALLS = 100_000, 50, 8
 #: A smaller delay is one of scheduling cycles, not of workloads.
 _NOTICED = 5.0
 INFINITE = float("inf")
@@ -160,8 +160,8 @@ def _turn(workloads: SnapshotWorkloads, key: str) -> tuple[int, float, str]:
 
 
 def _sample_turns(snapshot: Snapshot) -> list[SampleTurn]:
-    calls = _WORK // max(len(snapshot.jobs), _LEAST_JOBS) // (2 * _SAMPLES)
-    return [SampleTurn(number, _SAMPLES, max(calls, _LEAST_CALLS)) for number in range(_SAMPLES)]
+    calls = _WORK // max(len(snapshot.jobs), _MIN_JOBS) // (2 * _SAMPLES)
+    return [SampleTurn(number, _SAMPLES, max(calls, _MIN_CALLS)) for number in range(_SAMPLES)]
 
 
 def _play(

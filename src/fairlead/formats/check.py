@@ -16,7 +16,7 @@ from fairlead.model.spec.fields import Field, fields_of
 from fairlead.model.spec.rules import Violation
 
 #: More would not be read; a request with a million mistakes is still answered quickly.
-MOST = 200
+_MAX_VIOLATIONS = 200
 _NAMES = {bool: "a boolean", int: "an integer", float: "a number", str: "a text", list: "a list", dict: "an object"}
 _BOUNDS: tuple[tuple[str, str, Callable[[float, float], bool]], ...] = (
     ("ge", "at least", operator.ge),
@@ -37,7 +37,7 @@ def find_violations(struct: type, plain: object, path: str) -> list[SchemaViolat
     """Every violation of the declarations of `struct` in `plain`."""
     violations: list[SchemaViolation] = []
     _object(struct, plain, path, violations)
-    return violations[:MOST]
+    return violations[:_MAX_VIOLATIONS]
 
 
 def normalize_sizes(struct: type, plain: object) -> None:
@@ -87,7 +87,7 @@ def _object(struct: type, plain: object, path: str, violations: list[SchemaViola
             violations.append(SchemaViolation(join(path, name[:100]), _unknown(name, declared)))
         else:
             _member(field, value, join(path, name), violations)
-        if len(violations) > MOST:
+        if len(violations) > _MAX_VIOLATIONS:
             return
     violations.extend(
         SchemaViolation(join(path, field.rest), "is missing; it is required")
@@ -116,16 +116,16 @@ def _member(field: Field, value: object, path: str, violations: list[SchemaViola
 
 
 def _items(field: Field, value: list[object], path: str, violations: list[SchemaViolation]) -> None:
-    most = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
-    if most is not None and len(value) > most:
-        violations.append(SchemaViolation(path, f"has {len(value)} items; at most {most} are allowed"))
-    for number, item in enumerate(value[:most]):
+    max_items = field.shape.max_length if isinstance(field.shape, inspect.VarTupleType) else None
+    if max_items is not None and len(value) > max_items:
+        violations.append(SchemaViolation(path, f"has {len(value)} items; at most {max_items} are allowed"))
+    for number, item in enumerate(value[:max_items]):
         item_path = f"{path}[{number}]"
         if item is not None:
             _single(field.item, field, item, item_path, violations)
         elif not field.item_nullable:
             violations.append(SchemaViolation(item_path, "is null, which is not allowed"))
-        if len(violations) > MOST:
+        if len(violations) > _MAX_VIOLATIONS:
             return
 
 

@@ -24,7 +24,7 @@ _ANY = "x-kubernetes-preserve-unknown-fields"
 #: Members of our API's schemas that a definition cannot have.
 _LEFT_OUT = ("allOf", "default", "additionalProperties")
 #: The declarations refuse longer texts anyway; rules that compare need a bound.
-_MOST_DIGITS = 63
+_MAX_DIGITS = 63
 _OWN = "has(self.baseWorkload)"
 _NO_IMAGE = "image is required, here or in the baseWorkload"
 _TEMPLATE = "(has(self.usage) && self.usage == 'Template')"
@@ -277,7 +277,7 @@ def value_schema(field: YamlField, is_member: bool = False) -> Schema:
         return {"x-kubernetes-int-or-string": True, "pattern": _INTEGER, "maxLength": 20, **_bounds(field.shape)}
     if field.type in _AMOUNTS:
         # No type of a definition accepts both 0.5 and "0.5"; a pattern counts for texts, a minimum for numbers.
-        return {_ANY: True, "pattern": _QUANTITY, "maxLength": _MOST_DIGITS, "minimum": 0}
+        return {_ANY: True, "pattern": _QUANTITY, "maxLength": _MAX_DIGITS, "minimum": 0}
     if field.type == "object":
         return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     if field.type == "list" and is_member:

@@ -186,8 +186,8 @@ class _Reading:
         if workload is None or empty is None:
             return {}
         given = {self._fields[name.lower()].path for name in self._values}
-        asked = _without_own_defaults(workload.plain, empty.plain, given)
-        defaults = {name: _as_default(value) for name, value in asked.items()}
+        own_values = _without_own_defaults(workload.plain, empty.plain, given)
+        defaults = {name: _as_default(value) for name, value in own_values.items()}
         for path, details in workload.remarks:
             field = self._fields[path.removeprefix("spec.").partition(".")[0].lower()]
             if field.form is VALUE and field.path:
@@ -211,15 +211,15 @@ def _read_values(resource: str, values: Plain) -> tuple[YamlWorkload | None, Seq
 
 def _without_own_defaults(plain: Plain, empty: Plain, given: Collection[str], parent: str = "") -> Plain:
     """What the policy gives, without what every document of the kind has by itself."""
-    asked: Plain = {}
+    own_values: Plain = {}
     for name, value in plain.items():
         path, own = f"{parent}{name}", empty.get(name)
         if isinstance(value, dict) and isinstance(own, dict):
             if inner := _without_own_defaults(value, own, given, f"{path}."):
-                asked[name] = inner
+                own_values[name] = inner
         elif value != own or path in given:
-            asked[name] = value
-    return asked
+            own_values[name] = value
+    return own_values
 
 
 def _with_defaults(value: object, defaults: object) -> object:

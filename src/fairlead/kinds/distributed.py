@@ -145,12 +145,12 @@ def podsets(spec: DistributedSpecWithMaster) -> tuple[PodSet, ...]:
     framework = _framework(spec)
     fixed = value_or(spec.num_workers, 1)
     workers = value_or(spec.max_replicas, fixed)
-    least = value_or(spec.min_replicas, fixed)
+    min_workers = value_or(spec.min_replicas, fixed)
     slots = value_or(spec.slots_per_worker, 1)
     leader_role = framework.leader if _has_master(spec) else ""
-    members = Members(leader=leader_role, workers=workers, min_workers=least, slots=slots)
+    members = Members(leader=leader_role, workers=workers, min_workers=min_workers, slots=slots)
     worker = _podset(spec, spec, framework, members, framework.worker)
-    worker = replace(worker, count=workers, completions=workers, minimum=least if least < workers else None)
+    worker = replace(worker, count=workers, completions=workers, minimum=min_workers if min_workers < workers else None)
     if not members.leader:
         return (worker,)
     own = value_or(spec.master_spec, None)
@@ -227,11 +227,11 @@ def _elastic_violations(spec: DistributedSpecWithMaster, path: str) -> list[Viol
         ("maxReplicas", spec.max_replicas, f"between numWorkers ({workers}) and {MAX_WORKERS}", workers, MAX_WORKERS),
     )
     framework, broken = _framework(spec), []
-    for rest, given, allowed, least, most in bounds:
+    for rest, given, allowed, minimum, maximum in bounds:
         if is_given(given) and not framework.is_elastic:
             details = f"is given, but {framework.name} does not support it; only PyTorch does"
             broken.append(Violation(f"{path}.{rest}", details))
-        elif is_given(given) and not least <= given <= most:
+        elif is_given(given) and not minimum <= given <= maximum:
             broken.append(Violation(f"{path}.{rest}", f"is {given}; {allowed} are allowed"))
     return broken
 

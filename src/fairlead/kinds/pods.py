@@ -68,9 +68,9 @@ def _gpus(compute: Compute) -> tuple[int, int, int]:
     return value_or(compute.gpu_devices_request, 0), 1000, 0
 
 
-def _request(asked: int | None, limit: int | None, for_gpus: int) -> int:
-    if asked is not None:
-        return asked
+def _request(requested: int | None, limit: int | None, for_gpus: int) -> int:
+    if requested is not None:
+        return requested
     if for_gpus:
         return for_gpus if limit is None else min(for_gpus, limit)
     return -(-limit // REQUEST_PER_LIMIT) if limit is not None else 0

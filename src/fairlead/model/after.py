@@ -7,7 +7,7 @@ from typing import NamedTuple
 ANNOTATION = "fairlead/after"
 _ANY = "any:"
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
-_MOST = 100
+_MAX_DEPENDENCIES = 100
 
 
 class Dependency(NamedTuple):
@@ -24,6 +24,6 @@ def read_after(text: str) -> tuple[Dependency, ...]:
         if not _NAME.fullmatch(name):
             raise ValueError(f"'{part.strip()}' must be the name of a workload, or {_ANY} and a name")
         dependencies[Dependency(name, part.strip().startswith(_ANY))] = None
-    if len(dependencies) > _MOST:
-        raise ValueError(f"a workload waits for at most {_MOST} others")
+    if len(dependencies) > _MAX_DEPENDENCIES:
+        raise ValueError(f"a workload waits for at most {_MAX_DEPENDENCIES} others")
     return tuple(dependencies)

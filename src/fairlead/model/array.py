@@ -8,7 +8,7 @@ ANNOTATION = "fairlead/array"
 #: The variable in which a pod finds its index.
 VARIABLE = "FAIRLEAD_ARRAY_INDEX"
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
-_MOST = 100_000
+_MAX_TASKS = 100_000
 
 
 def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
@@ -20,13 +20,15 @@ def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
         if match is None:
             raise ValueError(f"'{part}' is not an index or a range such as 0-99")
         first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
-        if last < first or step < 1 or (last - first) // step >= _MOST:
-            raise ValueError(f"'{part}' is not a range from a smaller to a larger index of at most {_MOST:,} tasks")
+        if last < first or step < 1 or (last - first) // step >= _MAX_TASKS:
+            raise ValueError(
+                f"'{part}' is not a range from a smaller to a larger index of at most {_MAX_TASKS:,} tasks"
+            )
         indices |= dict.fromkeys(range(first, last + 1, step))
     if percent and not (limit.isdecimal() and int(limit) > 0):
         raise ValueError(f"'%{limit}' must be % followed by how many may run at once")
-    if len(indices) > _MOST:
-        raise ValueError(f"an array has at most {_MOST:,} tasks")
+    if len(indices) > _MAX_TASKS:
+        raise ValueError(f"an array has at most {_MAX_TASKS:,} tasks")
     return tuple(indices), min(int(limit), len(indices)) if percent else None
 
 

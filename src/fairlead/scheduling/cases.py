@@ -236,7 +236,7 @@ def _tasks(name: str, part: str, entry: Entry) -> list[Task]:
     fields = {field: entry[word] for word, field in _TASK_FIELDS.items() if word in entry}
     raw = {word: entry[word] for word in _POD_FIELDS if word in entry}
     pods = msgspec.convert({"id": "x", **raw}, Task)
-    made = []
+    tasks = []
     for index in range(count):
         node = places[index] if index < len(places) else None
         status: TaskStatus = states[index] if index < len(states) else ("Running" if node else "Pending")
@@ -256,8 +256,8 @@ def _tasks(name: str, part: str, entry: Entry) -> list[Task]:
             pod_anti_affinity=pods.pod_anti_affinity,
             **fields,
         )
-        made.append(task)
-    return made
+        tasks.append(task)
+    return tasks
 
 
 def _groups_of(shared: Sequence[Any], index: int) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from fairlead.scheduling.session.session import SchedulingSession
 from fairlead.scheduling.simulate import advance
 
 #: Lines of a session's journals after which it is built anew, so that they do not grow for ever.
-_MOST_LINES = 1_000_000
+_MAX_LINES = 1_000_000
 #: A task of an incremental cluster has these members as it likes, and all others as this one.
 _PLAIN = Task(id="")
 _FREE = (
@@ -170,7 +170,7 @@ class IncrementalCluster:
         )
         self.is_settled = self._is_final(decisions)
         self._carry_out(decisions, session.changed | record.stale.keys() | record.last_starts.keys())
-        if len(session.touched) + len(session.used_queues) > _MOST_LINES:
+        if len(session.touched) + len(session.used_queues) > _MAX_LINES:
             session.close()
             self._open()
         return decisions

@@ -61,12 +61,14 @@ def format_breach(reason: Reason) -> str:
 def format_excess(reason: Reason) -> str:
     """What of a request is more than the whole quota or limit of its queue."""
     resource = reason.resource or "gpu"
-    asked = _quantity(reason.requested or 0, resource)
+    requested = _quantity(reason.requested or 0, resource)
     if reason.code == "OverLimit":
-        return f"{NEVER}: it requests {asked}, the limit of {reason.queue} is {format_amount(reason.limit, resource)}."
+        return (
+            f"{NEVER}: it requests {requested}, the limit of {reason.queue} is {format_amount(reason.limit, resource)}."
+        )
     quota = format_amount(reason.quota, resource)
     return (
-        f"{NEVER}: it requests {asked} and is not preemptible, the quota of {reason.queue} is {quota}. "
+        f"{NEVER}: it requests {requested} and is not preemptible, the quota of {reason.queue} is {quota}. "
         "A preemptible workload may exceed the quota."
     )
 
@@ -135,8 +137,8 @@ def _format_no_node(reason: Reason) -> str:
 
 def _format_never(cause: NodeCause) -> str:
     largest = format_amount(cause.largest, cause.cause)
-    asked = _quantity(cause.asked, cause.cause)
-    return f"it asks for {asked}, the largest node ({cause.largest_node}) has {largest}"
+    requested = _quantity(cause.asked, cause.cause)
+    return f"it asks for {requested}, the largest node ({cause.largest_node}) has {largest}"
 
 
 def find_lack(reason: Reason) -> NodeCause | None:
@@ -203,12 +205,12 @@ def _format_cause(cause: NodeCause) -> str:
     if cause.cause in _CAUSES:
         return f"{_unavailable_nodes(cause) or nodes} {_CAUSES[cause.cause][cause.nodes > 1]}"
     verb = "has" if cause.nodes == 1 else "have"
-    asked = _quantity(cause.asked, cause.cause)
+    requested = _quantity(cause.asked, cause.cause)
     if cause.never:
         largest = format_amount(cause.largest, cause.cause)
-        return f"{nodes} {verb} less than the {asked} requested (at most {largest}, on {cause.largest_node})"
+        return f"{nodes} {verb} less than the {requested} requested (at most {largest}, on {cause.largest_node})"
     free = format_amount(cause.free, cause.cause)
-    return f"{nodes} {verb} less than {asked} free (at most {free}, on {cause.best_node})"
+    return f"{nodes} {verb} less than {requested} free (at most {free}, on {cause.best_node})"
 
 
 def _unavailable_nodes(cause: NodeCause) -> str:

@@ -33,7 +33,7 @@ def find_lending(cluster: Snapshot, played: ReplayResult) -> dict[str, Lending]:
     pool = _LendingPool(cluster)
     for at, project, more in played.gpu_changes:
         pool.change(at, project, more)
-    return {name: pool.settle(owner) for name, owner in pool.owners.items()}
+    return {name: pool.count_until_now(owner) for name, owner in pool.owners.items()}
 
 
 class _Owner:
@@ -72,7 +72,7 @@ class _LendingPool:
     def change(self, at: float, project: str, more: float) -> None:
         self._advance(at)
         owner = self.owners[project]
-        self.settle(owner)
+        self.count_until_now(owner)
         before, promised = owner.excess, owner.promise
         owner.used += more
         self.borrowed += max(owner.excess, 0.0) - max(before, 0.0)
@@ -80,13 +80,12 @@ class _LendingPool:
         self.spare -= owner.promise - promised
 
     def _advance(self, at: float) -> None:
-        taken = min(self.borrowed - max(self.spare, 0.0), self.unused)
-        if taken > 0:
-            self.lent_per_gpu += (at - self.now) * taken / self.unused
+        lent = min(self.borrowed - max(self.spare, 0.0), self.unused)
+        if lent > 0:
+            self.lent_per_gpu += (at - self.now) * lent / self.unused
         self.now = at
 
-    def settle(self, owner: _Owner) -> Lending:
-        """Count until now."""
+    def count_until_now(self, owner: _Owner) -> Lending:
         owner.borrowed += max(owner.excess, 0.0) * (self.now - owner.since)
         owner.lent += max(-owner.excess, 0.0) * (self.lent_per_gpu - owner.counted)
         owner.since, owner.counted = self.now, self.lent_per_gpu

@@ -185,7 +185,7 @@ def more_quota(cluster: Snapshot, project: str) -> Callable[[int], SetShare]:
 
 
 def find_capacity(
-    cluster: Snapshot, history: Sequence[Arrival], target: WaitTarget, more: Callable[[int], Change], most: int
+    cluster: Snapshot, history: Sequence[Arrival], target: WaitTarget, more: Callable[[int], Change], max_count: int
 ) -> tuple[int | None, Mapping[int, float]]:
     """The smallest number for `more` that reaches the target, 0 if nothing is needed; None beyond `most`.
 
@@ -202,9 +202,9 @@ def find_capacity(
 
     low, high = -1, 0
     while not reaches(high):
-        if high >= most:
+        if high >= max_count:
             return None, tried
-        low, high = high, min(max(1, 2 * high), most)
+        low, high = high, min(max(1, 2 * high), max_count)
     while high - low > 1:
         middle = (low + high) // 2
         if reaches(middle):

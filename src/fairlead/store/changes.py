@@ -70,26 +70,26 @@ def number_rows(
     batch: Sequence[Prepared], refusals: Sequence[FairleadError | None], revision: int, number: int
 ) -> Numbered:
     """Number the events and audit lines of the changes that succeeded, starting after `revision` and `number`."""
-    made = Numbered(outcomes=[], revision=revision, number=number)
+    numbered = Numbered(outcomes=[], revision=revision, number=number)
     for prepared, refusal in zip(batch, refusals, strict=True):
         if refusal is not None:
-            made.outcomes.append(refusal)
+            numbered.outcomes.append(refusal)
             continue
         for row in prepared.events:
-            made.revision += 1
-            made.events.append((*row, made.revision))
+            numbered.revision += 1
+            numbered.events.append((*row, numbered.revision))
         for row in prepared.audit:
-            made.number += 1
-            made.audit.append((*row, made.number))
-        made.subjects += prepared.subjects
-        made.outcomes.append(made.revision)
-    return made
+            numbered.number += 1
+            numbered.audit.append((*row, numbered.number))
+        numbered.subjects += prepared.subjects
+        numbered.outcomes.append(numbered.revision)
+    return numbered
 
 
-def resolve_futures(batch: Sequence[Waiter], made: Numbered) -> bool:
+def resolve_futures(batch: Sequence[Waiter], numbered: Numbered) -> bool:
     """Resolve the futures of a batch and return whether any change succeeded. Must run on the event loop."""
     any_made = False
-    for (_, future), outcome in zip(batch, made.outcomes, strict=True):
+    for (_, future), outcome in zip(batch, numbered.outcomes, strict=True):
         any_made = any_made or isinstance(outcome, int)
         if future.done():
             continue

@@ -124,13 +124,13 @@ class PostgresStore:
         if self._closed:
             raise Unavailable("The database is closed.")
 
-    def _committed(self, made: Numbered) -> None:
+    def _committed(self, numbered: Numbered) -> None:
         """Called after a commit of this process. If others committed in between, reads their events first, in order."""
-        if made.revision - len(made.events) > self._notified:
+        if numbered.revision - len(numbered.events) > self._notified:
             self._spawn(self._try_to_catch_up())
-        elif made.revision > self._notified or not made.events:
-            self._notified = max(self._notified, made.revision)
-            self._listeners.notify(self._notified, made.subjects)
+        elif numbered.revision > self._notified or not numbered.events:
+            self._notified = max(self._notified, numbered.revision)
+            self._listeners.notify(self._notified, numbered.subjects)
 
     async def _listen(self) -> None:
         """Listen for commits of other processes as long as the store is open; reconnects after errors."""

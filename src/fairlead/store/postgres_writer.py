@@ -86,9 +86,9 @@ class PostgresWriter:
         while more:
             batch, more = await self._gather()
             if batch:
-                made = await self._write([prepared for prepared, _ in batch])
-                if resolve_futures(batch, made):
-                    self._notify(made)
+                numbered = await self._write([prepared for prepared, _ in batch])
+                if resolve_futures(batch, numbered):
+                    self._notify(numbered)
         await self._let_go()
 
     async def _gather(self) -> tuple[list[Waiter], bool]:
@@ -132,34 +132,34 @@ class PostgresWriter:
 
     async def _transact(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
         try:
-            made = await self._write_together(connection, batch)
+            numbered = await self._write_together(connection, batch)
         except _REFUSALS:
-            made = None
-        if made is None:
+            numbered = None
+        if numbered is None:
             await connection.rollback()
-            made = await self._write_apart(connection, batch)
+            numbered = await self._write_apart(connection, batch)
         self._committing = True
         await connection.execute("COMMIT")
         self._committing = False
-        return made
+        return numbered
 
     async def _write_together(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered | None:
         """Send all statements at once, assuming that no change conflicts; None if one did."""
         revision, number = await _begin(connection)
-        made = number_rows(batch, [None] * len(batch), revision, number)
+        numbered = number_rows(batch, [None] * len(batch), revision, number)
         async with connection.pipeline():
             writes = chain.from_iterable(prepared.writes for prepared in batch)
             lost = [await _send(connection, list(group)) for _, group in groupby(writes, lambda write: write.text)]
-            await _record(connection, made)
-        return None if any(is_lost() for is_lost in lost) else made
+            await _record(connection, numbered)
+        return None if any(is_lost() for is_lost in lost) else numbered
 
     async def _write_apart(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
         """Apply the changes one by one; those that conflict are rolled back alone."""
         revision, number = await _begin(connection)
         refusals = [await _apply(connection, prepared.writes) for prepared in batch]
-        made = number_rows(batch, refusals, revision, number)
-        await _record(connection, made)
-        return made
+        numbered = number_rows(batch, refusals, revision, number)
+        await _record(connection, numbered)
+        return numbered
 
     async def _let_go(self) -> None:
         if self._connection is not None:
@@ -198,17 +198,17 @@ async def _send(connection: AsyncConnection, writes: list[WriteStatement]) -> Ca
     return lambda: is_update and any(cursor.rowcount == 0 for cursor in cursors)
 
 
-async def _record(connection: AsyncConnection, made: Numbered) -> None:
+async def _record(connection: AsyncConnection, numbered: Numbered) -> None:
     """Write the events, the audit lines, their counters, and the notification that is sent with the commit."""
     for text, rows, counter, value in (
-        (_INSERT_EVENT, made.events, "revision", made.revision),
-        (_INSERT_AUDIT, made.audit, "audit", made.number),
+        (_INSERT_EVENT, numbered.events, "revision", numbered.revision),
+        (_INSERT_AUDIT, numbered.audit, "audit", numbered.number),
     ):
         for part in parts(rows):
             await connection.execute(repeat_values(text, len(part)), tuple(chain.from_iterable(part)))
         if rows:
             await connection.execute(_RECORD_COUNTER, (value, counter))
-    await connection.execute(_NOTIFY, (CHANNEL, str(made.revision)))
+    await connection.execute(_NOTIFY, (CHANNEL, str(numbered.revision)))
 
 
 async def _apply(connection: AsyncConnection, writes: tuple[WriteStatement, ...]) -> FairleadError | None:

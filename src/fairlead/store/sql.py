@@ -15,7 +15,7 @@ import msgspec
 from fairlead.store.base import Collection, Column, Comparison, Query, R, Value, Where
 from fairlead.store.collections import COLLECTIONS
 
-_GREATEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 _SIZES = (64, 16, 4, 1)
 #: A list of values up to this length is narrow.
 _FEW = 16
@@ -113,7 +113,7 @@ def render_find(query: Query[object], dialect: SqlDialect) -> tuple[str, list[Pa
     text += order
     if query.limit is not None or query.offset:
         text += f" LIMIT {dialect.mark} OFFSET {dialect.mark}"
-        values += [_whole(_GREATEST if query.limit is None else query.limit), _whole(query.offset)]
+        values += [_whole(_MAX_INTEGER if query.limit is None else query.limit), _whole(query.offset)]
     return text, values
 
 
@@ -270,7 +270,7 @@ def _value(column: Column[R], value: Value) -> Value:
 
 def _whole(number: int) -> int:
     """Clamped to what the databases can hold; nothing stored is beyond it."""
-    return max(-_GREATEST, min(_GREATEST, number))
+    return max(-_MAX_INTEGER, min(_MAX_INTEGER, number))
 
 
 def clean_text(text: str) -> str:

@@ -80,9 +80,9 @@ class SqliteWriter:
         while more:
             batch, more = self._gather()
             if batch:
-                made = self._write(batch)
+                numbered = self._write(batch)
                 try:
-                    self._loop.call_soon_threadsafe(self._finish_batch, batch, made)
+                    self._loop.call_soon_threadsafe(self._finish_batch, batch, numbered)
                 except RuntimeError:
                     # The event loop was closed before the store; no caller is left.
                     break
@@ -102,10 +102,10 @@ class SqliteWriter:
             return batch, True
         return batch, False
 
-    def _finish_batch(self, batch: list[Waiter], made: Numbered) -> None:
+    def _finish_batch(self, batch: list[Waiter], numbered: Numbered) -> None:
         """Runs on the event loop: resolve the futures, then notify the listeners."""
-        if resolve_futures(batch, made):
-            self._notify(made.revision, made.subjects)
+        if resolve_futures(batch, numbered):
+            self._notify(numbered.revision, numbered.subjects)
 
     def _write(self, batch: list[Waiter]) -> Numbered:
         try:
@@ -124,15 +124,15 @@ class SqliteWriter:
         execute = connection.execute
         execute("BEGIN IMMEDIATE")
         revision, number = execute(_LOAD_COUNTERS).fetchone()
-        made = number_rows(batch, _apply_batch(connection, batch), revision, number)
-        if made.events:
-            _insert_rows(connection, _INSERT_EVENT, made.events)
-            execute(_RECORD_COUNTER, (made.revision, "revision"))
-        if made.audit:
-            _insert_rows(connection, _INSERT_AUDIT, made.audit)
-            execute(_RECORD_COUNTER, (made.number, "audit"))
+        numbered = number_rows(batch, _apply_batch(connection, batch), revision, number)
+        if numbered.events:
+            _insert_rows(connection, _INSERT_EVENT, numbered.events)
+            execute(_RECORD_COUNTER, (numbered.revision, "revision"))
+        if numbered.audit:
+            _insert_rows(connection, _INSERT_AUDIT, numbered.audit)
+            execute(_RECORD_COUNTER, (numbered.number, "audit"))
         execute("COMMIT")
-        return made
+        return numbered
 
     def _let_go(self) -> None:
         """Close the connection, which rolls back an open transaction. The next batch opens a fresh one."""

@@ -17,8 +17,8 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Message as MailHandler
 
 from fairlead.cli.exit_codes import OK
-from fairlead.control.notifications.dispatch import FIRST_RETRY, MOST_ATTEMPTS, Notifier
-from fairlead.control.notifications.rules import MOST_RULES
+from fairlead.control.notifications.dispatch import FIRST_RETRY, MAX_ATTEMPTS, Notifier
+from fairlead.control.notifications.rules import MAX_RULES
 from fairlead.control.notifications.settings import NotificationSettings, is_allowed_address
 from fairlead.model.records.event import Event
 from fairlead.model.records.phase import Phase
@@ -257,9 +257,9 @@ def test_a_delivery_is_given_up_in_the_end(desk: Desk, hook: Hook) -> None:
     desk.add(hook.url)
     hook.status = 302
     desk.tell("train", Phase.FAILED)
-    for _ in range(MOST_ATTEMPTS + 3):
+    for _ in range(MAX_ATTEMPTS + 3):
         desk.turn(3_700_000)
-    assert len(hook.received) == MOST_ATTEMPTS, "redirects are not followed"
+    assert len(hook.received) == MAX_ATTEMPTS, "redirects are not followed"
     assert desk.errors()[0]["nextAttempt"] is None
 
 
@@ -491,6 +491,6 @@ def test_a_rule_is_not_tested_again_and_again(desk: Desk, hook: Hook) -> None:
 
 def test_rules_of_others_do_not_use_up_those_of_an_administrator(desk: Desk, hook: Hook) -> None:
     token = user_of(desk.api, "ann@example.com")
-    assert {desk.add(hook.url, token).status for _ in range(MOST_RULES)} == {201}
+    assert {desk.add(hook.url, token).status for _ in range(MAX_RULES)} == {201}
     assert desk.add(hook.url, token).status == 400
     assert desk.add(hook.url).status == 201

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.control.people.login_sessions import MOST
+from fairlead.control.people.login_sessions import MAX_SESSIONS
 from fairlead.model.clock import DAY, SECOND, iso
 from tests.contract.api.api_server import START, Answer, ApiServer
 from tests.contract.api.test_browser_sessions import cookie_of
@@ -108,11 +108,11 @@ def test_signing_out_everywhere_ends_all_sessions(api: ApiServer) -> None:
 
 def test_a_user_has_a_bounded_number_of_sessions(api: ApiServer) -> None:
     ada = Person(api, "ada@example.com")
-    for _ in range(MOST):
+    for _ in range(MAX_SESSIONS):
         newest = sign_in(api, ada)["accessToken"]
     api.clock.now += 20 * SECOND
     assert ada.call("GET", SESSIONS).status == 401
-    assert len(api.call("GET", SESSIONS, token=newest).json["sessions"]) == MOST
+    assert len(api.call("GET", SESSIONS, token=newest).json["sessions"]) == MAX_SESSIONS
 
 
 def test_a_reset_code_sets_a_password_once(api: ApiServer) -> None:

@@ -225,16 +225,20 @@ async def render_asset(call: Call, asset: Asset, *, as_member: bool = False) -> 
     kind = BY_KIND[asset.kind]
     context = call.context
     spec: dict[str, Any] = msgspec.json.decode(bytes(asset.spec))
-    made: Any = None
+    created_resource: Any = None
     if kind.is_credential:
         spec["keyId"] = asset.version
-        made = await assets.load_secret_of(context, asset)
+        created_resource = await assets.load_secret_of(context, asset)
         if kind.kind == "ngcApiKey":
             # The contract requires this field; its value is secret.
             spec["ngc_api_key"] = "hidden"
     elif kind.kind == "pvc":
-        made = await assets.load_claim_of(context, asset)
-    name = made.name if made is not None else spec.get("existingSecretName") or spec.get("claimName")
+        created_resource = await assets.load_claim_of(context, asset)
+    name = (
+        created_resource.name
+        if created_resource is not None
+        else spec.get("existingSecretName") or spec.get("claimName")
+    )
     view = AssetView(meta=_meta(call, asset), spec={kind.member: spec} if as_member else spec)
     view.status = AssetStatus(status="No issues found")
     if name and (kind.is_credential or kind.kind == "pvc"):

@@ -28,8 +28,8 @@ from fairlead.model.clock import iso
 from fairlead.model.records.assets import DEFAULT_STORAGE_CLASS, Claim, ConfigMap, NamedRecord, Secret
 from fairlead.model.spec.fields import Given, QuantityText, Spec, Text63, UpTo250, value_or
 
-_KEYS_MOST = 1000
-Values = Annotated[dict[str, str], Meta(max_length=_KEYS_MOST)]
+_MAX_KEYS = 1000
+Values = Annotated[dict[str, str], Meta(max_length=_MAX_KEYS)]
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany"]
 
 

@@ -331,12 +331,12 @@ def render_project(project: Project, cluster: Cluster, usages: Usages, unit: tup
     statuses = []
     for quota in project.resources:
         usage = usages.get((project.id, quota.node_pool_name))
-        held = (usage.gpu, usage.cpu_milli, usage.memory_bytes) if usage else (0.0, 0, 0)
+        allocated = (usage.gpu, usage.cpu_milli, usage.memory_bytes) if usage else (0.0, 0, 0)
         fixed = (usage.fixed_gpu, usage.fixed_cpu_milli, usage.fixed_memory_bytes) if usage else (0.0, 0, 0)
         statuses.append(
             PoolStatusView(
                 node_pool_name=quota.node_pool_name,
-                allocated=AmountsView(gpu=held[0], cpu=held[1], memory=held[2] / unit[0]),
+                allocated=AmountsView(gpu=allocated[0], cpu=allocated[1], memory=allocated[2] / unit[0]),
                 allocated_non_preemptible=AmountsView(gpu=fixed[0], cpu=fixed[1], memory=fixed[2] / unit[0]),
             )
         )

@@ -43,8 +43,10 @@ def deprecated_operations(authenticator: Authenticator) -> tuple[Operation, ...]
     """All routes of the older API."""
 
     async def grant_app_token(call: Call) -> Response:
-        asked = read_json(AppTokenRequest, await read_body(call.request, "application/json"))
-        grant = Grant(grant_type="app_token", client_id=asked.name or asked.id, client_secret=asked.secret)
+        credentials = read_json(AppTokenRequest, await read_body(call.request, "application/json"))
+        grant = Grant(
+            grant_type="app_token", client_id=credentials.name or credentials.id, client_secret=credentials.secret
+        )
         tokens = await issue(call, authenticator, grant)
         return as_json(AppTokens(tokens.access_token, tokens.id_token), headers=NO_CACHE)
 

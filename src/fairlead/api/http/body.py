@@ -15,7 +15,7 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 T = TypeVar("T")
 
 #: Offsets and limits are 32-bit in the contract.
-INT32_MOST = 2**31 - 1
+INT32_MAX = 2**31 - 1
 DURATION_PATTERN = r"^(0|[+]?((\d+(\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w))+)$"
 DURATION_RULE = "give a number and a unit (s, m, h, d or w), such as 90s or 5d8h"
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|w)")
@@ -98,14 +98,14 @@ def query_text(call: Call, name: str, default: str = "") -> str:
     return text
 
 
-def query_integer(call: Call, name: str, default: T, least: int = 0, most: int = INT32_MOST) -> int | T:
+def query_integer(call: Call, name: str, default: T, minimum: int = 0, maximum: int = INT32_MAX) -> int | T:
     text = query_text(call, name)
     if not text:
         return default
     is_whole = len(text) < 20 and text.isascii() and text.removeprefix("-").isdigit()
     value = int(text) if is_whole else None
-    if value is None or not least <= value <= most:
-        raise wrong_parameter(name, f"must be a whole number from {least} to {most}")
+    if value is None or not minimum <= value <= maximum:
+        raise wrong_parameter(name, f"must be a whole number from {minimum} to {maximum}")
     return value
 
 

@@ -36,8 +36,8 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
 def limits_of_process(share: int = 2) -> ConnectionLimits:
     """One in `share` of the files that this process may open: the rest is for others. Half of it per address."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    most = 10_000 if files == resource.RLIM_INFINITY else max(64, min(10_000, files // share))
-    return ConnectionLimits(max_connections=most, max_per_address=most // 2)
+    max_connections = 10_000 if files == resource.RLIM_INFINITY else max(64, min(10_000, files // share))
+    return ConnectionLimits(max_connections=max_connections, max_per_address=max_connections // 2)
 
 
 class Connection(Protocol):

@@ -98,7 +98,7 @@ class Gone(FairleadError):
 
 
 #: How many violations `details` lists for operations without entries for them.
-_MOST_ISSUES = 100
+_MAX_ISSUES = 100
 _STATUS: tuple[tuple[type[FairleadError], int], ...] = (
     (Invalid, 400),
     (Unauthenticated, 401),
@@ -152,7 +152,7 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
         if answers.get(status) is SubmissionError:
             body = SubmissionError(status, message, _in_line(error.issues, 3), error.issues)
         else:
-            body = Error(status, message, _in_line(error.issues, _MOST_ISSUES))
+            body = Error(status, message, _in_line(error.issues, _MAX_ISSUES))
     elif status == 400:
         body = Error(status, headline((ComplianceIssue("", details),)), details)
     elif isinstance(error, PlanChanged):
@@ -164,10 +164,12 @@ def render_error(error: Exception, answers: Mapping[int, object], request_id: st
     return Response(msgspec.json.encode(body), status, headers, "application/json")
 
 
-def _in_line(issues: tuple[ComplianceIssue, ...], most: int) -> str:
+def _in_line(issues: tuple[ComplianceIssue, ...], max_shown: int) -> str:
     """The first violations in one line, for clients that show only `details`."""
-    shown = "; ".join(f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:most])
-    return f"{shown}; and {len(issues) - most} more" if len(issues) > most else shown
+    shown = "; ".join(
+        f"{issue.field}: {issue.details}" if issue.field else issue.details for issue in issues[:max_shown]
+    )
+    return f"{shown}; and {len(issues) - max_shown} more" if len(issues) > max_shown else shown
 
 
 def render_oauth_error(error: Invalid) -> Response:

@@ -11,10 +11,10 @@ from fairlead.control.lists import ListRequest, Page
 
 T = TypeVar("T")
 
-LIMIT_MOST = 500
+MAX_LIMIT = 500
 LIMIT = Parameter(
     name="limit",
-    schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": 50},
+    schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT, "default": 50},
     description="The maximum number of records.",
 )
 OFFSET = Parameter(
@@ -60,7 +60,7 @@ def read_list_request(call: Call, sort_fields: Iterable[str] = (), default_order
         sort_by=query_choice(call, "sortBy", tuple(sort_fields)),
         descending=query_choice(call, "sortOrder", ("asc", "desc"), default_order) == "desc",
         offset=query_integer(call, "offset", 0),
-        limit=query_integer(call, "limit", 50, 1, LIMIT_MOST),
+        limit=query_integer(call, "limit", 50, 1, MAX_LIMIT),
         search=query_text(call, "search"),
         deleted=bool(query_boolean(call, "deleted")),
     )

@@ -7,7 +7,7 @@ from fairlead.model.clock import SECOND, Clock, Millis
 
 T = TypeVar("T")
 LINK_LIFETIME: Millis = 120 * SECOND
-_MOST_CODES = 10_000
+_MAX_CODES = 10_000
 
 
 class _Entry(NamedTuple, Generic[T]):
@@ -24,7 +24,7 @@ class OneTimeCodes(Generic[T]):
 
     def issue(self, value: T) -> str:
         now = self._clock()
-        if len(self._entries) >= _MOST_CODES:
+        if len(self._entries) >= _MAX_CODES:
             self._entries = {code: entry for code, entry in self._entries.items() if entry.expires > now}
         code = secrets.token_urlsafe(24)
         self._entries[code] = _Entry(value, now + LINK_LIFETIME)

@@ -21,7 +21,7 @@ from fairlead.api.http.crud import (
     operations,
 )
 from fairlead.api.http.list_parameters import (
-    LIMIT_MOST,
+    MAX_LIMIT,
     OFFSET,
     SEARCH,
     filter_by,
@@ -79,7 +79,7 @@ _FILTERED = tuple(name for name in USER_FIELDS if name != "type")
 _SORTED = tuple(name for name in USER_FIELDS if name != "isLocal")
 _USER_LIMIT = Parameter(
     name="limit",
-    schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_MOST},
+    schema={"type": "integer", "format": "int32", "minimum": 1, "maximum": MAX_LIMIT, "default": MAX_LIMIT},
     description="The maximum number of records.",
 )
 
@@ -87,7 +87,7 @@ _USER_LIMIT = Parameter(
 def _list_request(call: Call) -> ListRequest:
     request = read_list_request(call, _SORTED)
     is_given = "limit" in call.request.query_params
-    return request if is_given else msgspec.structs.replace(request, limit=LIMIT_MOST)
+    return request if is_given else msgspec.structs.replace(request, limit=MAX_LIMIT)
 
 
 async def get_users(call: Call) -> Response:
@@ -117,8 +117,8 @@ async def log_out_user(call: Call) -> Response:
 
 
 async def reset_password(call: Call) -> Response:
-    made = await accounts.renew_secret(call.context, call.caller, "user", call.path["userId"], call.request_id)
-    return as_json(TemporaryPassword(temp_password=made.secret), headers=NO_CACHE)
+    renewed = await accounts.renew_secret(call.context, call.caller, "user", call.path["userId"], call.request_id)
+    return as_json(TemporaryPassword(temp_password=renewed.secret), headers=NO_CACHE)
 
 
 async def change_password(call: Call) -> Response:
@@ -141,13 +141,13 @@ def _account_id(call: Call) -> str:
 
 
 async def renew_client_secret(call: Call) -> Response:
-    made = await accounts.renew_secret(call.context, call.caller, "app", _account_id(call), call.request_id)
-    return as_json(NewClientSecret(client_secret=made.secret), headers=NO_CACHE)
+    renewed = await accounts.renew_secret(call.context, call.caller, "app", _account_id(call), call.request_id)
+    return as_json(NewClientSecret(client_secret=renewed.secret), headers=NO_CACHE)
 
 
 async def renew_application_secret(call: Call) -> Response:
-    made = await accounts.renew_secret(call.context, call.caller, "app", _account_id(call), call.request_id)
-    return as_json(NewSecret(secret=made.secret), headers=NO_CACHE)
+    renewed = await accounts.renew_secret(call.context, call.caller, "app", _account_id(call), call.request_id)
+    return as_json(NewSecret(secret=renewed.secret), headers=NO_CACHE)
 
 
 async def get_own_keys(call: Call) -> Response:
@@ -157,8 +157,8 @@ async def get_own_keys(call: Call) -> Response:
 
 async def renew_key_secret(call: Call) -> Response:
     id = call.path["accessKeyId"]
-    made = await accounts.renew_secret(call.context, call.caller, ACCESS_KEY, id, call.request_id)
-    return as_json(NewClientSecret(client_secret=made.secret), headers=NO_CACHE)
+    renewed = await accounts.renew_secret(call.context, call.caller, ACCESS_KEY, id, call.request_id)
+    return as_json(NewClientSecret(client_secret=renewed.secret), headers=NO_CACHE)
 
 
 async def get_all_keys(call: Call) -> Response:

@@ -25,7 +25,7 @@ from fairlead.model.records.access import Role
 from fairlead.model.spec.fields import Given, Spec, value_or
 
 Action = Literal["create", "read", "update", "delete", "sync"]
-_MOST = 200
+_MAX_PERMISSION_SETS = 200
 
 
 class PermissionView(Shape):
@@ -65,7 +65,7 @@ class RoleCreation(Spec, frozen=True, kw_only=True):
     name: str
     description: str
     enabled: Given[bool] = UNSET
-    permission_sets: Annotated[tuple[PermissionSetName, ...], Meta(max_length=_MOST)] = ()
+    permission_sets: Annotated[tuple[PermissionSetName, ...], Meta(max_length=_MAX_PERMISSION_SETS)] = ()
 
 
 class RolePermissionView(Shape):
@@ -97,7 +97,7 @@ def render_permissions(allowed: frozenset[str]) -> tuple[PermissionView, ...]:
 
 
 def _members(call: Call, role: Role) -> dict[str, object]:
-    made = role.created_at or call.context.directory.cluster.created_at
+    created_at = role.created_at or call.context.directory.cluster.created_at
     return {
         "id": role.id,
         "name": role.name,
@@ -106,9 +106,9 @@ def _members(call: Call, role: Role) -> dict[str, object]:
         "effective_enabled": role.enabled,
         "enabled": role.enabled,
         "permissions": render_permissions(role.permissions),
-        "created_at": iso(made),
+        "created_at": iso(created_at),
         "created_by": role.created_by or "system",
-        "updated_at": iso(role.updated_at or made),
+        "updated_at": iso(role.updated_at or created_at),
     }
 
 

@@ -25,7 +25,7 @@ from fairlead.model.records.assets import Scope
 from fairlead.model.spec.fields import Given, Int32, Spec
 
 #: The most items in one request.
-_MOST = 1000
+_MAX_ITEMS = 1000
 _ANSWERS = {400: 0, 403: 0, 404: 0, 409: 0}
 
 
@@ -33,7 +33,7 @@ class RuleBatch(Spec, frozen=True, kw_only=True):
     """Access rules to delete, or to check for deletion; each by its number, which may be written as a UUID."""
 
     action: Literal["delete", "validate_delete"]
-    ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=_MOST)]
+    ids: Annotated[tuple[str, ...], Meta(min_length=1, max_length=_MAX_ITEMS)]
 
 
 class FailedDeletion(Shape):
@@ -61,9 +61,9 @@ class BatchScope(Spec, frozen=True, kw_only=True):
 class RuleProduct(Spec, frozen=True, kw_only=True):
     """One role for every subject in every scope."""
 
-    subjects: Annotated[tuple[BatchSubject, ...], Meta(min_length=1, max_length=_MOST)]
+    subjects: Annotated[tuple[BatchSubject, ...], Meta(min_length=1, max_length=_MAX_ITEMS)]
     role_id: Int32
-    scopes: Annotated[tuple[BatchScope, ...], Meta(min_length=1, max_length=_MOST)]
+    scopes: Annotated[tuple[BatchScope, ...], Meta(min_length=1, max_length=_MAX_ITEMS)]
     cluster_id: Given[str] = UNSET
 
 
@@ -146,7 +146,7 @@ async def create_many(call: Call) -> Response:
                 scope=Scope(scope.scope_type, scope.scope_id),
             )
             try:
-                made = await access_rules.create_rule(call.context, call.caller, input, call.request_id)
+                rule = await access_rules.create_rule(call.context, call.caller, input, call.request_id)
             except Forbidden:
                 raise
             except FairleadError as error:
@@ -155,7 +155,7 @@ async def create_many(call: Call) -> Response:
                 )
                 failed.append(FailedCreation(code=status_of(error, _ANSWERS), message=_message(error), payload=given))
             else:
-                succeeded.append(render_rule(call, made))
+                succeeded.append(render_rule(call, rule))
     return as_json(CreationBatch(succeeded=succeeded, failed=failed))
 
 
@@ -166,14 +166,14 @@ def _message(error: FairleadError) -> str:
 
 async def get_permitted_scopes(call: Call) -> Response:
     body = await receive_json(call, PermittedQuestion)
-    asked = ("create", "read", "update", "delete") if body.action is UNSET else (body.action,)
+    verbs = ("create", "read", "update", "delete") if body.action is UNSET else (body.action,)
     return as_json(
         PermittedActions(
             **{
                 action: _permitted(
                     call,
                     access_rules.load_own_scopes(call.context, call.caller, f"{body.resource_type}:{action}")
-                    if action in asked
+                    if action in verbs
                     else [],
                 )
                 for action in ("create", "read", "update", "delete")

@@ -27,8 +27,10 @@ async def end_sessions(call: Call) -> Response:
 
 
 async def make_reset_code(call: Call) -> Response:
-    made = await accounts.make_reset_code(call.context, call.caller, call.path["userId"], call.request_id)
-    return as_json(ResetCode(code=made.secret, expires_at=iso(made.account.reset_expires_at)), 201, NO_CACHE)
+    reset_code = await accounts.make_reset_code(call.context, call.caller, call.path["userId"], call.request_id)
+    return as_json(
+        ResetCode(code=reset_code.secret, expires_at=iso(reset_code.account.reset_expires_at)), 201, NO_CACHE
+    )
 
 
 async def use_reset_code(call: Call) -> Response:

@@ -26,7 +26,7 @@ COOKIE = "fairlead-url"
 COOKIE_SECONDS = 12 * 3600
 #: Cookies that never reach a workload, and that no workload may set.
 _OUR_COOKIES = frozenset({COOKIE.encode(), session_cookie.COOKIE.encode()})
-_MOST_TOKENS = 1_000
+_MAX_TOKENS = 1_000
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 #: Headers that only the proxy may set.
 _OURS = frozenset(
@@ -186,7 +186,7 @@ class UrlGate:
         """Whether this installation issued a token, valid or not; such tokens must not reach a workload."""
         known = self._known.get(token)
         if known is None:
-            if len(self._known) >= _MOST_TOKENS:
+            if len(self._known) >= _MAX_TOKENS:
                 self._known.clear()
             known = self._known[token] = _issuer(token) == self._authenticator.issuer
         return known

@@ -77,14 +77,14 @@ class Http2Conversation:
             finally:
                 visit.end(is_timed=is_timed)
         except RequestDenied as denied:
-            self._tell(number, render_refusal(request, denied))
+            self._answer_ended(number, render_refusal(request, denied))
         except StreamLost:
             # The pod stopped in the middle of its answer.
-            self._tell(number, [(b"grpc-status", b"14"), (b"grpc-message", b"its pod ended the stream")])
+            self._answer_ended(number, [(b"grpc-status", b"14"), (b"grpc-message", b"its pod ended the stream")])
         finally:
             self._caller.end(number, ErrorCodes.NO_ERROR)
 
-    def _tell(self, number: int, headers: list[tuple[bytes, bytes]]) -> None:
+    def _answer_ended(self, number: int, headers: list[tuple[bytes, bytes]]) -> None:
         """Send the proxy's own answer on a stream that is still open."""
         with contextlib.suppress(StreamLost):
             self._caller.send_headers(number, headers, ended=True)

@@ -67,19 +67,19 @@ class Upstreams:
             upstream.close()
         self._drop_stale()
         of_pod = self._open[pod_id]
-        made = socket.socket(fileno=await self._dialler.dial(pod_id, port))
+        pod_socket = socket.socket(fileno=await self._dialler.dial(pod_id, port))
         if self._open.get(pod_id) is not of_pod:
-            made.close()
+            pod_socket.close()
             raise ConnectionResetError("the pod has stopped")
-        of_pod.add(made)
-        reader, writer = await asyncio.open_connection(sock=made, limit=_LIMIT)
+        of_pod.add(pod_socket)
+        reader, writer = await asyncio.open_connection(sock=pod_socket, limit=_LIMIT)
         return Upstream(key, reader, writer)
 
     def _cut(self, pod_id: str) -> None:
         """Close a pod's connections: its network may be gone before it could close them itself."""
-        for made in self._open.pop(pod_id, ()):
+        for pod_socket in self._open.pop(pod_id, ()):
             with contextlib.suppress(OSError):
-                made.shutdown(socket.SHUT_RD)
+                pod_socket.shutdown(socket.SHUT_RD)
 
     def keep(self, upstream: Upstream) -> None:
         kept = self._kept.setdefault(upstream.key, [])

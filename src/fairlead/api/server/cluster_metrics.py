@@ -18,7 +18,7 @@ from fairlead.model.records.phase import Phase
 from fairlead.model.records.workload import Pod
 
 #: The most users, and the most workloads, that have series of their own.
-MOST_SHOWN = 100
+MAX_SHOWN = 100
 OTHERS = "others"
 
 
@@ -39,17 +39,17 @@ def _gpus(pod: Pod) -> float:
 
 
 def _node_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[Sample]:
-    held: dict[str, float] = {}
+    gpus_in_use: dict[str, float] = {}
     for entry in entries:
         for pod in entry.pods:
-            held[pod.node] = held.get(pod.node, 0.0) + _gpus(pod)
+            gpus_in_use[pod.node] = gpus_in_use.get(pod.node, 0.0) + _gpus(pod)
     nodes = sorted(context.directory.nodes.values(), key=lambda node: node.name)
     labels = {node.name: {"node": node.name, "node_pool": pool_name(context, node)} for node in nodes}
     for node in nodes:
         yield Sample("fairlead_node_gpus", len(node.gpus), labels[node.name], "GPUs of a node")
     for node in nodes:
         text = "GPUs of a node that pods hold, parts included"
-        yield Sample("fairlead_node_gpus_allocated", held.get(node.name, 0.0), labels[node.name], text)
+        yield Sample("fairlead_node_gpus_allocated", gpus_in_use.get(node.name, 0.0), labels[node.name], text)
     for node in nodes:
         yield Sample("fairlead_node_ready", float(node.ready), labels[node.name], "1 if a node is ready, otherwise 0")
 
@@ -62,11 +62,11 @@ def _owner_labels(owner: Department) -> dict[str, str]:
 
 def _owner_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[Sample]:
     directory = context.directory
-    held: dict[tuple[str, str], float] = {}
+    gpus_in_use: dict[tuple[str, str], float] = {}
     for entry in entries:
         for pod in entry.pods:
             for queue in (f"project-{entry.workload.project_id}", f"department-{entry.workload.department_id}"):
-                held[queue, pod.node_pool] = held.get((queue, pod.node_pool), 0.0) + _gpus(pod)
+                gpus_in_use[queue, pod.node_pool] = gpus_in_use.get((queue, pod.node_pool), 0.0) + _gpus(pod)
     shares = {(share.queue, share.node_pool): share.fair_share[0] for share in context.fair_shares}
     for what, owners in (("project", directory.projects), ("department", directory.departments)):
         rows = [
@@ -80,7 +80,9 @@ def _owner_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[S
                 yield Sample(f"fairlead_{what}_gpu_quota", quota.gpu.deserved, labels, text)
         for queue, quota, labels in rows:
             text = f"GPUs that pods of a {what} hold, parts included"
-            yield Sample(f"fairlead_{what}_gpus_allocated", held.get((queue, quota.node_pool_name), 0.0), labels, text)
+            yield Sample(
+                f"fairlead_{what}_gpus_allocated", gpus_in_use.get((queue, quota.node_pool_name), 0.0), labels, text
+            )
         for queue, quota, labels in rows:
             if (queue, quota.node_pool_name) in shares:
                 text = f"The fair share of a {what} in GPUs, as of the last scheduling cycle"
@@ -88,17 +90,17 @@ def _owner_samples(context: Context, entries: list[WorkloadEntry]) -> Iterator[S
 
 
 def _user_samples(entries: list[WorkloadEntry]) -> Iterator[Sample]:
-    held: dict[str, float] = {}
+    gpus_in_use: dict[str, float] = {}
     for entry in entries:
         gpus = sum(_gpus(pod) for pod in entry.pods)
         if gpus:
-            held[entry.workload.created_by] = held.get(entry.workload.created_by, 0.0) + gpus
-    ranked = sorted(held.items(), key=lambda item: (-item[1], item[0]))
-    text = f"GPUs that a user's pods hold; users beyond the first {MOST_SHOWN} are summed up as `{OTHERS}`"
-    for user, gpus in ranked[:MOST_SHOWN]:
+            gpus_in_use[entry.workload.created_by] = gpus_in_use.get(entry.workload.created_by, 0.0) + gpus
+    ranked = sorted(gpus_in_use.items(), key=lambda item: (-item[1], item[0]))
+    text = f"GPUs that a user's pods hold; users beyond the first {MAX_SHOWN} are summed up as `{OTHERS}`"
+    for user, gpus in ranked[:MAX_SHOWN]:
         yield Sample("fairlead_user_gpus_allocated", gpus, {"user": user}, text)
-    if ranked[MOST_SHOWN:]:
-        rest = sum(gpus for _, gpus in ranked[MOST_SHOWN:])
+    if ranked[MAX_SHOWN:]:
+        rest = sum(gpus for _, gpus in ranked[MAX_SHOWN:])
         yield Sample("fairlead_user_gpus_allocated", rest, {"user": OTHERS}, text)
 
 
@@ -130,12 +132,12 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
     running.sort(key=lambda entry: (-sum(_gpus(pod) for pod in entry.pods), entry.workload.id))
     shown = [
         (entry, {"project": entry.workload.project_name, "workload": entry.workload.name})
-        for entry in running[:MOST_SHOWN]
+        for entry in running[:MAX_SHOWN]
     ]
-    most = f"of the {MOST_SHOWN} workloads with the most GPUs"
+    which = f"of the {MAX_SHOWN} workloads with the most GPUs"
     for entry, labels in shown:
         gpus = sum(_gpus(pod) for pod in entry.pods)
-        yield Sample("fairlead_workload_gpus_allocated", gpus, labels, f"GPUs that pods hold, {most}")
+        yield Sample("fairlead_workload_gpus_allocated", gpus, labels, f"GPUs that pods hold, {which}")
     usage_samples, now = context.all_clusters.usage_samples, context.clock()
     if usage_samples is None:
         return
@@ -143,17 +145,17 @@ def _workload_samples(context: Context, entries: list[WorkloadEntry]) -> Iterato
         cores = [usage_samples.of(pod.id).cores(now) for pod in entry.pods]
         used = [value for value in cores if value is not None]
         if used:
-            yield Sample("fairlead_workload_cpu_cores", sum(used), labels, f"CPU cores in use, {most}")
+            yield Sample("fairlead_workload_cpu_cores", sum(used), labels, f"CPU cores in use, {which}")
     for entry, labels in shown:
         sizes = [usage_samples.of(pod.id).memory(now) for pod in entry.pods]
         used = [value for value in sizes if value is not None]
         if used:
-            yield Sample("fairlead_workload_memory_bytes", sum(used), labels, f"Memory in use, {most}")
+            yield Sample("fairlead_workload_memory_bytes", sum(used), labels, f"Memory in use, {which}")
     for entry, labels in shown:
         busy = [usage_samples.of(pod.id).gpu_percent(now) for pod in entry.pods if pod.gpu_devices]
         used = [value for value in busy if value is not None]
         if used:
-            text = f"How busy its GPUs are, from 0 to 1, {most}"
+            text = f"How busy its GPUs are, from 0 to 1, {which}"
             yield Sample("fairlead_workload_gpu_utilization", sum(used) / len(used) / 100, labels, text)
 
 

@@ -77,7 +77,7 @@ class TelemetryView(Shape):
 
 
 def read_names(
-    call: Call, name: str, allowed: Sequence[str], *, most: int = 0, is_needed: bool = False
+    call: Call, name: str, allowed: Sequence[str], *, max_count: int = 0, is_needed: bool = False
 ) -> tuple[str, ...]:
     """A list of names; raises `Invalid` for names that are not allowed."""
     given = tuple(dict.fromkeys(word for word in query_text(call, name).split(",") if word))
@@ -86,8 +86,8 @@ def read_names(
         raise wrong_parameter(name, f"has unknown values: {', '.join(unknown)[:200]}; use {', '.join(allowed)}")
     if is_needed and not given:
         raise wrong_parameter(name, f"is required; use one or more of {', '.join(allowed)}")
-    if most and len(given) > most:
-        raise wrong_parameter(name, f"can have at most {most} values")
+    if max_count and len(given) > max_count:
+        raise wrong_parameter(name, f"can have at most {max_count} values")
     return given
 
 
@@ -193,7 +193,7 @@ def render_telemetry(call: Call, type: str, sums: summaries.Sums) -> Response:
 async def get_workloads_telemetry(call: Call) -> Response:
     question = summaries.WorkloadQuestion(
         type=read_telemetry_type(call, WORKLOAD_TELEMETRY),
-        group_by=read_names(call, "groupBy", WORKLOAD_GROUPS, most=2),
+        group_by=read_names(call, "groupBy", WORKLOAD_GROUPS, max_count=2),
         cluster_id=query_text(call, "clusterId").lower(),
         node_pool=query_text(call, "nodepoolName"),
         department_id=query_text(call, "departmentId"),
@@ -211,7 +211,7 @@ def read_telemetry_type(call: Call, options: tuple[str, ...]) -> str:
 
 async def get_nodes_telemetry(call: Call) -> Response:
     type = read_telemetry_type(call, NODE_TELEMETRY)
-    groups = read_names(call, "groupBy", NODE_GROUPS, most=2)
+    groups = read_names(call, "groupBy", NODE_GROUPS, max_count=2)
     cluster = query_text(call, "clusterId").lower()
     if cluster and cluster not in call.context.directory.clusters:
         return render_telemetry(call, type, {})

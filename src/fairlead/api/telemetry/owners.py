@@ -41,7 +41,7 @@ async def get_departments_telemetry(call: Call) -> Response:
 async def _count(call: Call, pool: str, groups: tuple[str, ...], *, of_projects: bool) -> Response:
     question = OwnerQuestion(
         type=read_telemetry_type(call, OWNER_TELEMETRY),
-        group_by=read_names(call, "groupBy", groups, most=2),
+        group_by=read_names(call, "groupBy", groups, max_count=2),
         cluster_id=query_text(call, "clusterId").lower(),
         node_pool=query_text(call, pool),
         department_id=query_text(call, "departmentId"),

@@ -68,9 +68,9 @@ class AdmissionReview(msgspec.Struct, rename="camel"):
 
 async def admit(call: Call) -> Response:
     review = await _read_review(call)
-    question, asked = review.request, review.request.object
-    if asked is not None and is_policy(_render(question, asked)):
-        return await _admit_policy(call, review, _render(question, asked))
+    question, applied = review.request, review.request.object
+    if applied is not None and is_policy(_render(question, applied)):
+        return await _admit_policy(call, review, _render(question, applied))
     return _answer(review, await _refusal(call, question))
 
 
@@ -89,25 +89,25 @@ async def fill_in(call: Call) -> Response:
     What the system fills in is overwritten if somebody sends it back, so that an object can be read and applied again.
     """
     review = await _read_review(call)
-    asked, old = review.request.object, review.request.old_object
-    kind = find_custom_kind(asked.kind) if asked is not None else None
-    if asked is None or kind is None or review.request.operation not in ("CREATE", "UPDATE"):
+    applied, old = review.request.object, review.request.old_object
+    kind = find_custom_kind(applied.kind) if applied is not None else None
+    if applied is None or kind is None or review.request.operation not in ("CREATE", "UPDATE"):
         return _answer(review)
-    wanted = dict(asked.spec)
+    wanted = dict(applied.spec)
     for name in owned_by_system(kind.key):
         if old is None:
             wanted.pop(name, None)
         elif name in old.spec and name not in wanted:
             wanted[name] = old.spec[name]
     if "userId" in owned_by_system(kind.key):
-        owner = await _find_owner(call, review.request, asked) if old is None else old.spec.get("userId")
+        owner = await _find_owner(call, review.request, applied) if old is None else old.spec.get("userId")
         wanted |= {"userId": owner} if owner else {}
     patch = [
         {"op": "add", "path": f"/spec/{name}", "value": wanted[name]}
         if name in wanted
         else {"op": "remove", "path": f"/spec/{name}"}
         for name in owned_by_system(kind.key)
-        if wanted.get(name) != asked.spec.get(name)
+        if wanted.get(name) != applied.spec.get(name)
     ]
     if not patch:
         return _answer(review)
@@ -115,9 +115,9 @@ async def fill_in(call: Call) -> Response:
     return _answer(review, change={"patchType": "JSONPatch", "patch": text})
 
 
-async def _find_owner(call: Call, question: _Question, asked: _Object) -> dict[str, str] | None:
+async def _find_owner(call: Call, question: _Question, applied: _Object) -> dict[str, str] | None:
     """Whoever applies it; for an object that the server creates, whoever submitted its workload."""
-    workload = await find_created_for(call.context, _render(question, asked))
+    workload = await find_created_for(call.context, _render(question, applied))
     name = question.user_info.username if workload is None else workload.created_by
     return {"value": name} if name else None
 
@@ -139,13 +139,13 @@ def _answer(review: AdmissionReview, refusal: str = "", change: dict[str, Any] |
 
 async def _refusal(call: Call, question: _Question) -> str:
     """Why the object is refused; empty if it is admitted."""
-    asked = question.object
+    applied = question.object
     old = question.old_object if question.operation == "UPDATE" else None
-    if asked is None or (old is not None and asked.spec == old.spec):
+    if applied is None or (old is not None and applied.spec == old.spec):
         return ""
     try:
-        resource = _render(question, asked)
-        if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, asked)):
+        resource = _render(question, applied)
+        if old is not None and not all(one.spec.get("usage") == "Template" for one in (old, applied)):
             await check_change(call.context, _render(question, old), resource)
         elif question.operation in ("CREATE", "UPDATE") and await find_created_for(call.context, resource) is None:
             await check_resource(call.context, CALLER, resource)
@@ -158,15 +158,15 @@ def _refusal_text(error: FairleadError) -> str:
     return refusal_message(error) if isinstance(error, Invalid) else error.message
 
 
-def _render(question: _Question, asked: _Object) -> CustomResource:
-    name = asked.metadata.name or f"{asked.metadata.generate_name}new"
-    annotations = asked.metadata.annotations
-    metadata = {"name": name, "namespace": question.namespace, "labels": asked.metadata.labels}
+def _render(question: _Question, applied: _Object) -> CustomResource:
+    name = applied.metadata.name or f"{applied.metadata.generate_name}new"
+    annotations = applied.metadata.annotations
+    metadata = {"name": name, "namespace": question.namespace, "labels": applied.metadata.labels}
     metadata["annotations"] = annotations
-    text = {"apiVersion": asked.api_version, "kind": asked.kind, "metadata": metadata, "spec": asked.spec}
+    text = {"apiVersion": applied.api_version, "kind": applied.kind, "metadata": metadata, "spec": applied.spec}
     return CustomResource(
         id=question.uid,
-        kind=asked.kind,
+        kind=applied.kind,
         uid=question.uid,
         namespace=question.namespace,
         name=name,

@@ -17,12 +17,12 @@ from fairlead.model.errors import ComplianceIssue, FairleadError, Refused, refus
 from fairlead.model.spec.fields import Spec
 
 #: The most workloads of one request.
-_MOST = 1000
+_MAX_WORKLOADS = 1000
 _ACTIONS = {"delete": lifecycle.delete, "suspend": lifecycle.suspend, "resume": lifecycle.resume}
 
 
 class WorkloadBatch(Spec, frozen=True, kw_only=True):
-    ids: Annotated[tuple[Uuid, ...], Meta(min_length=1, max_length=_MOST)]
+    ids: Annotated[tuple[Uuid, ...], Meta(min_length=1, max_length=_MAX_WORKLOADS)]
     action: Literal["delete", "suspend", "resume"]
 
 

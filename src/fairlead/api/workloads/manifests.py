@@ -161,8 +161,8 @@ async def create(call: Call) -> Response:
     _check_namespace(call, project_id, wanted)
     kept = msgspec.json.encode(manifest).decode()
     dialect = Dialect.MANIFEST if is_read_as_workload(manifest) else Dialect.OBJECT
-    made = [_submission(call, each, metadata) for each in (wanted, *others)]
-    first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=kept) for each in made]
+    submissions = [_submission(call, each, metadata) for each in (wanted, *others)]
+    first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=kept) for each in submissions]
     first = msgspec.structs.replace(first, other_specs=await _admit_others(call, rest))
     workload = await submit(call.context, call.caller, first, call.request_id)
     return as_json(_render(call, workload), 202)

@@ -70,7 +70,7 @@ class RevisionPodList(Shape):
 
 
 def render_revision(revision: Revision, workload: Workload, pods: list[Pod], view_context: ViewContext) -> RevisionView:
-    asked = render_asked(expand_spec(workload.kind, bytes(revision.spec)).podsets)
+    requested = render_asked(expand_spec(workload.kind, bytes(revision.spec)).podsets)
     active = [pod for pod in pods if not pod.has_ended]
     return RevisionView(
         id=revision.id,
@@ -91,8 +91,8 @@ def render_revision(revision: Revision, workload: Workload, pods: list[Pod], vie
         requested_node_pools=revision.node_pools,
         current_node_pools=tuple(sorted({pod.node_pool for pod in active if pod.node_pool})),
         allocated_resources=render_allocated(active),
-        revision_requested_resources=asked.pop("workload_requested_resources"),
-        **asked,
+        revision_requested_resources=requested.pop("workload_requested_resources"),
+        **requested,
     )
 
 

@@ -27,7 +27,7 @@ from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.records.named_message import VisibleProjects, may_name
 from fairlead.model.records.workload import EvictionNote
 
-_MOST_SUGGESTIONS = 50
+_MAX_SUGGESTIONS = 50
 #: The period that is replayed if none is given.
 _REPLAYED = 3600 * SECOND
 #: The period of which the submissions are listed if none is given.
@@ -244,8 +244,8 @@ class OpenQuestions(Shape):
 
 async def list_suggestions(call: Call) -> Response:
     ids = [id for id in query_text(call, "workloadIds").split(",") if id]
-    if len(ids) > _MOST_SUGGESTIONS:
-        raise wrong_parameter("workloadIds", f"must have at most {_MOST_SUGGESTIONS} ids")
+    if len(ids) > _MAX_SUGGESTIONS:
+        raise wrong_parameter("workloadIds", f"must have at most {_MAX_SUGGESTIONS} ids")
     suggestions = await suggest_to_caller(call.context, call.caller, tuple(dict.fromkeys(ids)))
     return as_json(
         SuggestionList(suggestions=tuple(Suggestion(workload_id=id, message=text) for id, text in suggestions.items()))
@@ -335,7 +335,7 @@ SCHEDULING_OPERATIONS: tuple[Operation, ...] = (
             Parameter(
                 name="workloadIds",
                 schema={"type": "string"},
-                description=f"Ids separated by commas, at most {_MOST_SUGGESTIONS}.",
+                description=f"Ids separated by commas, at most {_MAX_SUGGESTIONS}.",
             ),
         ),
         answers={200: SuggestionList, 400: Error, 401: Error, 403: Error, 503: Error},

@@ -42,7 +42,7 @@ FRAME = struct.Struct("!BI")
 INPUT, END, SIZE, FINISH = 0, 1, 2, 3
 #: Channels from the pod.
 _CHANNELS = {"output": 1, "error": 2, "exit": 3}
-_MOST = 1 << 20
+_MAX_FRAME_BYTES = 1 << 20
 
 
 def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
@@ -53,7 +53,7 @@ def _duplex_of(session: Session, guard: StreamGuard) -> DuplexResponse:
         pending.extend(data)
         while len(pending) >= FRAME.size:
             channel, length = FRAME.unpack_from(pending)
-            if length > _MOST:
+            if length > _MAX_FRAME_BYTES:
                 raise ValueError("the frame's length is not valid")
             if len(pending) < FRAME.size + length:
                 return

@@ -28,7 +28,7 @@ from fairlead.model.records.people import Caller
 
 #: An empty message is sent after this time without a change, so that both ends notice a dead connection.
 KEEP_ALIVE_SECONDS = 15.0
-_GREATEST_REVISION = 2**62
+_MAX_REVISION = 2**62
 
 
 class ChangeView(Shape):
@@ -89,10 +89,10 @@ async def _start(call: Call) -> int:
     if last.isascii() and last.isdigit() and len(last) < 19:
         since = int(last)
     else:
-        asked = query_integer(call, "revision", None, 0, _GREATEST_REVISION)
-        if asked is None:
+        revision = query_integer(call, "revision", None, 0, _MAX_REVISION)
+        if revision is None:
             return newest
-        since = asked
+        since = revision
     if since > newest or since < await read.load_oldest_revision(call.context):
         raise Gone(f"Revision {since} is no longer kept; list again and watch from {newest}", newest)
     return since

@@ -102,7 +102,7 @@ class AgentTools:
             "phase": explanation["phase"],
             "message": explanation.get("message"),
             "lastEviction": explanation.get("lastEviction"),
-            "events": [event for event in events if _tells_of_eviction(event)],
+            "events": [event for event in events if _is_about_eviction(event)],
         }
 
     def usage(self, by: str = "project", since: str | None = None, until: str | None = None) -> Json:
@@ -140,7 +140,7 @@ def _kind_of(name: str) -> str:
     return name
 
 
-def _tells_of_eviction(event: Json) -> bool:
+def _is_about_eviction(event: Json) -> bool:
     text = f"{event.get('reason')} {event.get('message')}".lower()
     return any(word in text for word in _EVICTIONS)
 

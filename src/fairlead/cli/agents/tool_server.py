@@ -80,9 +80,9 @@ class RequireToken:
 
 def serve_http(server: MCPServer, console: Console, port: int, token: str) -> None:
     """Listen on loopback until interrupted. A token that was not given is made and printed."""
-    app = RequireToken(server.streamable_http_app(host=_LOOPBACK), token or (made := secrets.token_urlsafe(32)))
+    app = RequireToken(server.streamable_http_app(host=_LOOPBACK), token or (new_token := secrets.token_urlsafe(32)))
     listener = socket.create_server((_LOOPBACK, port))
     console.complain(f"Listening on http://{_LOOPBACK}:{listener.getsockname()[1]}/mcp")
     if not token:
-        console.complain(f"Token: {made}")
+        console.complain(f"Token: {new_token}")
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])

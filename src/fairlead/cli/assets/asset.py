@@ -142,8 +142,8 @@ def apply_assets(session: ServerSession, spec: Json) -> None:
     assets = [find_asset(session, noun, name) for noun, name in _named(session.invocation) if name]
     if not assets:
         return
-    held = [_read_asset(session, one) for one in assets]
-    _put_below(spec, render_assets(held, _find_secrets(session, credentials_of(held))))
+    contents = [_read_asset(session, one) for one in assets]
+    _put_below(spec, render_assets(contents, _find_secrets(session, credentials_of(contents))))
 
 
 def _named(invocation: Invocation) -> Iterator[tuple[str, str]]:

@@ -68,9 +68,9 @@ def _run(invocation: Invocation) -> int:
     return OK
 
 
-def explain(asked: str) -> MatchedField:
+def explain(field_path: str) -> MatchedField:
     """The explanation of `KIND`, `KIND.spec`, `KIND.spec.FIELD` or a deeper field; `spec` may be left out."""
-    name, *steps = asked.strip(".").split(".")
+    name, *steps = field_path.strip(".").split(".")
     table = _load_table(name)
     entries = {path.lower(): entry for path, entry in table["entries"].items()}
     path = steps[1:] if steps[:1] == ["spec"] and len(steps) > 1 else steps

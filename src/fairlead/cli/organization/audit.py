@@ -61,12 +61,12 @@ def _audit(invocation: Invocation) -> int:
     return OK
 
 
-def _load(session: ServerSession, query: Json, most: int) -> list[Json]:
+def _load(session: ServerSession, query: Json, limit: int) -> list[Json]:
     """The newest lines, oldest first."""
     rows: list[Json] = []
     offset: int | None = 0
-    while offset is not None and len(rows) < most:
-        number = min(_PAGE, most - len(rows))
+    while offset is not None and len(rows) < limit:
+        number = min(_PAGE, limit - len(rows))
         page = session.client.request("GET", _PATH, **query, sortOrder="desc", offset=offset, numberOfSamples=number)
         rows += page["audit_logs"]
         offset = page.get("next")

@@ -92,13 +92,13 @@ def pool_facts(pool: Json) -> list[tuple[str, str]]:
 def node_facts(node: Json, pods: Sequence[Json]) -> list[tuple[str, str]]:
     gpus = node.get("gpuInfo") or {}
     taints = [f"{one['key']}={one.get('value') or ''}:{one['effect']}" for one in node.get("taints") or ()]
-    held = sum((pod.get("allocatedResources") or {}).get("gpu") or 0 for pod in pods)
+    gpus_in_use = sum((pod.get("allocatedResources") or {}).get("gpu") or 0 for pod in pods)
     return [
         ("Name", node["name"]),
         ("Id", str(node["id"])),
         ("Status", node_status(node)),
         ("Node pool", node.get("nodePool") or ""),
-        ("GPUs", f"{gpus['gpuCount']} ({gpus['gpuType']}), {held:g} in use" if gpus else "none"),
+        ("GPUs", f"{gpus['gpuCount']} ({gpus['gpuType']}), {gpus_in_use:g} in use" if gpus else "none"),
         ("Taints", ", ".join(taints)),
         ("Created", shown_time(node.get("createdAt"))),
     ]

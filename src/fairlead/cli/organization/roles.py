@@ -105,9 +105,9 @@ def _create(invocation: Invocation) -> int:
         "description": invocation.get("description") or "",
         "permissionSets": [{"id": sets[name.lower()]["id"]} for name in wanted],
     }
-    made = session.client.request("POST", _ROLES, body)
-    if not session.show(made, str(made["name"])):
-        session.console.say(f"Created role {made['name']}. Grant it with `fairlead user grant MAIL --role NAME`.")
+    role = session.client.request("POST", _ROLES, body)
+    if not session.show(role, str(role["name"])):
+        session.console.say(f"Created role {role['name']}. Grant it with `fairlead user grant MAIL --role NAME`.")
     session.close()
     return OK
 

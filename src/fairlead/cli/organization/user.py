@@ -193,9 +193,9 @@ def _renew(invocation: Invocation, noun: str) -> int:
 def _make_reset_code(invocation: Invocation, noun: str) -> int:
     session = ServerSession(invocation)
     account = _find(session, noun, invocation.names[0])
-    made = session.client.request("POST", f"{_PATHS[noun]}/{quote(account['id'])}/reset-code")
-    if not session.show(made, made["code"]):
-        session.console.data(made["code"])
+    reset = session.client.request("POST", f"{_PATHS[noun]}/{quote(account['id'])}/reset-code")
+    if not session.show(reset, reset["code"]):
+        session.console.data(reset["code"])
         session.console.say(
             f"{account['username']} sets a new password with `fairlead login reset CODE`, within a day."
         )
@@ -294,14 +294,14 @@ def _revoke(invocation: Invocation, noun: str) -> int:
     account = _subject(session, noun)
     type, id, name = _scope(session)
     role = find_role(session, invocation.get("role") or "researcher")
-    taken = [
+    revoked = [
         rule
         for rule in _rules(session, noun, account)
         if (rule["roleId"], rule["scopeType"], rule["scopeId"]) == (role["id"], type, id)
     ]
-    if not taken:
+    if not revoked:
         raise NameNotFound(f"{_name(noun, account)} is not {role['name']} of {type} {name}.")
-    for rule in taken:
+    for rule in revoked:
         session.client.request("DELETE", f"{_RULES}/{rule['id']}")
     session.console.say(f"{_name(noun, account)} is no longer {role['name']} of {type} {name}.")
     session.close()

@@ -67,7 +67,7 @@ def attach_to(session: ServerSession, workload: Json, *, from_start: bool = Fals
         ended = SessionEnd(is_detached=True)
     finally:
         duplex.close()
-    _tell_end(session, workload, ended)
+    _report_end(session, workload, ended)
     return ended
 
 
@@ -80,7 +80,7 @@ def _pod_name(session: ServerSession, workload: Json) -> str:
     return f"pod {running[0]}" if running else str(workload["name"])
 
 
-def _tell_end(session: ServerSession, workload: Json, ended: SessionEnd) -> None:
+def _report_end(session: ServerSession, workload: Json, ended: SessionEnd) -> None:
     if ended.is_detached:
         session.console.say(f"\nDetached. {workload['name']} keeps running.")
     elif ended.is_cut:

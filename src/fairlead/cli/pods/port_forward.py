@@ -100,9 +100,9 @@ def _pass_on(client: Client, path: str, query: str, accepted: socket.socket, ses
             return
         with contextlib.suppress(OSError), contextlib.closing(duplex):
             if not _pass_bytes(accepted, duplex):
-                asked = query.partition("&")[0].replace("=", " ")
+                port = query.partition("&")[0].replace("=", " ")
                 session.console.complain(
-                    f"The pod closed a connection to {asked} without sending anything. Does it listen there?"
+                    f"The pod closed a connection to {port} without sending anything. Does it listen there?"
                 )
 
 

@@ -75,20 +75,20 @@ def find_needed_capacity(invocation: Invocation) -> int:
     project = match[2]
     if project is not None and project not in {arrival.project for arrival in history}:
         raise UsageError(f"The history has no project '{project}'.")
-    most = invocation.get("most", 64)
+    max_count = invocation.get("most", 64)
     target = WaitTarget(project, int(match[1]) / 100, float(match[3]) * _UNITS[match[4]])
     try:
         more, named = _choose_capacity(invocation, cluster, project)
     except UnknownName as error:
         raise UsageError(str(error)) from None
-    count, tried = find_capacity(cluster, history, target, more, most)
+    count, tried = find_capacity(cluster, history, target, more, max_count)
     console = Console(invocation)
     for remark in remarks:
         console.say(remark)
     for number in sorted(tried):
         console.data(f"{named(number)}: p{match[1]} wait {format_wait(tried[number])}")
     if count is None:
-        console.complain(f"Even this is not enough: {named(most)}.")
+        console.complain(f"Even this is not enough: {named(max_count)}.")
         return FAILED
     console.data(f"The smallest that is enough: {named(count)}.")
     return OK

@@ -18,7 +18,7 @@ from fairlead.scheduling import Snapshot, SnapshotError, check, read_snapshot
 _MEMBER, _MARK = "snapshot.json", b'"rawObjects"'
 _ZIP = b"PK\x03\x04"
 #: An archive that unpacks to more than this is refused.
-_MOST_BYTES = 2_000_000_000
+_MAX_BYTES = 2_000_000_000
 
 
 def load_snapshot(invocation: Invocation, flag: str = "snapshot") -> Snapshot:
@@ -53,8 +53,8 @@ def decode_snapshot(data: bytes) -> Snapshot:
 def _unpack(data: bytes) -> bytes:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if archive.getinfo(_MEMBER).file_size > _MOST_BYTES:
-                raise SnapshotError([f"{_MEMBER} in the archive is larger than {_MOST_BYTES} bytes."])
+            if archive.getinfo(_MEMBER).file_size > _MAX_BYTES:
+                raise SnapshotError([f"{_MEMBER} in the archive is larger than {_MAX_BYTES} bytes."])
             return archive.read(_MEMBER)
     except (zipfile.BadZipFile, KeyError) as error:
         raise SnapshotError([f"It is not an archive of KAI's snapshot plugin: {error}."]) from error

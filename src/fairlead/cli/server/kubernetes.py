@@ -84,9 +84,9 @@ def _print_manifests(invocation: Invocation) -> int:
         group=invocation.get("group", GROUPS[0]),
         has_definitions=not invocation.get("no-crds", False),
     )
-    asked = (invocation.get("webhook", False), invocation.get("kubeconfig", ""), invocation.get("offline", False))
+    options = (invocation.get("webhook", False), invocation.get("kubeconfig", ""), invocation.get("offline", False))
     try:
-        objects = render_installation(wanted, *asked)
+        objects = render_installation(wanted, *options)
     except Refused as error:
         invocation.environment.stderr.write(f"fairlead: {error}.\n")
         return FAILED

@@ -121,15 +121,15 @@ def _check_machine(machine: MachineServer) -> Finding:
 
 def _check_ports(flags: list[str]) -> Finding:
     """Whether the ports that the server would have are free."""
-    taken = []
+    ports_in_use = []
     for name, default in _PORTS:
         given = read_flag(flags, name) or ""
         port = int(given) if given.isdigit() else default
         if not _is_free(port):
-            taken.append((name, port, bool(given)))
-    if not taken:
+            ports_in_use.append((name, port, bool(given)))
+    if not ports_in_use:
         return Finding("Ports", "ok", "the ports of the server are free")
-    name, port, is_fixed = taken[0]
+    name, port, is_fixed = ports_in_use[0]
     advice = f"Stop the program on it (ss -ltnp 'sport = {port}'), or choose a port: fairlead server start -- {name} N"
     if is_fixed:
         return Finding("Ports", "missing", f"port {port} ({name}) is in use", advice)

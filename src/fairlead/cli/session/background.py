@@ -61,8 +61,8 @@ def check_flags(folder: str, flags: Sequence[str] | None) -> None:
     command = [*_command(folder), "--check", *(load_flags(folder) if flags is None else flags)]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/", stdin=subprocess.DEVNULL)
     if done.returncode:
-        said = done.stderr.rpartition("fairlead serve: ")[2].removeprefix("error: ").strip()
-        raise UsageError(f"{said or 'The flags are not valid'}. The running server was not touched.")
+        reason = done.stderr.rpartition("fairlead serve: ")[2].removeprefix("error: ").strip()
+        raise UsageError(f"{reason or 'The flags are not valid'}. The running server was not touched.")
 
 
 def _command(folder: str) -> list[str]:

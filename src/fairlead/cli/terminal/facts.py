@@ -20,8 +20,8 @@ def record_facts(record: Json) -> list[tuple[str, str]]:
 
 
 def _label(member: str) -> str:
-    words = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in member).removesuffix(" at")
-    return f"{words[0].upper()}{words[1:]}"
+    label = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in member).removesuffix(" at")
+    return f"{label[0].upper()}{label[1:]}"
 
 
 def _plain_text(member: str, value: object) -> str:

@@ -68,12 +68,12 @@ def _join(
 def _find_kept(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> list[int]:
     """The places of the columns that fit: spare ones are left out until the others have their minimum width."""
     kept = list(range(len(columns)))
-    least = [
+    narrowest = [
         min(widths[place], column.narrowest) if column.shrinks else widths[place]
         for place, column in enumerate(columns)
     ]
     for place in reversed(range(len(columns))):
-        if sum(least[each] for each in kept) + len(_GAP) * (len(kept) - 1) <= width:
+        if sum(narrowest[each] for each in kept) + len(_GAP) * (len(kept) - 1) <= width:
             break
         if columns[place].spare:
             kept.remove(place)

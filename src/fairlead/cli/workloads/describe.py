@@ -72,28 +72,28 @@ def _evictions(session: ServerSession, workload: Json) -> None:
 
 def _caller_environment(session: ServerSession, workload_id: str) -> None:
     """The names of the variables that it took over from its caller, if it did; nobody is shown their values."""
-    taken = session.client.caller_environment(workload_id)
-    if taken is None:
+    environment = session.client.caller_environment(workload_id)
+    if environment is None:
         return
-    if taken["names"]:
-        session.console.data(f"Variables of its caller: {', '.join(taken['names'])}")
-    if taken["inputBytes"]:
-        session.console.data(f"Standard input: {taken['inputBytes']} bytes")
+    if environment["names"]:
+        session.console.data(f"Variables of its caller: {', '.join(environment['names'])}")
+    if environment["inputBytes"]:
+        session.console.data(f"Standard input: {environment['inputBytes']} bytes")
 
 
 def _compute(workload: Json) -> list[tuple[str, str]]:
-    asked = workload.get("podsRequestedResources") or workload.get("workloadRequestedResources") or {}
+    requested = workload.get("podsRequestedResources") or workload.get("workloadRequestedResources") or {}
     allocated = workload.get("allocatedResources") or {}
     titles = {"gpu": "GPU devices", "gpuMemory": "GPU memory", "cpu": "CPU cores", "cpuMemory": "CPU memory"}
     facts = []
     for key, title in titles.items():
-        value = asked.get(key) or {}
+        value = requested.get(key) or {}
         shown = _size if key.endswith("Memory") else _amount
         amounts = [f"{name} {shown(value[name])}" for name in ("request", "limit") if _amount(value.get(name))]
         if _amount(allocated.get(key)):
             amounts.append(f"allocated {shown(allocated[key])}")
         facts.append((title, ", ".join(amounts)))
-    extended = [(item["resource"], str(item["quantity"])) for item in asked.get("extendedResources") or ()]
+    extended = [(item["resource"], str(item["quantity"])) for item in requested.get("extendedResources") or ()]
     return facts + extended
 
 

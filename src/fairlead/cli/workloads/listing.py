@@ -62,10 +62,10 @@ def _gpus(row: Json) -> str:
     return _held_of(row, (row.get("allocatedResources") or {}).get("gpu") or 0, requested)
 
 
-def _held_of(row: Json, held: object, requested: object) -> str:
+def _held_of(row: Json, allocated: object, requested: object) -> str:
     if not requested:
-        return _number(held)
-    return _number(requested) if row["phase"] in ENDED else f"{_number(held)}/{_number(requested)}"
+        return _number(allocated)
+    return _number(requested) if row["phase"] in ENDED else f"{_number(allocated)}/{_number(requested)}"
 
 
 def _number(value: object) -> str:

@@ -106,8 +106,8 @@ def load_visible_nodes(client: Client) -> list[Json]:
 
 
 def _size(row: Json) -> tuple[float, float, str]:
-    held = row.get("allocatedResources") or {}
-    return -(held.get("gpu") or 0), -(held.get("cpu") or 0), str(row["name"])
+    allocated = row.get("allocatedResources") or {}
+    return -(allocated.get("gpu") or 0), -(allocated.get("cpu") or 0), str(row["name"])
 
 
 def _page(session: ServerSession, nodes: list[Json]) -> Iterator[str]:

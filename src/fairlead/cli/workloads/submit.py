@@ -108,8 +108,8 @@ def _apply_name(session: ServerSession, kind: KindEntry, body: Json) -> None:
 
 def _next_name(session: ServerSession, prefix: str) -> str:
     filters = [f"name=^{prefix}-", f"projectId=={session.project()['id']}"]
-    taken = [row["name"][len(prefix) + 1 :] for row in session.client.all_workloads(filterBy=filters)]
-    return f"{prefix}-{max((int(end) for end in taken if end.isdecimal()), default=0) + 1}"
+    suffixes = [row["name"][len(prefix) + 1 :] for row in session.client.all_workloads(filterBy=filters)]
+    return f"{prefix}-{max((int(end) for end in suffixes if end.isdecimal()), default=0) + 1}"
 
 
 def _apply_project(session: ServerSession, body: Json) -> None:

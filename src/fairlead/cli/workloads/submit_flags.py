@@ -218,7 +218,7 @@ def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[
             return next((f"--{flag}" for flag in ("name", "name-prefix") if flag in given), path)
         return _OUTSIDE.get(path) or _find(table, given, _clean(path)) or path
 
-    def told(issue: Issue) -> str:
+    def with_flags_in_details(issue: Issue) -> str:
         parent = _clean(issue.field).rpartition(".")[0]
         own = shown(issue.field).partition(" ")[0]
 
@@ -234,7 +234,7 @@ def name_flags(error: ServerError, table: Sequence[FlagEntry], given: Container[
         flag = additions.FLAG_OF_ANNOTATION.get(annotation, "")
         if flag in given:
             return Issue(f"--{flag}", rest, issue.rule)
-        return Issue(shown(issue.field), told(issue), issue.rule)
+        return Issue(shown(issue.field), with_flags_in_details(issue), issue.rule)
 
     issues = tuple(named(issue) for issue in error.issues)
     details = _PATH.sub(lambda match: shown(match[0]), error.details)

@@ -129,8 +129,8 @@ def _show_waiting(session: ServerSession, workload: Json, waiting: Json) -> None
 
 
 def _requested_gpus(workload: Json) -> float:
-    asked = (workload.get("podsRequestedResources") or {}).get("gpu") or {}
-    return float(asked.get("request") or 0)
+    gpu = (workload.get("podsRequestedResources") or {}).get("gpu") or {}
+    return float(gpu.get("request") or 0)
 
 
 def _table(session: ServerSession, columns: tuple[TableColumn, ...], rows: list[Json]) -> None:

@@ -108,12 +108,12 @@ class AsyncWorkloads(AsyncRequests):
     async def caller_environment(self, workload_id: str) -> Json | None:
         """The names of the variables that the workload took over from its caller; None if it took none."""
         try:
-            taken: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/caller-environment")
+            environment: Json = await self.request("GET", f"/api/v1/workloads/{quote(workload_id)}/caller-environment")
         except ServerError as error:
             if error.status != 404:
                 raise
             return None
-        return taken
+        return environment
 
     async def estimate(self, workload_id: str) -> Json:
         """When the workload starts: the median and the 90 % value, and what they rest on."""

@@ -174,8 +174,8 @@ class Reader:
             content = self._client.request("GET", f"/api/v1/workloads/{kind.rest}/{quote(str(row['id']))}")
             members = {name: content[name] for name in ("spec", *kind.outside_spec) if content.get(name) is not None}
             place = {"projectName": row["projectName"], "rest": kind.rest, "id": row["id"], "phase": row["phase"]}
-            taken = self._client.caller_environment(str(row["id"]))
-            yield {"name": row["name"], **place, "request": members, "hasCallerEnvironment": taken is not None}
+            environment = self._client.caller_environment(str(row["id"]))
+            yield {"name": row["name"], **place, "request": members, "hasCallerEnvironment": environment is not None}
 
 
 def _policy_type(title: str) -> str:

@@ -295,8 +295,8 @@ async def update_asset(
             updated_at=context.clock(),
             updated_by=caller.name,
         )
-        held = HeldAsset(kind.kind, after.name, msgspec.json.decode(after.spec))
-        if _imposing(context, id) and credentials_of([held]):
+        content = HeldAsset(kind.kind, after.name, msgspec.json.decode(after.spec))
+        if _imposing(context, id) and credentials_of([content]):
             issue = ComplianceIssue("spec", "must not use a credential: a policy imposes it on workloads")
             raise Invalid(issues=(issue,))
         message = f"{kind.title} {before.name} was changed by {caller.name}"

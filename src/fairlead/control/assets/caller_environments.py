@@ -23,7 +23,7 @@ from fairlead.store.collections import CALLER_ENVIRONMENTS
 MAX_VARIABLES = 256 * 1024
 MAX_INPUT = 512 * 1024
 #: The most that one caller may have stored without a workload.
-_MOST_UNUSED = 100
+_MAX_UNUSED = 100
 #: How long one without a workload is kept.
 _UNUSED: Millis = 3600 * SECOND
 #: What a member of the query is called that names one.
@@ -44,8 +44,8 @@ async def create(context: Context, caller: Caller, variables: Mapping[str, str],
     content = _decode(input)
     refuse_malformed(_issues(variables, content))
     unused = (Where("created_by", Comparison.EQUAL, caller.name), Where("workload_id", Comparison.EQUAL, ""))
-    if await context.store.count(Query(collection=CALLER_ENVIRONMENTS, where=unused)) >= _MOST_UNUSED:
-        raise TooMuch(f"You have {_MOST_UNUSED} environments without a workload, the maximum", 60)
+    if await context.store.count(Query(collection=CALLER_ENVIRONMENTS, where=unused)) >= _MAX_UNUSED:
+        raise TooMuch(f"You have {_MAX_UNUSED} environments without a workload, the maximum", 60)
     id = context.new_id()
     sealed = context.vault.seal({"variables": msgspec.json.encode(variables).decode(), "input": input}, id)
     record = CallerEnvironment(
@@ -73,9 +73,9 @@ def _issues(variables: Mapping[str, str], content: bytes) -> list[ComplianceIssu
     if any(not name or "=" in name or "\x00" in name + value for name, value in variables.items()):
         issues.append(ComplianceIssue("variables", "has a name or value that no environment variable can have"))
     size = sum(len(name.encode()) + len(value.encode()) for name, value in variables.items())
-    for field, number, most in (("variables", size, MAX_VARIABLES), ("input", len(content), MAX_INPUT)):
-        if number > most:
-            issues.append(ComplianceIssue(field, f"holds {number:,} bytes; {most:,} are allowed"))
+    for field, number, allowed in (("variables", size, MAX_VARIABLES), ("input", len(content), MAX_INPUT)):
+        if number > allowed:
+            issues.append(ComplianceIssue(field, f"holds {number:,} bytes; {allowed:,} are allowed"))
     return issues
 
 

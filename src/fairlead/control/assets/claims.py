@@ -150,8 +150,8 @@ async def delete_claim(context: Context, caller: Caller, id: str, request_id: st
 
 def claim_name(workload: str, given: Maybe[str], item: Maybe[str], number: int) -> str:
     """The name of an item's claim: the given one, or the workload's name with the item's name or number."""
-    made = f"{workload}-{value_or(item, '') or number}".lower()
-    return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", made)[:_LONGEST].strip("-.")
+    claim = f"{workload}-{value_or(item, '') or number}".lower()
+    return value_or(given, "") or re.sub(r"[^a-z0-9.-]+", "-", claim)[:_LONGEST].strip("-.")
 
 
 async def build_claims(

@@ -33,12 +33,12 @@ async def adopt(context: Context, caller: Caller, resource: CustomResource, subm
     """Record it under its id, as it was. Raises Invalid, or Conflict if another workload has its name by now."""
     kind, project = KINDS[submission.kind], find_project(context, submission)
     admitted = admit(kind, submission, max_completions=context.settings.max_completions)
-    made = admitted.record(new_record(context, caller, kind, project, submission))
-    workload = msgspec.structs.replace(made, run=max(1, resource.run), **_members(made, resource.status))
+    new = admitted.record(new_record(context, caller, kind, project, submission))
+    workload = msgspec.structs.replace(new, run=max(1, resource.run), **_members(new, resource.status))
     revisions = _revisions(workload, resource.status) if kind.has_revisions else ()
     workload = msgspec.structs.replace(workload, revisions=revisions)
     event = Event(
-        at=made.created_at,
+        at=new.created_at,
         subject=WORKLOADS.name,
         subject_id=workload.id,
         project_id=workload.project_id,
@@ -52,7 +52,7 @@ async def adopt(context: Context, caller: Caller, resource: CustomResource, subm
     return workload
 
 
-def _members(made: Workload, status: dict[str, Any]) -> dict[str, Any]:
+def _members(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
     """What the status knows of the record."""
     members: dict[str, Any] = {}
     for member, name in (("name", "workloadName"), ("created_by", "createdBy")):
@@ -61,18 +61,18 @@ def _members(made: Workload, status: dict[str, Any]) -> dict[str, Any]:
     # Anybody may write into a status.
     if (dialect := _text(status, "dialect")) in tuple(Dialect):
         members["dialect"] = Dialect(dialect)
-    members["requested_name"] = members.get("name", made.name)
+    members["requested_name"] = members.get("name", new.name)
     created_at = _time(status, "createdAt")
     if created_at is not None:
         members["created_at"] = created_at
     if _text(status, "phase") in _ENDED:
-        members |= _end(made, status)
+        members |= _end(new, status)
     return members
 
 
-def _end(made: Workload, status: dict[str, Any]) -> dict[str, Any]:
-    completed_at = _time(status, "completedAt") or made.created_at
-    lifetime = expand_spec(made.kind, bytes(made.spec)).lifetime_after_end
+def _end(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
+    completed_at = _time(status, "completedAt") or new.created_at
+    lifetime = expand_spec(new.kind, bytes(new.spec)).lifetime_after_end
     return {
         "phase": Phase(_text(status, "phase")),
         "phase_message": _text(status, "message"),

@@ -196,7 +196,7 @@ class CustomResourceSync:
         elif resource.is_leaving:
             await self._release(resource, workload or await self._find_unbound(resource))
         elif workload is None:
-            await self._take_in(resource)
+            await self._reconcile_unknown(resource)
         elif workload.deleted_at is not None:
             await self._delete(resource)
         else:
@@ -259,7 +259,7 @@ class CustomResourceSync:
 
     # Objects without a workload
 
-    async def _take_in(self, resource: CustomResource) -> None:
+    async def _reconcile_unknown(self, resource: CustomResource) -> None:
         """The database does not know it: a server created or accepted it before, or somebody has just applied it."""
         workload = await find_created_for(self._context, resource)
         if workload is not None and self._objects.get(workload.id) is None:

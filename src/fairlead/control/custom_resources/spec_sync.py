@@ -79,7 +79,7 @@ class SpecSync:
         except Forbidden as error:
             # Nothing is remembered, so it resumes if it is tried again under another policy.
             return SyncedWorkload(workload, resource.generation, f"Edit rejected: spec.active {error}")
-        workload, rejection = await self._take_edit(resource, workload)
+        workload, rejection = await self._apply_edit(resource, workload)
         written = await self._write_members(resource, workload)
         if written == generation + 1:
             # Otherwise somebody else edited it too, and the watch has not shown that yet.
@@ -87,7 +87,7 @@ class SpecSync:
             self._synced[resource.id] = _SyncedGeneration(generation, self._synced[resource.id].is_active)
         return SyncedWorkload(workload, generation, rejection)
 
-    async def _take_edit(self, resource: CustomResource, workload: Workload) -> tuple[Workload, str]:
+    async def _apply_edit(self, resource: CustomResource, workload: Workload) -> tuple[Workload, str]:
         """Change the workload as its object was edited; or a message about an edit that is not allowed.
 
         An update that is still to be written to the object came later, and wins.

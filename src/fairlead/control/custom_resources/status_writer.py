@@ -29,7 +29,7 @@ class _Progress(msgspec.Struct):
     """How far the cluster knows the state of one object."""
 
     #: The phase of the last event.
-    told: str
+    announced: str
     #: The last phase that was to be written, and since when.
     phase: str = ""
     since: float = 0.0
@@ -61,7 +61,7 @@ class StatusWriter:
 
     async def write(self, resource: CustomResource, status: Status) -> None:
         now, phase = self._now(), status["phase"]
-        known = self._progress.setdefault(resource.id, _Progress(told=_told_before(resource)))
+        known = self._progress.setdefault(resource.id, _Progress(announced=_announced_phase(resource)))
         if known.phase != phase:
             known.phase, known.since = phase, now
         await self._write_status(resource, status, known, now)
@@ -85,18 +85,18 @@ class StatusWriter:
 
     async def _write_event(self, resource: CustomResource, status: Status, known: _Progress, now: float) -> None:
         phase = status["phase"]
-        if phase == known.told or phase in _SILENT:
+        if phase == known.announced or phase in _SILENT:
             return
         left = known.since + self._settle_seconds - now
         if left > 0 and phase in _PASSING:
             self._remind(resource.id, left)
             return
-        known.told = phase
+        known.announced = phase
         type = "Warning" if phase == Phase.FAILED else "Normal"
         await self._objects.add_event(resource, type, phase, status["message"] or phase)
 
 
-def _told_before(resource: CustomResource) -> str:
+def _announced_phase(resource: CustomResource) -> str:
     """Of a passing phase in the cluster nobody knows whether it had an event."""
     phase = str(resource.status.get("phase", ""))
     return "" if phase in _PASSING else phase

@@ -26,8 +26,8 @@ log = logging.getLogger(__name__)
 
 #: A segment ends when its changes are as large as its first piece, but not before it has so many bytes; or after so
 #: many pieces. Reading a cycle back costs at most twice the whole state then, and so does storing it.
-_LEAST_BYTES = 65_536
-_MOST_PIECES = 2_000
+_MIN_BYTES = 65_536
+_MAX_PIECES = 2_000
 #: Retention drops whole segments.
 _LONGEST: Millis = 1 * DAY
 #: Quiet cycles are stored after this time at the latest, if there is another cycle by then.
@@ -105,8 +105,8 @@ class CycleRecorder:
 
     def _is_full(self, now: Millis) -> bool:
         return (
-            self._further_bytes > max(_LEAST_BYTES, self._first_bytes)
-            or self._position >= _MOST_PIECES
+            self._further_bytes > max(_MIN_BYTES, self._first_bytes)
+            or self._position >= _MAX_PIECES
             or (self._position > 0 and now - self._segment > _LONGEST)
         )
 

@@ -76,12 +76,12 @@ def decide_replicas(scaling: Scaling, load: Load, position: ScaleState, now: Mil
         return ScaleDecision(
             replicas=min(short, scaling.max_pods), recheck_at=soon, reason=_describe_load(scaling, load.short)
         )
-    asked = max(short, long, scaling.min_pods, 0 if load.is_idle else 1)
-    if asked >= bounded:
+    wanted_pods = max(short, long, scaling.min_pods, 0 if load.is_idle else 1)
+    if wanted_pods >= bounded:
         return ScaleDecision(
             replicas=bounded, recheck_at=soon, reason="its bounds" if bounded != position.replicas else ""
         )
-    return _shrink(scaling, load, msgspec.structs.replace(position, replicas=bounded), asked, now)
+    return _shrink(scaling, load, msgspec.structs.replace(position, replicas=bounded), wanted_pods, now)
 
 
 def _wake(scaling: Scaling, load: Load) -> ScaleDecision:
@@ -91,13 +91,13 @@ def _wake(scaling: Scaling, load: Load) -> ScaleDecision:
     return ScaleDecision(replicas=min(wanted, scaling.max_pods), reason="a request arrived")
 
 
-def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now: Millis) -> ScaleDecision:
+def _shrink(scaling: Scaling, load: Load, position: ScaleState, wanted_pods: int, now: Millis) -> ScaleDecision:
     """Fewer pods would be enough. They go after the window and the delay; the last one after the retention too."""
     low_since = now if position.low_since is None else position.low_since
-    most = max(asked, position.low_peak)
+    peak = max(wanted_pods, position.low_peak)
     whole_at = max(load.counted_since, position.serving_since) + load.window
     recheck_at = None if load.is_idle else now + max(load.window // 30, 100)
-    goal = most
+    goal = peak
     due = max(whole_at, low_since + scaling.delay)
     if goal == 0:
         # The last pod goes in a step of its own, after the retention.
@@ -106,10 +106,10 @@ def _shrink(scaling: Scaling, load: Load, position: ScaleState, asked: int, now:
             due = max(due, low_since + scaling.retention)
     if now < due:
         recheck_at = due if recheck_at is None else min(recheck_at, due)
-        return ScaleDecision(replicas=position.replicas, low_since=low_since, low_peak=most, recheck_at=recheck_at)
+        return ScaleDecision(replicas=position.replicas, low_since=low_since, low_peak=peak, recheck_at=recheck_at)
     reason = "no requests" if load.is_idle else _describe_load(scaling, load.long)
     # The remaining pods start a new count; if only the last one is left to go, from the same beginning.
-    again = low_since if goal and not most else None
+    again = low_since if goal and not peak else None
     return ScaleDecision(
         replicas=goal, low_since=again, recheck_at=now if again is not None else recheck_at, reason=reason
     )

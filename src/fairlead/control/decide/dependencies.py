@@ -1,4 +1,4 @@
-"""What a workload still waits for before it starts, and how that is told. Pure.
+"""What a workload still waits for before it starts, and the message about that. Pure.
 
 A workload's record keeps it in `waits_for`: names that its project does not have yet, and a text for each workload that
 must end. The text names the other workload by its id too, because its name is free again when it is deleted.

@@ -36,8 +36,8 @@ def has_exceeded_idle_limit(draft: Draft, idle_time: IdleTime) -> bool:
     if idle < limit // 2:
         _set_warning(draft, "")
     elif not has_warning:
-        spent, most = idle // SECOND, limit // SECOND
-        message = f"Its GPUs have been idle for {spent} s; after {most} s it is stopped, unless it uses them"
+        spent, allowed = idle // SECOND, limit // SECOND
+        message = f"Its GPUs have been idle for {spent} s; after {allowed} s it is stopped, unless it uses them"
         draft.add_event(IDLE_GPUS, message, warning=True, source="control")
         _set_warning(draft, message)
     return False

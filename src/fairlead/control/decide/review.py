@@ -51,10 +51,10 @@ def decide_review(draft: Draft, review: Callable[[PodSet], Review], expose: Expo
         own = review_of(podset_of_metadata(draft.workload, podsets[0]), review)
         about_metadata = tuple(note for note in own.advisory if note[0].startswith(_OF_METADATA))
         reviews.append(Review(advisory=about_metadata))
-    urls, taken = expose(draft.entry)
+    urls, url_conflicts = expose(draft.entry)
     if urls:
         draft.set(urls=urls)
-    refused = [*((field, why) for each in reviews for field, why in each.refused), *taken]
+    refused = [*((field, why) for each in reviews for field, why in each.refused), *url_conflicts]
     if refused:
         # What holds for the pods of every role is said once.
         draft.fatal = "Cannot start: " + "; ".join(dict.fromkeys(f"{field}: {why}" for field, why in refused))

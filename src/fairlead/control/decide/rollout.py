@@ -271,12 +271,12 @@ def _set_replicas(draft: Draft, serving: Revision, wanted: ScaleDecision) -> Non
 
 def _forget_drained(draft: Draft) -> None:
     """Drop drained revisions without pods. The newest stays, because the spec is compared with it."""
-    held = {pod.revision_id for pod in draft.active_pods()}
+    revisions_with_pods = {pod.revision_id for pod in draft.active_pods()}
     newest = draft.workload.revisions[-1:]
     kept = tuple(
         each
         for each in draft.workload.revisions
-        if each.stage is not Stage.DRAINING or each.id in held or each in newest
+        if each.stage is not Stage.DRAINING or each.id in revisions_with_pods or each in newest
     )
     if kept != draft.workload.revisions:
         draft.set(revisions=kept)

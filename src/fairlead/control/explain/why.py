@@ -223,7 +223,7 @@ def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str
     quota = _quota(owner, pool)
     resources = (quota.gpu, quota.cpu, quota.memory)
     name = queue_name(owner)
-    share, held = shares.get((name, pool)), scene.held.get((name, pool), OwnerUsage())
+    share, usage = shares.get((name, pool)), scene.held.get((name, pool), OwnerUsage())
     nothing = (0.0, 0.0, 0.0)
     return OwnerFigures(
         name=owner.name,
@@ -232,8 +232,8 @@ def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str
         quota=_three(-1.0 if each.deserved is None else each.deserved for each in resources),
         limit=_three(-1.0 if each.limit is None else each.limit for each in resources),
         fair_share=share.fair_share if share else nothing,
-        allocated=(round(held.gpu, 3), held.cpu_milli, held.memory_bytes),
-        allocated_non_preemptible=(round(held.fixed_gpu, 3), held.fixed_cpu_milli, held.fixed_memory_bytes),
+        allocated=(round(usage.gpu, 3), usage.cpu_milli, usage.memory_bytes),
+        allocated_non_preemptible=(round(usage.fixed_gpu, 3), usage.fixed_cpu_milli, usage.fixed_memory_bytes),
         requested=share.requested if share else nothing,
     )
 

@@ -47,11 +47,11 @@ def balance_pools(
     for name, of_node in nodes.items():
         for span in of_node:
             spans.setdefault((name, span.supply.node_pool), []).append(span)
-    held: dict[tuple[str, str], list[Use]] = {place: [] for place in spans}
+    uses_by_place: dict[tuple[str, str], list[Use]] = {place: [] for place in spans}
     for use in uses:
-        held.setdefault((use.recorded.node, use.pool), []).append(use)
+        uses_by_place.setdefault((use.recorded.node, use.pool), []).append(use)
     balances: dict[tuple[str, Millis], Balance] = {}
-    for place, there in held.items():
+    for place, there in uses_by_place.items():
         day = 0
         for stretch in _stretches(spans.get(place, ()), there, days):
             while days[day].until <= stretch.since:
@@ -69,17 +69,17 @@ def _stretches(spans: Sequence[SupplySpan], uses: Iterable[Use], days: Iterable[
             change = changes.setdefault(at, _zeros())
             for resource in RESOURCES:
                 change[resource] += sign * use.amounts[resource]
-    held: tuple[int, ...] = (0, 0, 0)
+    in_use: tuple[int, ...] = (0, 0, 0)
     position = 0
     for since, until in pairwise(sorted(times | changes.keys())):
         if since in changes:
-            held = tuple(old + more for old, more in zip(held, changes[since], strict=True))
+            in_use = tuple(old + more for old, more in zip(in_use, changes[since], strict=True))
         while position < len(spans) and spans[position].until <= since:
             position += 1
         is_there = position < len(spans) and spans[position].since <= since
         supply = spans[position].supply if is_there else None
-        if any(held) or supply is not None:
-            yield _Stretch(since, until, supply, held)
+        if any(in_use) or supply is not None:
+            yield _Stretch(since, until, supply, in_use)
 
 
 def _add(balance: Balance, stretch: _Stretch) -> None:

@@ -52,22 +52,22 @@ def list_runs(
     uses: Iterable[UsageInterval], waits: Iterable[UsageInterval], period: Period, names: RunNames
 ) -> RecordedRuns:
     """In the order of their times; workloads that may not be named have a number instead of their id."""
-    held: dict[str, list[Use]] = {}
+    uses_by_workload: dict[str, list[Use]] = {}
     began: dict[str, Millis] = {}
     for use in clip_uses(uses, period):
-        held.setdefault(use.recorded.workload_id, []).append(use)
-    for each in (*clip_uses(waits, period), *(use for some in held.values() for use in some)):
+        uses_by_workload.setdefault(use.recorded.workload_id, []).append(use)
+    for each in (*clip_uses(waits, period), *(use for some in uses_by_workload.values() for use in some)):
         id = each.recorded.workload_id
         began[id] = min(began.get(id, each.since), each.since)
     runs: list[PastRun] = []
     hidden = 0
-    for id in sorted(held, key=lambda id: (began[id], id)):
-        recorded = held[id][0].recorded
+    for id in sorted(uses_by_workload, key=lambda id: (began[id], id)):
+        recorded = uses_by_workload[id][0].recorded
         shown = names.projects.get(recorded.project_id)
         hidden += shown is None
         runs.append(
             _run(
-                held[id],
+                uses_by_workload[id],
                 id=id if shown is not None else f"hidden-{hidden}",
                 at=began[id] / SECOND,
                 project=shown if shown is not None else names.hidden_project[recorded.project_id],
@@ -75,15 +75,15 @@ def list_runs(
                 preemptible=recorded.preemptible,
             )
         )
-    return RecordedRuns(tuple(runs), len(began.keys() - held.keys()))
+    return RecordedRuns(tuple(runs), len(began.keys() - uses_by_workload.keys()))
 
 
 def _run(uses: Sequence[Use], *, id: str, at: float, project: str, priority: int, preemptible: bool) -> PastRun:
     """Its size is what it held when it held most. Pods without a GPU count to those that have one, if there are any."""
-    most = _most_held(uses)
-    gpu, cpu, memory = (sum(use.amounts[resource] for use in most) for resource in range(3))
-    of_one = max(use.amounts.gpu for use in most)
-    pods = max(1, round(gpu / of_one)) if of_one else len(most)
+    largest = _most_held(uses)
+    gpu, cpu, memory = (sum(use.amounts[resource] for use in largest) for resource in range(3))
+    of_one = max(use.amounts.gpu for use in largest)
+    pods = max(1, round(gpu / of_one)) if of_one else len(largest)
     return PastRun(
         id=id,
         at=at,
@@ -100,13 +100,13 @@ def _run(uses: Sequence[Use], *, id: str, at: float, project: str, priority: int
 
 def _most_held(uses: Sequence[Use]) -> list[Use]:
     """Those that were held at the same time, when most GPUs were, and then most pods."""
-    most: list[Use] = []
+    largest: list[Use] = []
     present: list[Use] = []
     for use in sorted(uses, key=lambda use: use.since):
         present = [*(each for each in present if each.until > use.since), use]
-        if _size(present) > _size(most):
-            most = present
-    return most
+        if _size(present) > _size(largest):
+            largest = present
+    return largest
 
 
 def _size(uses: Sequence[Use]) -> tuple[int, int]:

@@ -138,7 +138,7 @@ class ClusterDriver:
 
     async def place(self, drafts: dict[str, Draft], now: Millis) -> bool:
         """Placement is the cluster's."""
-        self._comparison.look(drafts, now)
+        self._comparison.note(drafts, now)
         return False
 
     def orders(self, draft: Draft) -> list[WorkloadOrder]:
@@ -178,7 +178,7 @@ class ClusterDriver:
         before, self._maintained = self._maintained, wanted
         return [order for name, order in wanted.items() if order != before.get(name, MaintainNode(name))]
 
-    def settle_node(self, observed: Node, before: Node | None) -> Node:
+    def with_cordon(self, observed: Node, before: Node | None) -> Node:
         return with_cordon_by_cluster(observed, before)
 
     async def finish(self) -> None:

@@ -88,8 +88,8 @@ class Driver(Protocol[OrderT]):
 
     async def on_directory_change(self, changed: Sequence[tuple[str, str]]) -> DirectoryReaction[OrderT]: ...
 
-    def settle_node(self, observed: Node, before: Node | None) -> Node:
-        """An observed node, with what was asked of it and is on record."""
+    def with_cordon(self, observed: Node, before: Node | None) -> Node:
+        """An observed node, with the cordons and drains that are on record."""
         ...
 
     async def finish(self) -> None:

@@ -65,7 +65,7 @@ class EngineHost(Generic[OrderT]):
         """
         try:
             if self.lease is not None:
-                await self.lease.take()
+                await self.lease.acquire()
         except Refused as error:
             if not self.can_stand_by:
                 raise
@@ -93,7 +93,7 @@ class EngineHost(Generic[OrderT]):
             # Nobody announces that a lease has expired.
             await asyncio.sleep(_CHECK_SECONDS)
             try:
-                await lease.take()
+                await lease.acquire()
                 return
             except (Refused, Unavailable):
                 continue

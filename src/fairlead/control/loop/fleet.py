@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 #: How long a cluster whose engine could not be started waits before it is tried again.
 _RETRY_SECONDS = 10.0
 #: How many pods are remembered with their cluster.
-_MOST_PODS = 20_000
+_MAX_PODS = 20_000
 
 
 @dataclass
@@ -148,7 +148,7 @@ class ClusterSessions:
         workload: Workload | None = await self._context.store.get(WORKLOADS, pod.workload_id) if pod else None
         if workload is None:
             return ""
-        if len(self._cluster_ids) >= _MOST_PODS:
+        if len(self._cluster_ids) >= _MAX_PODS:
             self._cluster_ids.clear()
         self._cluster_ids[pod_id] = workload.cluster_id
         return workload.cluster_id

@@ -63,17 +63,17 @@ class KaiComparison:
         self._left: frozenset[str] = frozenset()
         self._task: asyncio.Task[None] | None = None
 
-    def look(self, drafts: Mapping[str, Draft], now: Millis) -> None:
-        """Take in what the loop is about to record."""
-        changed = [draft for draft in drafts.values() if self._take_work(draft.workload)]
-        if self._take_organization() or changed:
+    def note(self, drafts: Mapping[str, Draft], now: Millis) -> None:
+        """Note what the loop is about to record."""
+        changed = [draft for draft in drafts.values() if self._note_work(draft.workload)]
+        if self._note_organization() or changed:
             self._begin(drafts, now)
         elif self._before is not None and any(draft.has_other_pods() for draft in drafts.values()):
             self.due = now + _QUIET
         if self.due is not None and now >= self.due:
             self._finish()
 
-    def _take_work(self, workload: Workload) -> bool:
+    def _note_work(self, workload: Workload) -> bool:
         """Whether something else is asked of the scheduler than when the workload was looked at last."""
         before = self._work.pop(workload.id, None)
         if not workload.is_active:
@@ -92,7 +92,7 @@ class KaiComparison:
         )
         return work != before
 
-    def _take_organization(self) -> bool:
+    def _note_organization(self) -> bool:
         directory = self._context.directory
         if directory.revision == self._revision:
             return False

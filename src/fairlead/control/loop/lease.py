@@ -36,7 +36,7 @@ class LeaseKeeper:
     is_dead: Callable[[str], bool]
     lease: Lease | None = None
 
-    async def take(self) -> None:
+    async def acquire(self) -> None:
         """Raises `Refused` while another server that may be alive holds it."""
         now = self.context.clock()
         await self._check_others(now)

@@ -72,7 +72,7 @@ class NodeRecords(Generic[OrderT]):
     def _render_change(self, observed: Node, now: Millis) -> tuple[int, list[Put | Delete]]:
         """The version of the node's record from now on, and what to write; nothing if the record says the same."""
         before = self._context.directory.nodes.get(observed.id)
-        node = self._driver.settle_node(with_not_ready_since(observed, before, now), before)
+        node = self._driver.with_cordon(with_not_ready_since(observed, before, now), before)
         version = before.version if before else 0
         if before is not None and msgspec.structs.replace(before, version=node.version) == node:
             return version, []

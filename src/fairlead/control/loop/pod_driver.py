@@ -162,7 +162,7 @@ class PodDriver:
         entries = self.board.entries if names else {}
         return {id for id, entry in entries.items() if any(pod.node in names for pod in entry.pods)}
 
-    def settle_node(self, observed: Node, before: Node | None) -> Node:
+    def with_cordon(self, observed: Node, before: Node | None) -> Node:
         return with_cordon_by_us(observed, before)
 
     async def finish(self) -> None:

@@ -121,10 +121,10 @@ class Scheduler:
             self.needed, self.next_change_at = True, self._not_before
             return False
         if has_other_room and not is_needed:
-            self._look_by(now + _UNWANTED)
+            self._decide_again_by(now + _UNWANTED)
         return is_needed
 
-    def _look_by(self, at: Millis) -> None:
+    def _decide_again_by(self, at: Millis) -> None:
         self.next_change_at = at if self.next_change_at is None else min(at, self.next_change_at)
 
     def note(self, workload: Workload) -> None:
@@ -230,7 +230,7 @@ class Scheduler:
                 explained.add(workload_id)
                 due = explain(draft_of(workload_id), self._with_names(pending), len(decisions.pending))
                 if due is not None:
-                    self._look_by(due)
+                    self._decide_again_by(due)
 
     def _bind(self, bind: Bind, draft_of: Callable[[str], Draft]) -> None:
         workload_id, role, group, slot = bind.task.split("/")

@@ -22,7 +22,7 @@ from fairlead.control.notifications.settings import NotificationSettings, is_all
 
 _SECONDS = 10.0
 #: A receiver that sends its answer byte by byte is cut off after so many seconds.
-_MOST_SECONDS = 20.0
+_MAX_SECONDS = 20.0
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -113,7 +113,7 @@ def _post(settings: NotificationSettings, url: str, body: bytes, headers: dict[s
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(host, port, timeout=_SECONDS)
     connection.sock = socket.create_connection((address, port), _SECONDS)
-    deadline = threading.Timer(_MOST_SECONDS, _cut, (connection,))
+    deadline = threading.Timer(_MAX_SECONDS, _cut, (connection,))
     deadline.start()
     try:
         if parts.scheme == "https":

@@ -25,7 +25,7 @@ from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import DELIVERIES, EVENTS, NOTIFICATION_POSITIONS, WORKLOADS
 
 _EVENTS, _QUOTAS = "events", "quotas"
-_MOST_EVENTS = 500
+_MAX_EVENTS = 500
 #: Events are read when they are this old: servers on one database may commit in another order than their revisions.
 _AGE: Millis = 1 * SECOND
 
@@ -56,7 +56,7 @@ class DeliveryMaker:
             Where("at", Comparison.AT_LEAST, oldest),
             Where("at", Comparison.AT_MOST, now - _AGE),
         )
-        query = Query(collection=EVENTS, where=where, order=(("revision", False),), limit=_MOST_EVENTS)
+        query = Query(collection=EVENTS, where=where, order=(("revision", False),), limit=_MAX_EVENTS)
         events: list[Event] = await self._store.find(query)
         if not events:
             return False
@@ -68,7 +68,7 @@ class DeliveryMaker:
         with contextlib.suppress(Conflict):
             # Another server was faster.
             await self._store.commit(Change(writes=writes))
-        return len(events) == _MOST_EVENTS
+        return len(events) == _MAX_EVENTS
 
     async def _deliveries_of(self, event: Event, rules: Sequence[NotificationRule]) -> list[Delivery]:
         notified = notified_by(event)
@@ -138,7 +138,7 @@ class DeliveryMaker:
             Where("phase_updated_at", Comparison.AT_MOST, now - rule.waiting),
             own,
         )
-        for workload in await self._store.find(Query(collection=WORKLOADS, where=where, limit=_MOST_EVENTS)):
+        for workload in await self._store.find(Query(collection=WORKLOADS, where=where, limit=_MAX_EVENTS)):
             delivery = self._about_workload(rule, workload, "waiting", now, str(workload.phase_updated_at))
             if self._concerns(rule, workload) and await self._store.get(DELIVERIES, delivery.id) is None:
                 with contextlib.suppress(Conflict):

@@ -25,13 +25,13 @@ from fairlead.store.collections import DELIVERIES, NOTIFICATION_RULES
 
 log = logging.getLogger("fairlead.notifications")
 _DELETED = "The rule was deleted"
-_MOST_DELIVERIES = 50
+_MAX_DELIVERIES = 50
 #: Seconds between checks while deliveries are unsent, and between checks for workloads that wait too long.
 _PAUSE, _WAITING_PAUSE = 2.0, 20.0
 #: The first pause after a failed attempt; it doubles up to the longest. After so many attempts a delivery is given up.
 FIRST_RETRY: Millis = 10 * SECOND
 LONGEST_RETRY: Millis = 3600 * SECOND
-MOST_ATTEMPTS = 15
+MAX_ATTEMPTS = 15
 #: How long an attempt may take before another server takes the delivery over, and how long deliveries are kept.
 _CLAIM: Millis = 60 * SECOND
 _KEPT: Millis = 14 * DAY
@@ -94,7 +94,7 @@ class Notifier:
             collection=DELIVERIES,
             where=(Where("next_at", Comparison.IS_NULL, False),),
             order=(("next_at", False),),
-            limit=_MOST_DELIVERIES,
+            limit=_MAX_DELIVERIES,
         )
         unsent: list[Delivery] = await self._store.find(waiting)
         due: dict[tuple[str, str], list[Delivery]] = {}
@@ -123,7 +123,7 @@ class Notifier:
         members: dict[str, object] = {"next_at": None, "sent_at": now, "error": ""}
         if error:
             pause = min(FIRST_RETRY << (claimed.attempts - 1), LONGEST_RETRY)
-            next_at = now + pause if claimed.attempts < MOST_ATTEMPTS and error != _DELETED else None
+            next_at = now + pause if claimed.attempts < MAX_ATTEMPTS and error != _DELETED else None
             members = {"next_at": next_at, "error": error[:500]}
             log.warning("Notification %s was not sent (attempt %d): %s", claimed.id, claimed.attempts, error)
         after: Delivery = msgspec.structs.replace(claimed, version=claimed.version + 1, **members)

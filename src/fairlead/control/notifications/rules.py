@@ -23,7 +23,7 @@ from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import DELIVERIES, NOTIFICATION_RULES
 
 CHANNELS = ("webhook", "slack", "email")
-MOST_RULES = 50
+MAX_RULES = 50
 _LONGEST = 2000
 _MAIL = re.compile(r"[^@\s,;:<>()\[\]\\\"]+@[\w.-]+\Z")
 #: Between two tests of one rule.
@@ -60,8 +60,8 @@ async def create_rule(
         raise Invalid(issues=(ComplianceIssue("channel", details),))
     check_template(input.template)
     own = Query(collection=NOTIFICATION_RULES, where=(Where("owner_id", Comparison.EQUAL, caller.id),))
-    if await context.store.count(own) >= MOST_RULES:
-        raise Invalid(f"You have {MOST_RULES} notification rules, the maximum; delete one first")
+    if await context.store.count(own) >= MAX_RULES:
+        raise Invalid(f"You have {MAX_RULES} notification rules, the maximum; delete one first")
     id, now = context.new_id(), context.clock()
     key = secrets.token_urlsafe(32) if input.channel == "webhook" else ""
     is_mail = input.channel == "email"

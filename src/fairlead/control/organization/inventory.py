@@ -115,8 +115,8 @@ def add_shares(usages: dict[tuple[str, str], OwnerUsage], shares: Iterable[FairS
         for pool in ("", share.node_pool):
             usage = usages.setdefault((owner, pool), OwnerUsage())
             gpu, cpu, memory = usage.requested or (0.0, 0.0, 0.0)
-            asked = share.requested
-            usage.requested = (gpu + asked[0], cpu + asked[1], memory + asked[2])
+            requested = share.requested
+            usage.requested = (gpu + requested[0], cpu + requested[1], memory + requested[2])
 
 
 def _usages_of(by_owner: dict[tuple[str, str], OwnerUsage], workload: Workload, pool: str) -> list[OwnerUsage]:
@@ -140,13 +140,13 @@ def _add_requests(
             request = podset.request
             gpu = request.gpu_devices * request.gpu_portion / 1000
             for usage in usages if rest > 0 else ():
-                asked = waiting.setdefault(id(usage), (usage, [0.0, 0.0, 0.0]))[1]
-                asked[0] += gpu * rest
-                asked[1] += request.cpu_milli * rest
-                asked[2] += request.memory_bytes * rest
+                requested = waiting.setdefault(id(usage), (usage, [0.0, 0.0, 0.0]))[1]
+                requested[0] += gpu * rest
+                requested[1] += request.cpu_milli * rest
+                requested[2] += request.memory_bytes * rest
     for usage in by_owner.values():
-        _, asked = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
-        usage.requested = (usage.gpu + asked[0], usage.cpu_milli + asked[1], usage.memory_bytes + asked[2])
+        _, requested = waiting.get(id(usage), (usage, [0.0, 0.0, 0.0]))
+        usage.requested = (usage.gpu + requested[0], usage.cpu_milli + requested[1], usage.memory_bytes + requested[2])
 
 
 def gpu_quota(record: Department) -> float | None:

@@ -60,18 +60,18 @@ async def create_topology(
         if any(known.name == input.name for known in cluster.network_topologies):
             issues.append(ComplianceIssue("name", f"a network topology named {input.name} already exists"))
         refuse_malformed(issues)
-        made = NetworkTopology(
+        topology = NetworkTopology(
             id=context.new_id(),
             name=input.name,
             levels=input.levels,
             created_at=context.clock(),
             created_by=caller.name,
         )
-        message = f"Network topology {made.name} with the levels {', '.join(made.levels)} was created"
+        message = f"Network topology {topology.name} with the levels {', '.join(topology.levels)} was created"
         request = AuditedRequest(caller, "create", request_id)
-        topologies = (*cluster.network_topologies, made)
+        topologies = (*cluster.network_topologies, topology)
         await change_cluster(context, request, cluster, message, network_topologies=topologies)
-        return made
+        return topology
 
     return await retry_on_conflict(attempt)
 

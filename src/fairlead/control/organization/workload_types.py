@@ -38,7 +38,7 @@ async def create_type(context: Context, caller: Caller, input: WorkloadTypeInput
         if any((each.group, each.name) == (input.group, input.name) for each in cluster.workload_types):
             raise Conflict(f"A workload type {input.group}/{input.name} already exists", columns=("name",))
         now = context.clock()
-        made = WorkloadType(
+        workload_type = WorkloadType(
             id=context.new_id(),
             name=input.name,
             group=input.group,
@@ -50,10 +50,10 @@ async def create_type(context: Context, caller: Caller, input: WorkloadTypeInput
             updated_at=now,
             updated_by=caller.name,
         )
-        message = f"Workload type {made.group}/{made.name} was created by {caller.name}"
-        request, types = AuditedRequest(caller, "create", request_id), (*cluster.workload_types, made)
+        message = f"Workload type {workload_type.group}/{workload_type.name} was created by {caller.name}"
+        request, types = AuditedRequest(caller, "create", request_id), (*cluster.workload_types, workload_type)
         await change_cluster(context, request, cluster, message, workload_types=types)
-        return made
+        return workload_type
 
     return await retry_on_conflict(attempt)
 

@@ -15,7 +15,7 @@ from fairlead.store.base import Change, Put
 from fairlead.store.collections import USERS
 
 #: The most sessions of one user; a further sign-in ends the oldest.
-MOST = 50
+MAX_SESSIONS = 50
 #: How exactly the last use of an account is recorded.
 PRECISION: Millis = 60 * SECOND
 _TRIES = 20
@@ -35,7 +35,7 @@ async def record_sign_in(context: Context, user_id: str, session: LoginSession |
         kept = tuple(
             one for one in user.login_sessions if one.expires_at > now and (session is None or one.id != session.id)
         )
-        login_sessions = kept if session is None else (*kept, session)[-MOST:]
+        login_sessions = kept if session is None else (*kept, session)[-MAX_SESSIONS:]
         after = msgspec.structs.replace(
             user, version=user.version + 1, last_login_at=now, login_sessions=login_sessions
         )

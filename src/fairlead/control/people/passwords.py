@@ -6,10 +6,10 @@ Length is what makes a password strong; of the long ones, only those are refused
 import re
 import string
 
-SHORTEST = 12
+MIN_LENGTH = 12
 #: Longer ones are not common.
 _LONGEST_COMMON = 64
-_FEWEST_CHARACTERS = 5
+_MIN_DIFFERENT_CHARACTERS = 5
 #: The usual replacements of letters.
 _LEET = str.maketrans("@4301!$5+7", "aaeoiisstt")
 _NO_LETTERS = string.digits + string.punctuation + " "
@@ -36,14 +36,14 @@ _ROWS = (
 
 def find_weakness(password: str, name: str) -> str:
     """What is wrong with a password for the account of that name; empty if nothing is."""
-    if len(password) < SHORTEST:
-        return f"is shorter than {SHORTEST} characters"
+    if len(password) < MIN_LENGTH:
+        return f"is shorter than {MIN_LENGTH} characters"
     text = password.lower()
     whole = name.lower()
     if any(len(own) > 3 and own in text for own in (whole, whole.partition("@")[0])):
         return "contains the name of the account"
-    if len(set(text)) < _FEWEST_CHARACTERS:
-        return f"has fewer than {_FEWEST_CHARACTERS} different characters"
+    if len(set(text)) < _MIN_DIFFERENT_CHARACTERS:
+        return f"has fewer than {_MIN_DIFFERENT_CHARACTERS} different characters"
     if len(text) <= _LONGEST_COMMON and _is_common(text):
         return "is one of the passwords that are tried first; use more than common words, rows of keys and digits"
     return ""

@@ -13,7 +13,7 @@ from fairlead.model.records.organization import Cluster
 from fairlead.model.records.people import Caller
 
 _LONGEST = 255
-_MOST = 200
+_MAX_CUSTOM_ROLES = 200
 
 
 class RoleInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ async def create_role(context: Context, caller: Caller, input: RoleInput, reques
         check_role_content(caller, _permissions(input))
         number = max(cluster.numbers.get("roles", 0) + 1, FIRST_CUSTOM)
         now = context.clock()
-        made = CustomRole(
+        role = CustomRole(
             id=number,
             name=input.name,
             description=input.description,
@@ -67,10 +67,10 @@ async def create_role(context: Context, caller: Caller, input: RoleInput, reques
             updated_at=now,
         )
         request = AuditedRequest(caller, "create", request_id)
-        message = f"Role {made.name} was created by {caller.name}"
+        message = f"Role {role.name} was created by {caller.name}"
         numbers = {**cluster.numbers, "roles": number}
-        await change_cluster(context, request, cluster, message, numbers=numbers, roles=(*cluster.roles, made))
-        return resolve_role(made)
+        await change_cluster(context, request, cluster, message, numbers=numbers, roles=(*cluster.roles, role))
+        return resolve_role(role)
 
     return await retry_on_conflict(attempt)
 
@@ -131,8 +131,10 @@ def _check(context: Context, input: RoleInput, id: int | None) -> None:
         issues.append(ComplianceIssue("name", f"must have 1 to {_LONGEST} characters"))
     if any(role.name.lower() == input.name.lower() and role.id != id for role in context.directory.roles.values()):
         issues.append(ComplianceIssue("name", f"a role named {input.name[:80]} already exists"))
-    if id is None and len(context.directory.cluster.roles) >= _MOST:
-        issues.append(ComplianceIssue("name", f"there are {_MOST} custom roles, the maximum; delete one first"))
+    if id is None and len(context.directory.cluster.roles) >= _MAX_CUSTOM_ROLES:
+        issues.append(
+            ComplianceIssue("name", f"there are {_MAX_CUSTOM_ROLES} custom roles, the maximum; delete one first")
+        )
     for number, one in enumerate(input.permission_sets):
         if one not in PERMISSION_SETS:
             details = f"there is no permission set {one[:60]!r}; GET /api/v1/authorization/permission-sets lists all"

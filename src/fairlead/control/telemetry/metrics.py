@@ -127,9 +127,10 @@ def measure_workload(
             measurements.append(
                 Measurement(type, tuple((at, float(sum(_runs(pod, at) for pod in pods))) for at in times))
             )
-        elif held := _ALLOCATED.get(type):
+        elif figure := _ALLOCATED.get(type):
             sums = (
-                (at, sum(held(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at))) for at in times
+                (at, sum(figure(pod, sets.get(base_role(pod.role))) for pod in pods if pod.exists_at(at)))
+                for at in times
             )
             measurements.append(Measurement(type, tuple(sums)))
         elif used := _USED.get(type):

@@ -126,8 +126,8 @@ def measure_owner(
 ) -> list[Measurement]:
     measurements = []
     for type in types:
-        if held := _OVER_TIME_ALLOCATED.get(type):
-            sums = ((at, sum(held(pod) for pod in pods if pod.exists_at(at))) for at in times)
+        if figure := _OVER_TIME_ALLOCATED.get(type):
+            sums = ((at, sum(figure(pod) for pod in pods if pod.exists_at(at))) for at in times)
             measurements.append(Measurement(type, tuple(sums)))
         elif type in _OVER_TIME_QUOTAS:
             granted = [quota for quota in owner.resources if pool in ("", quota.node_pool_name)]

@@ -48,9 +48,9 @@ async def load_submission_history(
     )
     # The queue of a deleted project does not exist any more, so nothing can be replayed in it.
     uses, waits = ([one for one in some if one.project_id in present] for some in (records.uses, records.waits))
-    found = await context.questions.ask_uncached(caller.name, lambda: list_runs(uses, waits, period, names))
+    runs = await context.questions.ask_uncached(caller.name, lambda: list_runs(uses, waits, period, names))
     return SubmissionHistory(
-        since=iso(period.since), until=iso(period.until), submissions=found.runs, left_out=found.left_out
+        since=iso(period.since), until=iso(period.until), submissions=runs.runs, left_out=runs.left_out
     )
 
 
@@ -59,6 +59,6 @@ async def _load_priorities(context: Context, ids: list[str]) -> dict[str, int]:
     priorities: dict[str, int] = {}
     for first in range(0, len(ids), _AT_ONCE):
         where = (Where("id", Comparison.ONE_OF, tuple(ids[first : first + _AT_ONCE])),)
-        found: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where))
-        priorities.update({workload.id: workload.priority for workload in found})
+        workloads: list[Workload] = await context.store.find(Query(collection=WORKLOADS, where=where))
+        priorities.update({workload.id: workload.priority for workload in workloads})
     return priorities

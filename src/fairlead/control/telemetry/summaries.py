@@ -117,9 +117,9 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
     if type not in _NODE_FIGURES and type not in _NODE_USAGE:
         return {}
     active = (Where("is_active", Comparison.EQUAL, 1),)
-    held: dict[str, list[Pod]] = {}
+    pods_by_node: dict[str, list[Pod]] = {}
     for pod in await context.store.find(Query(collection=PODS, where=active)):
-        held.setdefault(pod.node, []).append(pod)
+        pods_by_node.setdefault(pod.node, []).append(pod)
     usage_samples = await take_usage_samples(context) if type in _NODE_USAGE else None
     sums: Sums = {}
     for node in nodes:
@@ -128,7 +128,7 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
             continue
         named = {"ClusterId": (context.directory.cluster_of(node), ""), "Nodepool": (pool, ""), "Node": (node.name, "")}
         groups = tuple((name, *named[name]) for name in group_by)
-        pods = held.get(node.name, [])
+        pods = pods_by_node.get(node.name, [])
         figure = _NODE_FIGURES.get(type)
         value = figure(node, pods) if figure else _used(type, node, pods, usage_samples, context.clock())
         if value is not None:

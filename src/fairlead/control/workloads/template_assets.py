@@ -33,7 +33,7 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
 
     Private assets are not usable, because a template is for everybody in its scope.
     """
-    held, issues = [], []
+    contents, issues = [], []
     for path, id, kinds in _named(assets):
         asset: Asset | None = await context.store.get(ASSETS, id.lower())
         if asset is None or asset.kind not in kinds or asset.scope_key not in usable or asset.private:
@@ -44,9 +44,9 @@ async def load_members(context: Context, assets: Plain, usable: Collection[str])
         claim = await load_claim_of(context, asset) if asset.kind == "pvc" else None
         spec: Plain = msgspec.json.decode(bytes(asset.spec))
         name = claim.name if claim is not None else spec.get("claimName") or ""
-        held.append(HeldAsset(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
+        contents.append(HeldAsset(kind=asset.kind, name=asset.name, spec=spec, claim_name=name))
     refuse_malformed(issues)
-    return render_assets(held, {id: await _secret_name(context, id) for id in credentials_of(held)})
+    return render_assets(contents, {id: await _secret_name(context, id) for id in credentials_of(contents)})
 
 
 async def _secret_name(context: Context, credential_id: str) -> str:

@@ -21,7 +21,7 @@ Manifest = dict[str, tuple[int, int]]
 
 _CHUNK = 1024 * 1024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_TELL_SECONDS = 1.0
+_REPORT_SECONDS = 1.0
 #: What one request can carry to a bucket.
 MAX_BYTES = 5 * 1024**3
 
@@ -104,7 +104,7 @@ class UploadProgress:
 
     def add_bytes(self, size: int) -> None:
         self._bytes_sent += size
-        if time.monotonic() - self._told_at >= _TELL_SECONDS:
+        if time.monotonic() - self._told_at >= _REPORT_SECONDS:
             self._told_at = time.monotonic()
             self._tell(
                 f"Uploading to bucket {self._bucket}: {self._files_sent} of {self._files} files, "
@@ -123,11 +123,11 @@ def _format_size(size: int) -> str:
     return f"{size} B"
 
 
-def _tell_nobody(_text: str) -> None:
+def _report_to_nobody(_text: str) -> None:
     return None
 
 
-def bring_back(fetch: BucketSource, folder: int, manifest: int, tell: Callable[[str], None] = _tell_nobody) -> str:
+def bring_back(fetch: BucketSource, folder: int, manifest: int, tell: Callable[[str], None] = _report_to_nobody) -> str:
     """Upload what changed; what could not be uploaded, or nothing. `tell` hears how far it is."""
     before = _load(manifest)
     if before is None:

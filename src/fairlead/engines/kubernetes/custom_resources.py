@@ -230,19 +230,19 @@ class WatchedResources(CustomResources):
         return True
 
     async def hold(self, resource: CustomResource) -> None:
-        await self._change(resource, {"metadata": self._finalizers(resource, held=True)})
+        await self._change(resource, {"metadata": self._finalizers(resource, is_held=True)})
 
     async def release(self, resource: CustomResource) -> None:
-        await self._change(resource, {"metadata": self._finalizers(resource, held=False)})
+        await self._change(resource, {"metadata": self._finalizers(resource, is_held=False)})
 
-    def _finalizers(self, resource: CustomResource, *, held: bool) -> Manifest:
+    def _finalizers(self, resource: CustomResource, *, is_held: bool) -> Manifest:
         """The list with or without ours. The version makes sure that nobody else has changed it meanwhile."""
         if resource.id not in self._known_objects:
             return {}
         metadata = self._known_objects[resource.id].custom.metadata
         others = [name for name in metadata.finalizers if name != FINALIZER]
         return {
-            "finalizers": [*others, FINALIZER] if held else others,
+            "finalizers": [*others, FINALIZER] if is_held else others,
             "resourceVersion": metadata.resource_version,
         }
 

@@ -20,7 +20,7 @@ from fairlead.model.errors import FairleadError, NotFound
 log = logging.getLogger(__name__)
 
 #: The most bytes that are kept of one pod: the last ones.
-_MOST_OF_POD = 10 << 20
+_MAX_BYTES_PER_POD = 10 << 20
 #: Pods whose output is read at the same time.
 _AT_ONCE = 64
 _ENDED = ("Succeeded", "Failed")
@@ -114,11 +114,11 @@ class _LastBytes:
 
     def write(self, piece: bytes) -> None:
         self._file.write(piece)
-        if self._file.tell() > 2 * _MOST_OF_POD:
+        if self._file.tell() > 2 * _MAX_BYTES_PER_POD:
             self._shorten()
 
     def _shorten(self) -> None:
-        self._file.seek(-_MOST_OF_POD, os.SEEK_END)
+        self._file.seek(-_MAX_BYTES_PER_POD, os.SEEK_END)
         kept = self._file.read().partition(b"\n")[2]
         self._file.seek(0)
         self._file.write(kept)
@@ -126,7 +126,7 @@ class _LastBytes:
 
     def close(self) -> None:
         with self._file:
-            if self._file.tell() > _MOST_OF_POD:
+            if self._file.tell() > _MAX_BYTES_PER_POD:
                 self._shorten()
 
 

@@ -109,8 +109,14 @@ class Loki:
         """Sorted by time."""
         names = {"namespace": origin.namespace, "pod": origin.pod, "container": origin.container}
         selector = ", ".join(f'{name}="{value}"' for name, value in names.items() if value)
-        asked = {"query": f"{{{selector}}}", "start": span[0], "end": span[1], "limit": limit, "direction": direction}
-        content = await asyncio.to_thread(self._ask, f"{self._url}?{urllib.parse.urlencode(asked)}")
+        parameters = {
+            "query": f"{{{selector}}}",
+            "start": span[0],
+            "end": span[1],
+            "limit": limit,
+            "direction": direction,
+        }
+        content = await asyncio.to_thread(self._ask, f"{self._url}?{urllib.parse.urlencode(parameters)}")
         try:
             streams = msgspec.json.decode(content, type=_Answer).data.result
         except msgspec.MsgspecError as error:

@@ -65,9 +65,9 @@ class Prometheus:
         ]
 
     def _query(self, query: str) -> list[_Sample]:
-        asked = {"query": query} if self._at is None else {"query": query, "time": f"{self._at:.3f}"}
+        parameters = {"query": query} if self._at is None else {"query": query, "time": f"{self._at:.3f}"}
         # A POST, because proxies shorten long addresses.
-        body = urllib.parse.urlencode(asked).encode()
+        body = urllib.parse.urlencode(parameters).encode()
         with urllib.request.urlopen(self._url, body, timeout=_SECONDS) as answer:
             try:
                 return msgspec.json.decode(answer.read(), type=_Answer).data.result

@@ -19,7 +19,7 @@ from fairlead.engines.kubernetes.plan.recreate import find_recreated_jobs
 log = logging.getLogger(__name__)
 
 
-def _wake_nobody() -> None:
+def _notify_nobody() -> None:
     """The loop does not listen yet."""
 
 
@@ -29,7 +29,7 @@ class Changes:
     def __init__(self) -> None:
         self._workload_ids: dict[str, None] = {}
         self._has_other_nodes = False
-        self._wake: Callable[[], None] = _wake_nobody
+        self._wake: Callable[[], None] = _notify_nobody
 
     def listen(self, wake: Callable[[], None]) -> None:
         self._wake = wake
@@ -44,12 +44,12 @@ class Changes:
 
     def take_workloads(self) -> list[str]:
         """The ids since the last call, in the order of their first change."""
-        taken, self._workload_ids = self._workload_ids, {}
-        return [id for id in taken if id]
+        changed, self._workload_ids = self._workload_ids, {}
+        return [id for id in changed if id]
 
     def take_nodes(self) -> bool:
-        taken, self._has_other_nodes = self._has_other_nodes, False
-        return taken
+        has_changed, self._has_other_nodes = self._has_other_nodes, False
+        return has_changed
 
 
 class WorkloadReports:

@@ -168,8 +168,8 @@ class CommandSession:
 
 
 def _streams(pod: objects.Pod, *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
-    asked = {"container": main_container_name(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
-    return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in asked.items()]
+    query = {"container": main_container_name(pod), "stdin": stdin, "stdout": True, "stderr": not tty, "tty": tty}
+    return [(name, value if isinstance(value, str) else str(value).lower()) for name, value in query.items()]
 
 
 async def _open(api: Api, pod: objects.Pod, verb: str, query: list[tuple[str, str]]) -> WebSocket:

@@ -125,8 +125,8 @@ def judge_gpus(gpus: Sequence[GpuDevice], nvidia_devices: int) -> Finding:
 def judge_runtimes(runtimes: Mapping[str, str]) -> Finding:
     what = "Container runtimes"
     if runtimes:
-        said = ", ".join(version or name for name, version in runtimes.items())
-        return Finding(what, "ok", f"{said}; enable one with --runtime {next(iter(runtimes))}")
+        names = ", ".join(version or name for name, version in runtimes.items())
+        return Finding(what, "ok", f"{names}; enable one with --runtime {next(iter(runtimes))}")
     advice = "Nothing, or install podman (Debian: apt-get install podman) and start the server with --runtime podman"
     return Finding(what, "note", "none; jobs run on this machine's own files, and images are not used", advice)
 

@@ -83,23 +83,23 @@ async def open_socket(path: str) -> socket.socket:
         line.close()
     if not files:
         raise Unavailable(str(answer.get("failed", "the pod's network cannot be reached")))
-    made = socket.socket(fileno=files[0])
-    made.setblocking(False)
-    return made
+    pod_socket = socket.socket(fileno=files[0])
+    pod_socket.setblocking(False)
+    return pod_socket
 
 
-async def connect(made: socket.socket, address: str, port: int) -> int:
+async def connect(pod_socket: socket.socket, address: str, port: int) -> int:
     """Connect a socket and hand out its file, or close it and raise OSError."""
-    made.setblocking(False)
+    pod_socket.setblocking(False)
     try:
         # If a pod's network has just gone, nothing would answer for a minute.
         async with asyncio.timeout(_CONNECT_SECONDS):
-            await asyncio.get_running_loop().sock_connect(made, (address, port))
+            await asyncio.get_running_loop().sock_connect(pod_socket, (address, port))
     except BaseException:
-        made.close()
+        pod_socket.close()
         raise
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made.detach()
+    pod_socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return pod_socket.detach()
 
 
 class ProcessSession:
@@ -118,7 +118,7 @@ class ProcessSession:
     @classmethod
     async def run(cls, path: str, request: ExecRequest) -> "ProcessSession":
         line = Line(path)
-        asked = {
+        run_request = {
             "op": "exec",
             "argv": list(request.command),
             "tty": request.tty,
@@ -126,7 +126,7 @@ class ProcessSession:
             "rows": request.rows,
         }
         try:
-            answer, files = await line.ask(asked)
+            answer, files = await line.ask(run_request)
             if "failed" in answer and "exit" not in answer:
                 raise Refused(str(answer["failed"]))
         except BaseException:
@@ -142,7 +142,7 @@ class ProcessSession:
         session._input = os.dup(files[0]) if request.tty else files[0]
         outputs = [(OUTPUT, files[0])] if request.tty else [(OUTPUT, files[1]), (ERROR, files[2])]
         readers = [session._spawn(session._read(name, file)) for name, file in outputs]
-        session._spawn(session._tell_exit(readers))
+        session._spawn(session._pass_on_exit(readers))
         if not request.stdin and not request.tty:
             session.close_input()
         return session
@@ -181,7 +181,7 @@ class ProcessSession:
                 return
             await self._queue.put((name, piece))
 
-    async def _tell_exit(self, readers: list[asyncio.Task[None]]) -> None:
+    async def _pass_on_exit(self, readers: list[asyncio.Task[None]]) -> None:
         """The exit code after all of the output, or nothing but the end when the pod ended before."""
         message = await self._line.receive()
         code = b"137" if message is None else str(message.get("exit", 137)).encode()
@@ -255,13 +255,13 @@ async def _ready(descriptor: int, *, writing: bool) -> None:
     loop = asyncio.get_running_loop()
     done = loop.create_future()
     add, remove = (loop.add_writer, loop.remove_writer) if writing else (loop.add_reader, loop.remove_reader)
-    add(descriptor, _settle, done)
+    add(descriptor, _complete, done)
     try:
         await done
     finally:
         remove(descriptor)
 
 
-def _settle(done: "asyncio.Future[None]") -> None:
+def _complete(done: "asyncio.Future[None]") -> None:
     if not done.done():
         done.set_result(None)

@@ -52,7 +52,7 @@ _POOL = "kai.scheduler/node-pool"
 _GROUP = "pod-group-name"
 _RESERVATIONS = "kai-resource-reservation"
 _LAST_START, _STALE = "kai.scheduler/last-start-timestamp", "kai.scheduler/stale-podgroup-timestamp"
-_DEFAULT_PRIORITY, _LEAST_FIXED_PRIORITY = 50, 100
+_DEFAULT_PRIORITY, _MIN_FIXED_PRIORITY = 50, 100
 #: KAI rounds the memory of GPUs down to a multiple of this many MiB.
 _MEMORY_STEP = 100
 _MEGABYTE = 1_000_000
@@ -188,7 +188,7 @@ def _job(group: KaiPodGroup, tasks: tuple[Task, ...], priorities: dict[str, int]
     annotations = metadata.annotations or {}
     priority = priorities.get(spec.priority_class_name, _DEFAULT_PRIORITY)
     is_preemptible = spec.preemptibility == "preemptible" or (
-        spec.preemptibility != "non-preemptible" and priority < _LEAST_FIXED_PRIORITY
+        spec.preemptibility != "non-preemptible" and priority < _MIN_FIXED_PRIORITY
     )
     groups, pod_sets = _tree(group, None)
     # Without subgroups, all pods are of one set whatever their labels say.
@@ -230,8 +230,8 @@ def _tree(group: KaiPodGroup, parent: str | None) -> tuple[tuple[SubGroup, ...],
                 )
             )
         else:
-            least = 1 if each.min_member is None else each.min_member
-            pod_sets.append(JobPodSet(name=each.name, min_available=least, topology=constraint))
+            min_member = 1 if each.min_member is None else each.min_member
+            pod_sets.append(JobPodSet(name=each.name, min_available=min_member, topology=constraint))
     return tuple(groups), tuple(pod_sets)
 
 

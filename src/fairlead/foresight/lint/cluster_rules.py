@@ -80,7 +80,7 @@ def find_unusable_pool(material: LintMaterial) -> Iterator[LintFinding]:
         has_gpus = cluster.nodes is None or any(node.gpu or node.mig for node in nodes)
         for gpus, what in ((0, "the node pool"), (1, "the GPUs of the node pool")):
             if gpus <= has_gpus and not _may_anybody_start(queues, leaves, pool, gpus):
-                asked = "1 GPU" if gpus else "no GPU"
+                request = "1 GPU" if gpus else "no GPU"
                 cause = "the limits of the projects or their departments are 0" if leaves else "it has no project"
                 projects = plural(len(leaves), "project")
                 yield LintFinding(
@@ -90,7 +90,7 @@ def find_unusable_pool(material: LintMaterial) -> Iterator[LintFinding]:
                     subject=f"node pool {pool}",
                     path=path,
                     message=f"Nobody may use {what} {pool}.",
-                    counter_example=f"No pod with {asked} of {projects} can start there: {cause}.",
+                    counter_example=f"No pod with {request} of {projects} can start there: {cause}.",
                 )
                 break
 
@@ -140,10 +140,10 @@ def find_non_preemptible_over_quota(material: LintMaterial) -> Iterator[LintFind
     for demand in find_demands(material):
         if demand.preemptible:
             continue
-        asked = _asked(demand)
+        requested = _asked(demand)
         names = {demand.queue, *_names_of_project(material.cluster, demand.queue)}
         own = [each for (name, pool), each in queues.items() if name in names and pool in (demand.pools or (pool,))]
-        over = [_over_quota(queues, each, asked) for each in own]
+        over = [_over_quota(queues, each, requested) for each in own]
         if over and all(over):
             yield LintFinding(
                 rule="non-preemptible-exceeds-quota",
@@ -174,15 +174,15 @@ def _asked(demand: PodDemand) -> dict[str, float]:
     }
 
 
-def _over_quota(queues: dict[tuple[str, str], LintQueue], own: LintQueue, asked: dict[str, float]) -> str:
+def _over_quota(queues: dict[tuple[str, str], LintQueue], own: LintQueue, requested: dict[str, float]) -> str:
     """The first quota of the queue or of one above it that is too small, in words."""
     each: LintQueue | None = own
     while each is not None:
         for resource in _UNITS:
             quota = _share(each.queue.resources, resource).quota
-            if 0 <= quota < asked[resource]:
+            if 0 <= quota < requested[resource]:
                 return (
-                    f"it asks for {_amount(asked[resource], resource)}, "
+                    f"it asks for {_amount(requested[resource], resource)}, "
                     f"the quota of {each.subject} is {_amount(quota, resource)}"
                 )
         each = queues.get((each.queue.parent or "", each.queue.node_pool))

@@ -97,18 +97,18 @@ def _scalar(entry: FlagEntry, source: Source) -> list[str]:
     except _Inexpressible as unsayable:
         source.lose(path, str(unsayable))
         return []
-    for taken in (path, *preset):
-        source.take(taken)
+    for member_path in (path, *preset):
+        source.take(member_path)
     return [flag if text is None else f"{flag}={text}"]
 
 
 def _object(entry: FlagEntry, source: Source) -> list[str]:
     """Nothing if a member cannot be set: the flags of single members set what they can."""
     try:
-        text, taken = _part_texts(entry, source, entry["path"])
+        text, used_paths = _part_texts(entry, source, entry["path"])
     except _Inexpressible:
         return []
-    for path in taken:
+    for path in used_paths:
         source.take(path)
     return [f"{entry['flag']}={text}"] if text else []
 
@@ -147,27 +147,29 @@ def _item(entries: list[FlagEntry], source: Source, here: str, item: Plain) -> l
         if presets is None:
             continue
         try:
-            text, taken = _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
+            text, used_paths = (
+                _pair(entry, source, here) if entry["form"] == "pair" else _parts(entry, source, here, item)
+            )
         except _Inexpressible:
             continue
-        if text and (best is None or _reach(taken, here) > _reach(best[1], here)):
-            best = (f"{entry['flag']}={text}", taken, presets)
+        if text and (best is None or _reach(used_paths, here) > _reach(best[1], here)):
+            best = (f"{entry['flag']}={text}", used_paths, presets)
     if best is None:
         return []
-    flag, taken, presets = best
+    flag, used_paths, presets = best
     for path, constant in presets:
         if source.peek(path) is UNSET:
             source.lose(path, f"is {str(constant).lower()} if this flag is used", constant)
         else:
             source.take(path)
-    for path in taken:
+    for path in used_paths:
         source.take(path)
     return [flag]
 
 
-def _reach(taken: list[str], here: str) -> tuple[int, int]:
+def _reach(used_paths: list[str], here: str) -> tuple[int, int]:
     """How many members of the item are set, and how many leaves."""
-    return len({path.removeprefix(f"{here}.").split(".")[0] for path in taken}), len(taken)
+    return len({path.removeprefix(f"{here}.").split(".")[0] for path in used_paths}), len(used_paths)
 
 
 def _presets(entry: FlagEntry, source: Source, here: str) -> list[tuple[str, Any]] | None:
@@ -199,19 +201,19 @@ def _parts(entry: FlagEntry, source: Source, here: str, item: Plain) -> tuple[st
     inner = item.get(wrap)
     if not inner or not all(isinstance(one, dict) for one in inner):
         raise _Inexpressible(_NO_FLAG)
-    texts, taken = [], []
+    texts, used_paths = [], []
     for number in range(len(inner)):
         text, paths = _part_texts(entry, source, f"{here}.{wrap}[{number}]")
         if ";" in text or not text:
             raise _Inexpressible(_NO_FLAG)
         texts.append(text)
-        taken += paths
-    return ";".join(texts), taken
+        used_paths += paths
+    return ";".join(texts), used_paths
 
 
 def _part_texts(entry: FlagEntry, source: Source, here: str) -> tuple[str, list[str]]:
     """The parts, separated by commas. If one part cannot be set, none is: the item would mean something else."""
-    texts, taken = [], []
+    texts, used_paths = [], []
     for part in entry["parts"]:
         path = f"{here}.{part['path']}"
         value = source.peek(path)
@@ -222,21 +224,21 @@ def _part_texts(entry: FlagEntry, source: Source, here: str) -> tuple[str, list[
         if value is UNSET:
             continue
         texts.append(_part_text(part, value))
-        taken += paths
-    return ",".join(texts), taken
+        used_paths += paths
+    return ",".join(texts), used_paths
 
 
 def _pairs_of(part: FlagPart, source: Source, path: str) -> tuple[Any, list[str]]:
     left, right = part["pair"]
-    pairs, taken, number = [], [], 0
+    pairs, used_paths, number = [], [], 0
     while source.peek(f"{path}[{number}].{left}") is not UNSET:
         key, value = f"{path}[{number}].{left}", f"{path}[{number}].{right}"
         if "=" in source.peek(key) or source.peek(value) is UNSET:
             raise _Inexpressible(_NO_FLAG)
         pairs.append(f"{source.peek(key)}={source.peek(value)}")
-        taken += [key, value]
+        used_paths += [key, value]
         number += 1
-    return (pairs or UNSET), taken
+    return (pairs or UNSET), used_paths
 
 
 def _part_text(part: FlagPart, value: object) -> str:

@@ -307,10 +307,10 @@ def render_variable(item: Plain) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def settle_readers(source: Source, here: str) -> bool:
+def drop_authorization_type(source: Source, here: str) -> bool:
     """Keep only the list that says who can open a URL; False if that would open it to others.
 
-    REST has an authorizationType beside the lists, workload YAML has only the lists.
+    REST has an authorizationType next to the lists, workload YAML has only the lists.
     """
     kind = source.peek(f"{here}.authorizationType")
     lists = ("authorizedUsers", "authorizedGroups")

@@ -25,7 +25,7 @@ from fairlead.formats.yaml.keywords import (
 from fairlead.formats.yaml.spec import SpecReading
 from fairlead.formats.yaml.tree import (
     MAPPING,
-    MOST_ISSUES,
+    MAX_ISSUES,
     SCALAR,
     YamlIssue,
     YamlLimits,
@@ -251,7 +251,7 @@ def _manifest(node: YamlNode, issues: list[YamlIssue]) -> Manifest | None:
 
 def _members(node: YamlNode, path: str, known: tuple[str, ...], issues: list[YamlIssue]) -> dict[str, YamlNode]:
     for name, inner in node.content.items():
-        if name not in known and len(issues) < MOST_ISSUES:
+        if name not in known and len(issues) < MAX_ISSUES:
             field_path = f"{path}.{name[:80]}" if path else name[:80]
             issues.append(issue_at(inner, field_path, f"is not known{near(name, known)}"))
     content: dict[str, YamlNode] = node.content
@@ -313,7 +313,7 @@ def _spec_nodes(kind: tuple[Kind, str], spec: YamlNode, issues: list[YamlIssue])
     known = spellings(kind[0])
     nodes: dict[str, YamlNode] = {}
     for name, node in spec.content.items():
-        if len(issues) >= MOST_ISSUES:
+        if len(issues) >= MAX_ISSUES:
             break
         field = known.get(name.lower())
         if field is None:

@@ -20,7 +20,7 @@ _LOGS = "/logs"
 _CLASS = "autoscaling.knative.dev/class"
 #: The default target of one pod, as in Knative.
 _TARGETS = {"concurrency": 100, "throughput": 200}
-_LEAST, _MOST = "autoscaling.minReplicas", "autoscaling.maxReplicas"
+_MIN_SCALE, _MAX_SCALE = "autoscaling.minReplicas", "autoscaling.maxReplicas"
 _METRIC, _TARGET = "autoscaling.metric", "autoscaling.metricThreshold"
 _MEASURES = ("concurrency", "throughput", "latency")
 _CUSTOM = "custom"
@@ -70,13 +70,13 @@ def _read_distributed(reading: Reading) -> None:
             _read_object(reading, name, given[name])
     for name in ("mpi", "processes", "mpiJob"):
         if name in given and given[name] is not False:
-            _settle_framework(reading, name, _MPI)
+            _set_framework(reading, name, _MPI)
     if "pyTorchJob" in given and reading.get(_FRAMEWORK) not in (None, _PYTORCH):
         reading.wrong("pyTorchJob", f"is given together with a job of {reading.get(_FRAMEWORK)}; remove one of them")
     _read_workers(reading)
 
 
-def _settle_framework(reading: Reading, name: str, framework: str) -> None:
+def _set_framework(reading: Reading, name: str, framework: str) -> None:
     if reading.get(_FRAMEWORK) not in (None, framework):
         details = f"belongs to {framework} jobs, and jobType is {reading.get(_FRAMEWORK)}; remove one of them"
         reading.wrong(name, details)
@@ -253,11 +253,11 @@ def _read_scaling(reading: Reading) -> None:
     given = reading.given
     measure = _read_measure(reading)
     sleeps = measure in _TARGETS and reading.get("servingPort") is not None
-    least = given.get("minScale", 0 if sleeps else 1)
-    most = given.get("maxScale", max(least, 1))
-    reading.put(_LEAST, least, "minScale")
-    reading.put(_MOST, most, "maxScale")
-    if "metric" in given or (least < most and (least, most) != (0, 1)):
+    minimum = given.get("minScale", 0 if sleeps else 1)
+    maximum = given.get("maxScale", max(minimum, 1))
+    reading.put(_MIN_SCALE, minimum, "minScale")
+    reading.put(_MAX_SCALE, maximum, "maxScale")
+    if "metric" in given or (minimum < maximum and (minimum, maximum) != (0, 1)):
         reading.put(_METRIC, measure, "metricName" if given.get("metric") == _CUSTOM else "metric")
         if "target" not in given and measure in _TARGETS:
             reading.put(_TARGET, _TARGETS[measure], "target")
@@ -277,16 +277,16 @@ def _read_measure(reading: Reading) -> str:
 def _write_scaling(source: Source, put: Put) -> None:
     """Both bounds are written out, because their defaults differ from those of REST."""
     reason = "is written out, because workload YAML has another default"
-    least = source.take(_LEAST)
-    if least is UNSET:
-        least = 1
-        source.lose(_LEAST, reason, least)
-    most = source.take(_MOST)
-    if most is UNSET:
-        most = max(least, 1)
-        source.lose(_MOST, reason, most)
-    put("minScale", least)
-    put("maxScale", most)
+    minimum = source.take(_MIN_SCALE)
+    if minimum is UNSET:
+        minimum = 1
+        source.lose(_MIN_SCALE, reason, minimum)
+    maximum = source.take(_MAX_SCALE)
+    if maximum is UNSET:
+        maximum = max(minimum, 1)
+        source.lose(_MAX_SCALE, reason, maximum)
+    put("minScale", minimum)
+    put("maxScale", maximum)
     metric, target = source.take(_METRIC), source.take(_TARGET)
     measured = metric
     if metric in _MEASURES:
@@ -294,7 +294,7 @@ def _write_scaling(source: Source, put: Put) -> None:
     elif metric is not UNSET:
         put("metric", _CUSTOM)
         put("metricName", metric)
-    elif least < most and (least, most) != (0, 1):
+    elif minimum < maximum and (minimum, maximum) != (0, 1):
         measured = "concurrency"
         put("metric", measured)
         source.lose(_METRIC, "is concurrency by default", measured)

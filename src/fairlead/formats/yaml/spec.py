@@ -15,7 +15,7 @@ from fairlead.formats.yaml.keywords import near
 from fairlead.formats.yaml.kind_conversions import READERS as READERS_OF_KINDS
 from fairlead.formats.yaml.tree import (
     MAPPING,
-    MOST_ISSUES,
+    MAX_ISSUES,
     SCALAR,
     YamlIssue,
     YamlLimits,
@@ -166,7 +166,7 @@ class SpecReading:
         items: list[object] = []
         self.put_at(field.path, items, f"spec.{field.name}", node)
         for key, item in unwrap_items(field, node).items():
-            if len(self.issues) >= MOST_ISSUES:
+            if len(self.issues) >= MAX_ISSUES:
                 return
             path = f"spec.{field.name}.items.{key[:80]}"
             item_path = f"{field.path}[{len(items)}]"
@@ -190,7 +190,7 @@ class SpecReading:
             self.places[f"{here}.{field.key}"] = (path, node)
         given = set()
         for name, value in inner.content.items():
-            if len(self.issues) >= MOST_ISSUES:
+            if len(self.issues) >= MAX_ISSUES:
                 break
             member = field.spelt.get(name.lower())
             if member is None:

@@ -34,7 +34,7 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 #: More would not be read; a text with a million mistakes is still answered quickly.
-MOST_ISSUES = 200
+MAX_ISSUES = 200
 
 
 class YamlLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,7 +233,7 @@ class _Reader:
         kind = event.__class__
         if kind is AliasEvent:
             return self._alias(event)
-        if event.tag is not None and event.tag not in _CORE_TAGS and len(self.issues) < MOST_ISSUES:
+        if event.tag is not None and event.tag not in _CORE_TAGS and len(self.issues) < MAX_ISSUES:
             self.issues.append(_issue(self.file, mark, f"has the tag {event.tag[:80]}; tags are not supported"))
         if kind is ScalarEvent:
             return YamlNode(SCALAR, event.value, mark.line + 1, mark.column + 1, not event.style, self.file)
@@ -275,7 +275,7 @@ class _Reader:
         keys[-1] = None
         node.line, node.column = line, column
         first = parent.content.setdefault(key, node)
-        if first is not node and len(self.issues) < MOST_ISSUES:
+        if first is not node and len(self.issues) < MAX_ISSUES:
             details = f"'{key[:80]}' is repeated; it first occurs in line {first.line}"
             self.issues.append(YamlIssue(self.file, line, column, "", details))
 

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from fairlead.formats.losses import Loss, Source
 from fairlead.formats.plain import Plain
-from fairlead.formats.yaml.conversions import DEFAULT_SERVICE, WRITERS, render_variable, settle_readers
+from fairlead.formats.yaml.conversions import DEFAULT_SERVICE, WRITERS, drop_authorization_type, render_variable
 from fairlead.formats.yaml.fields import ITEMS, MAP, YamlField, yaml_fields
 from fairlead.formats.yaml.keywords import API_VERSION, PREEMPTIBILITY_LABEL, PRIORITY_LABEL
 from fairlead.formats.yaml.kind_conversions import WRITERS as WRITERS_OF_KINDS
@@ -105,14 +105,14 @@ def _map_items(field: YamlField, source: Source) -> Plain:
             rendered = render_variable(item)
             if rendered is None:
                 continue
-            text, taken = rendered
+            text, used_paths = rendered
         else:
-            text, taken = item.get("value") or "", ("value",)
+            text, used_paths = item.get("value") or "", ("value",)
             if item.get("value") is None:
                 source.lose(f"{here}.value", "is an empty text by default", "")
         items[key] = {"value": text}
         source.take(f"{here}.{field.key}")
-        for path in taken:
+        for path in used_paths:
             source.take(f"{here}.{path}")
     return items
 
@@ -121,7 +121,7 @@ def _items(field: YamlField, source: Source) -> Plain:
     items: Plain = {}
     for number, item in source.items(field.path):
         here = f"{field.path}[{number}]"
-        if field.path == "exposedUrls" and not settle_readers(source, here):
+        if field.path == "exposedUrls" and not drop_authorization_type(source, here):
             continue
         key = item.get(field.key) if field.key else None
         members = _members(field, source, here)

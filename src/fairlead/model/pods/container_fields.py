@@ -138,8 +138,8 @@ class ReadinessProbe(_Fields, frozen=True, kw_only=True):
         """The port that is probed; None if the probe names none."""
         if self.handler is None:
             return None
-        asked = self.handler.http_get or self.handler.tcp_socket
-        return asked.port if asked is not None else None
+        probe = self.handler.http_get or self.handler.tcp_socket
+        return probe.port if probe is not None else None
 
 
 class ContainerProbes(_Fields, frozen=True, kw_only=True):

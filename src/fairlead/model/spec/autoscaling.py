@@ -147,26 +147,26 @@ class ServingConfiguration(Spec, frozen=True, kw_only=True):
 
 
 def _bounds(scaling: Autoscaling) -> tuple[int, int]:
-    least = value_or(scaling.min_replicas, 1)
-    return least, value_or(scaling.max_replicas, max(least, 1))
+    min_replicas = value_or(scaling.min_replicas, 1)
+    return min_replicas, value_or(scaling.max_replicas, max(min_replicas, 1))
 
 
 def scaling_of(autoscaling: Maybe[Autoscaling], serving: Maybe[ServingConfiguration]) -> tuple[int, Scaling]:
     """The number of pods to begin with, and how that number changes."""
     given = autoscaling if isinstance(autoscaling, Autoscaling) else Autoscaling()
     times = serving if isinstance(serving, ServingConfiguration) else ServingConfiguration()
-    least, most = _bounds(given)
+    min_replicas, max_replicas = _bounds(given)
     named = value_or(given.metric, Measure.CONCURRENCY)
     measure = Measure(named) if named in set(Measure) else Measure.CONCURRENCY
     percent = value_or(given.metric_threshold_percentage, _PERCENT[measure])
     initialization = value_or(times.initialization_timeout_seconds, given.initialization_timeout_seconds)
     request_timeout = value_or(times.request_timeout_seconds, REQUEST_TIMEOUT // SECOND)
-    initial = min(value_or(given.initial_replicas, max(least, 1)), most)
+    initial = min(value_or(given.initial_replicas, max(min_replicas, 1)), max_replicas)
     scaling = Scaling(
-        min_pods=least,
-        max_pods=most,
+        min_pods=min_replicas,
+        max_pods=max_replicas,
         initial=initial,
-        activation=min(value_or(given.activation_replicas, 1), most),
+        activation=min(value_or(given.activation_replicas, 1), max_replicas),
         measure=measure,
         target=max(value_or(given.metric_threshold, 1), 1) * percent / 100,
         delay=value_or(given.scale_down_delay_seconds, 0) * SECOND,
@@ -182,31 +182,35 @@ def autoscaling_violations(scaling: Maybe[Autoscaling], path: str) -> list[Viola
     """Bounds that contradict each other, and metrics that are not supported."""
     if not isinstance(scaling, Autoscaling):
         return []
-    least, most = _bounds(scaling)
+    min_replicas, max_replicas = _bounds(scaling)
     broken = []
-    if most < least:
-        broken.append(Violation(f"{path}.maxReplicas", f"is {most}, below minReplicas, which is {least}"))
+    if max_replicas < min_replicas:
+        broken.append(
+            Violation(f"{path}.maxReplicas", f"is {max_replicas}, below minReplicas, which is {min_replicas}")
+        )
     for name, number in (
         ("initialReplicas", scaling.initial_replicas),
         ("activationReplicas", scaling.activation_replicas),
     ):
-        if value_or(number, 0) > most:
-            broken.append(Violation(f"{path}.{name}", f"is {number}, above maxReplicas, which is {most}"))
-    return broken + _metric_violations(scaling, path, least, most)
+        if value_or(number, 0) > max_replicas:
+            broken.append(Violation(f"{path}.{name}", f"is {number}, above maxReplicas, which is {max_replicas}"))
+    return broken + _metric_violations(scaling, path, min_replicas, max_replicas)
 
 
-def _metric_violations(scaling: Autoscaling, path: str, least: int, most: int) -> list[Violation]:
+def _metric_violations(scaling: Autoscaling, path: str, min_replicas: int, max_replicas: int) -> list[Violation]:
     broken = []
     metric, threshold = value_or(scaling.metric, None), value_or(scaling.metric_threshold, None)
     if metric is None:
-        if least < most and (least, most) != (0, 1):
-            details = f"is missing; it must be given when minReplicas ({least}) is below maxReplicas ({most})"
+        if min_replicas < max_replicas and (min_replicas, max_replicas) != (0, 1):
+            details = (
+                f"is missing; it must be given when minReplicas ({min_replicas}) is below maxReplicas ({max_replicas})"
+            )
             broken.append(Violation(f"{path}.metric", details))
         return broken
     if metric not in set(Measure):
         details = f"is {metric}; supported metrics are {', '.join(Measure)}"
         broken.append(Violation(f"{path}.metric", details))
-    elif metric == Measure.LATENCY and least == 0:
+    elif metric == Measure.LATENCY and min_replicas == 0:
         details = (
             "is latency, which cannot be measured while no pod runs; with minReplicas 0 use concurrency or throughput"
         )

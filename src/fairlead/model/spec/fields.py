@@ -68,9 +68,9 @@ ObjectName253 = Annotated[str, Meta(min_length=1, max_length=253, **_NAMED)]
 QUANTITY_RULE = "give a number with an optional suffix, such as 500M, 10Gi or 1e9"
 
 
-def _bytes(least: int, **more: int) -> Meta:
+def _bytes(minimum: int, **more: int) -> Meta:
     """An amount of bytes; less than one byte is a mistake, as in 500m for 500M."""
-    extra = {"quantity": 1, "least": least, "rule": QUANTITY_RULE, **more}
+    extra = {"quantity": 1, "least": minimum, "rule": QUANTITY_RULE, **more}
     return Meta(max_length=63, pattern=_QUANTITY, extra_json_schema={"pattern": QUANTITY_PATTERN}, extra=extra)
 
 
@@ -182,7 +182,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     schema: dict[str, Json] = {}
     is_quantity: bool = False
     #: For an amount of bytes: 1 if it must not be 0, otherwise 0.
-    least_bytes: int | None = None
+    min_bytes: int | None = None
     #: Whether units such as GB and MIB are accepted, and stored as a quantity.
     has_recommended_units: bool = False
     #: The rule of its pattern in words.
@@ -320,7 +320,7 @@ def _field(name: str, rest: str, hint: Hint, required: bool) -> Field:
         shape=kind,
         schema=keywords,
         is_quantity=bool(extra.get("quantity")) and item is None,
-        least_bytes=cast(int | None, extra.get("least")) if item is None else None,
+        min_bytes=cast(int | None, extra.get("least")) if item is None else None,
         has_recommended_units=bool(extra.get("recommended")),
         pattern_rule=str(extra.get("rule", "")),
         struct=inner.cls if isinstance(inner, msgspec.inspect.StructType) else None,

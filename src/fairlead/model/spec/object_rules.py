@@ -216,9 +216,9 @@ def _new_claims(item: BasicStorage) -> Broken:
 def _mounts(item: BasicStorage) -> Broken:
     """Volumes that are mounted at the same path, and claims that are created twice."""
     yield from _new_claims(item)
-    taken: dict[str, str] = {}
+    mounted: dict[str, str] = {}
     for volume, member, path in mount_paths(item):
-        other = taken.setdefault(clean_path(path), volume)
+        other = mounted.setdefault(clean_path(path), volume)
         if other != volume:
             yield f"{volume}.{member}", f"is '{path[:80]}', where {other} is mounted already; choose another", ""
 

@@ -112,8 +112,8 @@ def _check_unique(
         names = {field.rest: field.attribute for field in fields_of(item.__class__)}
         values = tuple(getattr(item, names[member]) for member in members)
         if all(is_given(value) and value != "" for value in values) and known.setdefault(values, number) != number:
-            said = " and ".join(f"{member} {str(value)[:80]}" for member, value in zip(members, values, strict=True))
-            details = f"is the same as in item {known[values]} ({said}); only one item can have it"
+            shown = " and ".join(f"{member} {str(value)[:80]}" for member, value in zip(members, values, strict=True))
+            details = f"is the same as in item {known[values]} ({shown}); only one item can have it"
             broken.append(Violation(f"{path}[{number}].{members[0]}", details))
 
 
@@ -123,8 +123,8 @@ def _check_quantity(field: Field, value: str, path: str, broken: list[Violation]
     except BadQuantity as bad:
         broken.append(Violation(path, str(bad)))
         return
-    least = field.least_bytes
-    if least is not None and (amount < least or 0 < amount < 1):
+    minimum = field.min_bytes
+    if minimum is not None and (amount < minimum or 0 < amount < 1):
         hint = f"; did you mean {value[:-1]}M?" if value.endswith("m") else ", such as 500M or 10Gi"
         broken.append(Violation(path, f"is '{value}', less than one byte; give an amount of bytes{hint}"))
 
@@ -148,8 +148,8 @@ def pod_violations(spec: msgspec.Struct, path: str) -> list[Violation]:
     compute, storage = (getattr(spec, name, UNSET) for name in ("compute", "storage"))
     if is_given(compute) and compute.large_shm_request is True and is_given(storage):
         details = f"is {SHARED_MEMORY}, where largeShmRequest mounts memory; leave one of them out"
-        taken = (each for each in mount_paths(storage) if clean_path(each[2]) == SHARED_MEMORY)
-        broken.extend(Violation(f"{path}.storage.{volume}.{member}", details) for volume, member, _ in taken)
+        at_shared_memory = (each for each in mount_paths(storage) if clean_path(each[2]) == SHARED_MEMORY)
+        broken.extend(Violation(f"{path}.storage.{volume}.{member}", details) for volume, member, _ in at_shared_memory)
     return broken
 
 

@@ -72,13 +72,13 @@ RUN_FIELD_NAMES = frozenset(
 def run_violations(spec: RunFields, path: str) -> list[Violation]:
     """The rules between these members."""
     broken = pod_violations(spec, path) + class_violations(spec, path)
-    for rest, value, most in (
+    for rest, value, maximum in (
         ("backoffLimit", spec.backoff_limit, MAX_RETRIES),
         ("terminationGracePeriodSeconds", spec.termination_grace_period_seconds, MAX_SECONDS),
         ("autoDeletionTimeAfterCompletionSeconds", spec.auto_deletion_time_after_completion_seconds, MAX_SECONDS),
     ):
-        if isinstance(value, int) and not 0 <= value <= most:
-            broken.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {most}"))
+        if isinstance(value, int) and not 0 <= value <= maximum:
+            broken.append(Violation(f"{path}.{rest}", f"is {value}; it must be between 0 and {maximum}"))
     if spec.tty is True and spec.stdin is not True:
         broken.append(Violation(f"{path}.tty", "is true, but stdin is not; a terminal needs stdin"))
     return broken

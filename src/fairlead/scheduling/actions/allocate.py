@@ -21,7 +21,7 @@ def allocate(session: SchedulingSession, record: Record) -> None:
     order = JobOrder(session.total, session.used_queues)
     order.fill(ready_jobs(session), session.settings.queue_depth.get("allocate"))
 
-    def settled(job: LiveJob) -> bool:
+    def is_hopeless(job: LiveJob) -> bool:
         """Refused as one like it was since the last change, or larger than any room."""
         if not session.is_explained and exceeds_room(session, job):
             return True
@@ -32,7 +32,7 @@ def allocate(session: SchedulingSession, record: Record) -> None:
         record.blocked(session, job, known[1])
         return True
 
-    while (job := order.pop(settled, skip_alike=not session.is_explained)) is not None:
+    while (job := order.pop(is_hopeless, skip_alike=not session.is_explained)) is not None:
         # A job that grew goes back: elastic jobs grow by one task per turn, interleaved with all others.
         if record.guard(session, job, "allocate", try_job) and job.pending:
             order.push(job)

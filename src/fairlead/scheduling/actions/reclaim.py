@@ -109,12 +109,12 @@ class ReclaimValidator:
             queues.setdefault(job.queue.name, (job.queue, []))[1].append((held(job), _resources(job.tasks)))
         return self._is_fair(probe, queues.values())
 
-    def _is_fair(self, probe: PlacementProbe, taken: Iterable[tuple[LiveQueue, list[Part]]]) -> bool:
+    def _is_fair(self, probe: PlacementProbe, freed: Iterable[tuple[LiveQueue, list[Part]]]) -> bool:
         request = next_request(probe.job)
         left: dict[str, Amounts] = {}
         involved: dict[str, set[int]] = {}
-        for queue, parts in taken:
-            if not self._take(queue, parts, request, left, involved):
+        for queue, parts in freed:
+            if not self._may_take_all(queue, parts, request, left, involved):
                 return False
         return self._stays_fair(request, probe.tasks, left, involved)
 
@@ -158,7 +158,7 @@ class ReclaimValidator:
             if is_elastic(job)
         }
 
-    def _take(
+    def _may_take_all(
         self,
         queue: LiveQueue,
         parts: Sequence[Part],
@@ -189,14 +189,14 @@ class ReclaimValidator:
         self, request: Amounts, tasks: Sequence[LiveTask], left: dict[str, Amounts], involved: dict[str, set[int]]
     ) -> bool:
         """At every level: we do not end up above our fair share and at least as saturated as a queue we took from."""
-        asked = _resources(tasks)
+        requested = _resources(tasks)
         for queue in self.job.queue.path:
             now = _plus(left.get(queue.name, self.usage[queue.name]), request)
             for name, rest in left.items():
                 sibling = self.session.queues[name]
                 if sibling is queue or sibling.parent is not queue.parent:
                     continue
-                if not self._less_saturated(involved[name] | asked, (now, queue.fair), (rest, sibling.fair)):
+                if not self._less_saturated(involved[name] | requested, (now, queue.fair), (rest, sibling.fair)):
                     return False
             if not self.job.preemptible and not _within(_plus(self.fixed[queue.name], request), queue.quota):
                 return False

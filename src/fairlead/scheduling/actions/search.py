@@ -52,11 +52,11 @@ class Search:
         leaves = ready_jobs(session, preemptible_only=self.action == "consolidation")
         order.fill(leaves, session.settings.queue_depth.get(self.action))
 
-        def settled(job: LiveJob) -> bool:
+        def is_hopeless(job: LiveJob) -> bool:
             key = _alike(session, job)
             return key is not None and self.passed.get(key) == session.commits
 
-        while (job := order.pop(settled, skip_alike=True)) is not None:
+        while (job := order.pop(is_hopeless, skip_alike=True)) is not None:
             if record.guard(session, job, self.action, self._try):
                 if self._is_over(session):
                     return

@@ -38,9 +38,9 @@ class JobIndex:
             entries.sort(key=_key)
 
     def _note(self, job: LiveJob) -> None:
-        held = held_with_promises(job)
-        if held > self.most_held.get(job.queue.name, 0):
-            self.most_held[job.queue.name] = held
+        held_tasks = held_with_promises(job)
+        if held_tasks > self.most_held.get(job.queue.name, 0):
+            self.most_held[job.queue.name] = held_tasks
 
     def refresh(self, job: LiveJob) -> None:
         self._note(job)

@@ -6,8 +6,8 @@ from fairlead.scheduling.model.decisions import Reason
 from fairlead.scheduling.model.live import LiveJob, LiveTask
 from fairlead.scheduling.model.queues import GPU, INFINITE, RESOURCES, Amounts, LiveQueue
 
-#: Order in which a breach is looked for and told.
-_TOLD = (GPU, 0, 1)
+#: Order in which a breach is looked for and reported.
+_ORDER = (GPU, 0, 1)
 
 
 def optimistic_request(tasks: list[LiveTask]) -> Amounts:
@@ -33,15 +33,15 @@ def find_limit_breach(job: LiveJob, request: Amounts) -> Reason | None:
 
 def _over_limit(queue: LiveQueue, request: Amounts) -> Reason | None:
     allocated, limit = queue.allocated, queue.limit
-    for resource in _TOLD:
-        asked, bound = request[resource], limit[resource]
-        if asked and bound != INFINITE and allocated[resource] + asked > bound:
+    for resource in _ORDER:
+        requested, bound = request[resource], limit[resource]
+        if requested and bound != INFINITE and allocated[resource] + requested > bound:
             return Reason(
                 code="OverLimit",
                 resource=RESOURCES[resource],
                 queue=queue.spec.display_name or queue.name,
                 queue_id=queue.name,
-                requested=in_snapshot_units(asked, resource),
+                requested=in_snapshot_units(requested, resource),
                 limit=in_snapshot_units(bound, resource),
                 used=in_snapshot_units(allocated[resource], resource),
             )
@@ -51,15 +51,15 @@ def _over_limit(queue: LiveQueue, request: Amounts) -> Reason | None:
 def quota_breach(job: LiveJob, request: Amounts) -> Reason | None:
     """Non-preemptible work stays within the quota of its queue and of every ancestor."""
     for queue in job.queue.path:
-        for resource in _TOLD:
-            asked, bound = request[resource], queue.quota[resource]
-            if asked and bound != INFINITE and queue.non_preemptible[resource] + asked > bound:
+        for resource in _ORDER:
+            requested, bound = request[resource], queue.quota[resource]
+            if requested and bound != INFINITE and queue.non_preemptible[resource] + requested > bound:
                 return Reason(
                     code="NonPreemptibleOverQuota",
                     resource=RESOURCES[resource],
                     queue=queue.spec.display_name or queue.name,
                     queue_id=queue.name,
-                    requested=in_snapshot_units(asked, resource),
+                    requested=in_snapshot_units(requested, resource),
                     quota=in_snapshot_units(bound, resource),
                     used=in_snapshot_units(queue.non_preemptible[resource], resource),
                 )

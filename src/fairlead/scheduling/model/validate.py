@@ -48,7 +48,7 @@ def contradictions(snapshot: Snapshot) -> list[str]:
     nodes = {node.name: node for node in snapshot.nodes}
     for job in snapshot.jobs:
         problems += _bad_job(job, nodes)
-    problems += _crowded_devices(snapshot, nodes)
+    problems += _overbooked_devices(snapshot, nodes)
     return problems
 
 
@@ -165,7 +165,7 @@ def _bad_place(task: Task, nodes: dict[str, SnapshotNode]) -> list[str]:
     return problems
 
 
-def _crowded_devices(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
+def _overbooked_devices(snapshot: Snapshot, nodes: dict[str, SnapshotNode]) -> list[str]:
     """Two holders of one device, unless both share it in the same group; portions of a group above one device."""
     holders: dict[tuple[str, int], dict[str, str]] = {}
     sums: dict[tuple[str, str], float] = {}

@@ -123,8 +123,8 @@ def at_most_free(node: LiveNode) -> float:
     """
     total: float = node.idle_gpu + node.releasing_gpu
     for group in node.groups.values():
-        held = group.allocated or group.pipelined
-        total += (node.gpu_memory - held + max(0, group.releasing - group.pipelined)) / node.gpu_memory
+        in_use = group.allocated or group.pipelined
+        total += (node.gpu_memory - in_use + max(0, group.releasing - group.pipelined)) / node.gpu_memory
     return total + (_mig_sum(node, node.idle_ext) + _mig_sum(node, node.releasing_ext) if node.mig_weight else 0)
 
 

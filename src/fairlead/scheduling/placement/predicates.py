@@ -153,8 +153,8 @@ def lacking(task: LiveTask, node: LiveNode, free_gpus: float) -> tuple[str, floa
             if task.devices > node.gpu_count:
                 return ("gpu", task.devices, free_gpus, node.gpu_count)
             if not gpus.has_room(node, task, whole):
-                asked = task.portion if task.kind == KIND_PORTION else task.gpu_memory / node.gpu_memory
-                return ("gpu", asked * task.devices, free_gpus, node.gpu_count)
+                requested = task.portion if task.kind == KIND_PORTION else task.gpu_memory / node.gpu_memory
+                return ("gpu", requested * task.devices, free_gpus, node.gpu_count)
         elif task.gpu > whole:
             return ("gpu", task.gpu, free_gpus, node.gpu_count)
     for name, amount in task.ext:

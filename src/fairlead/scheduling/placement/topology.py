@@ -227,8 +227,8 @@ def _hosts(node: LiveNode, largest: Amounts, count: int) -> int:
     """How many tasks of the largest size a node takes, pod slots included."""
     if not largest:
         return count
-    most = node.idle_pods + node.releasing_pods
-    if most < 1:
+    max_hosts = node.idle_pods + node.releasing_pods
+    if max_hosts < 1:
         return 0
     for name, amount in largest.items():
         free = _free(node, name)
@@ -236,8 +236,8 @@ def _hosts(node: LiveNode, largest: Amounts, count: int) -> int:
             free += gpus.idle_sum(node) - node.idle_gpu
         if amount > free:
             return 0
-        most = min(most, int(free / amount))
-    return most
+        max_hosts = min(max_hosts, int(free / amount))
+    return max_hosts
 
 
 def _ratio(domain: Domain, totals: Amounts) -> float:
@@ -287,11 +287,11 @@ def _pinned(tree: TopologyTree, constraint: TopologyConstraint, tasks: Sequence[
     ]
     if not active:
         return None
-    held = {node.index for node in active}
+    node_indices = {node.index for node in active}
     return [
         domain
         for domain in tree.domains[constraint.required].values()
-        if any(node.index in held for node in domain.nodes)
+        if any(node.index in node_indices for node in domain.nodes)
     ]
 
 

@@ -44,11 +44,11 @@ class Devices:
             self._lowest(node)
 
     def _lowest(self, node: str) -> int:
-        taken = self.taken[node]
+        used = self.taken[node]
         index = 0
-        while index in taken:
+        while index in used:
             index += 1
-        taken.add(index)
+        used.add(index)
         return index
 
     def take(self, task: LiveTask) -> tuple[tuple[str, ...], tuple[int, ...]]:

@@ -38,12 +38,12 @@ class _Tally:
             self.best = node.name
         self.never = self.never and never
 
-    def add_lack(self, node: LiveNode, asked: float, free: float, whole: float) -> None:
+    def add_lack(self, node: LiveNode, requested: float, free: float, whole: float) -> None:
         """Count a node that has too little free of its `whole` amount."""
         self.nodes += 1
-        self.never = self.never and asked > whole
+        self.never = self.never and requested > whole
         if self.free is None or free > self.free:
-            self.asked, self.free, self.best = asked, free, node.name
+            self.asked, self.free, self.best = requested, free, node.name
         if self.largest is None or whole > self.largest:
             self.largest, self.largest_node = whole, node.name
 
@@ -93,8 +93,8 @@ def _explain(
             if why is not None:
                 _tally(tallies, why).add(node, False)
         else:
-            name, asked, free, whole = lacking(task, node, amounts[node.index] if amounts else gpus.free_gpus(node))
-            _tally(tallies, name).add_lack(node, asked, max(0, free), whole)
+            name, requested, free, whole = lacking(task, node, amounts[node.index] if amounts else gpus.free_gpus(node))
+            _tally(tallies, name).add_lack(node, requested, max(0, free), whole)
     causes = tuple(
         tally.cause(name) for name, tally in sorted(tallies.items(), key=lambda item: (-item[1].nodes, item[0]))
     )
@@ -110,8 +110,8 @@ def _explain(
 
 def _is_too_small(task: LiveTask, node: LiveNode) -> bool:
     """Whether the node could not take the task even if it were empty and ready."""
-    _, asked, _, whole = lacking(task, node, 0.0)
-    return asked > whole
+    _, requested, _, whole = lacking(task, node, 0.0)
+    return requested > whole
 
 
 def _gang_size(task: LiveTask) -> int:
@@ -136,7 +136,7 @@ def _room_on(task: LiveTask, node: LiveNode) -> int:
     amounts = [(task.cpu, node.allocatable_cpu), (task.memory, node.allocatable_memory), (1, node.allocatable_pods)]
     if task.gpu:
         amounts.append((task.gpu, node.gpu_count))
-    room = min(int(whole // asked) for asked, whole in amounts if asked)
+    room = min(int(whole // requested) for requested, whole in amounts if requested)
     if task.devices:
         share = node.shared_memory(task)
         per_gpu = node.gpu_memory // share if share else 0

@@ -162,7 +162,7 @@ class SchedulingSession:
                 _add(arrived, 0, task.request)
                 continue
             if st.USED[status] and task.spec.node in self.node_by_name:
-                self._settle(task, self.node_by_name[task.spec.node])
+                self._book_placed(task, self.node_by_name[task.spec.node])
             if st.HELD[status]:
                 charge = task.charge = task.charge or task.request
                 cpu, memory, gpu = charge
@@ -178,13 +178,13 @@ class SchedulingSession:
 
     def book_foreign_tasks(self, spec: plain.Job) -> None:
         """Book the tasks of a job that this pool does not schedule but whose tasks are on its nodes."""
-        stranger = LiveJob(spec, LiveQueue(NOBODY), self.classes)
-        for task in stranger.tasks:
+        foreign_job = LiveJob(spec, LiveQueue(NOBODY), self.classes)
+        for task in foreign_job.tasks:
             if st.USED[task.status] and task.spec.node in self.node_by_name:
-                self._settle(task, self.node_by_name[task.spec.node])
+                self._book_placed(task, self.node_by_name[task.spec.node])
                 self.foreign_tasks.append(task)
 
-    def _settle(self, task: LiveTask, node: LiveNode) -> None:
+    def _book_placed(self, task: LiveTask, node: LiveNode) -> None:
         task.node = node
         task.groups = task.spec.gpu_groups
         task.charge = node.charge(task)

@@ -37,22 +37,22 @@ class Forecast:
     def fails(self, units: Sequence[Unit]) -> bool:
         if not self.applies or sum(len(unit) for unit in units) < WORTHWHILE:
             return False
-        taken: dict[str, int] = {}
+        slots_used: dict[str, int] = {}
         jobs: dict[str, LiveJob] = {}
         for unit in units:
             job = unit[0].job
-            taken[job.id] = taken.get(job.id, 0) + len(unit)
+            slots_used[job.id] = slots_used.get(job.id, 0) + len(unit)
             jobs[job.id] = job
         for job in jobs.values():
-            if not self._comes_back_whole(job, taken[job.id]):
+            if not self._comes_back_whole(job, slots_used[job.id]):
                 return False
-        return self._room_at_its_turn(jobs, taken) < len(self.probe.tasks)
+        return self._room_at_its_turn(jobs, slots_used) < len(self.probe.tasks)
 
-    def _comes_back_whole(self, job: LiveJob, taken: int) -> bool:
+    def _comes_back_whole(self, job: LiveJob, slots_used: int) -> bool:
         known = self.simple.get(job.id)
         if known is None:
             known = self.simple[job.id] = self._is_simple(job)
-        return known and taken == len(job.tasks)
+        return known and slots_used == len(job.tasks)
 
     def _is_simple(self, job: LiveJob) -> bool:
         root = job.root
@@ -70,18 +70,18 @@ class Forecast:
             for task in job.tasks
         ) and not has_limit(job)
 
-    def _room_at_its_turn(self, jobs: dict[str, LiveJob], taken: dict[str, int]) -> int:
+    def _room_at_its_turn(self, jobs: dict[str, LiveJob], slots_used: dict[str, int]) -> int:
         """Places that are free when the winner is popped: those free now, and those of victims that come after it."""
         session, one = self.session, self.request_class.request
         requests: dict[str, Amounts] = {}
         for job in jobs.values():
-            count = taken[job.id]
+            count = slots_used[job.id]
             requests[job.id] = (one[0] * count, one[1] * count, one[2] * count)
             session.charge_queue(job, requests[job.id], -1)
         order = SimulationOrder(session, {**jobs, self.probe.job.id: self.probe.job}, requests)
-        room = self.free + sum(taken.values())
+        room = self.free + sum(slots_used.values())
         while (job_popped := order.pop()) is not None and job_popped is not self.probe.job:
-            room -= taken[job_popped.id]
+            room -= slots_used[job_popped.id]
             session.charge_queue(job_popped, requests.pop(job_popped.id), 1)
         for job_id, request in requests.items():
             session.charge_queue(jobs[job_id], request, 1)
@@ -110,12 +110,12 @@ def slots(node: LiveNode, probe: PlacementProbe) -> int:
     if static_cause(task, node) is not None:
         return 0
     count = min(node.idle_pods + node.releasing_pods, (node.idle_gpu + node.releasing_gpu) // task.gpu)
-    for asked, free in (
+    for requested, free in (
         (task.cpu, node.idle_cpu + node.releasing_cpu),
         (task.memory, node.idle_memory + node.releasing_memory),
     ):
-        if free < asked:
+        if free < requested:
             return 0
-        if asked:
-            count = min(count, free // asked)
+        if requested:
+            count = min(count, free // requested)
     return max(0, count)

@@ -57,12 +57,12 @@ def is_protected(session: SchedulingSession, until: float | None) -> bool:
 
 def leaves_minimum(units: Sequence[Unit], protected: dict[str, bool]) -> bool:
     """Elastic jobs may always be proposed, but while they are protected their minimum must stay."""
-    taken: dict[tuple[str, str], int] = {}
+    victims: dict[tuple[str, str], int] = {}
     for unit in units:
         for task in unit:
             if protected.get(task.job.id):
                 key = (task.job.id, task.pod_set.name)
-                taken[key] = taken.get(key, 0) + 1
-                if task.pod_set.used - taken[key] < task.pod_set.minimum:
+                victims[key] = victims.get(key, 0) + 1
+                if task.pod_set.used - victims[key] < task.pod_set.minimum:
                     return False
     return True

@@ -69,12 +69,12 @@ class _Leaf:
 
     def most_between(self, older: JobKey | None, younger: JobKey) -> float:
         """The largest request of a job that waits between two victims."""
-        most: float = 0
+        largest: float = 0
         for request, keys in self.waiting:
             at = bisect_right(keys, older) if older is not None else 0
-            if request > most and at < len(keys) and keys[at] < younger:
-                most = request
-        return most
+            if request > largest and at < len(keys) and keys[at] < younger:
+                largest = request
+        return largest
 
 
 #: The key of a leaf at the turn of a victim, as far as leaves differ in it; see `job_order.queue_key`.
@@ -178,10 +178,10 @@ def _append_turns(leaf: _Leaf, victims: Sequence[_Victim], order: list[tuple[_Tu
     for victim in reversed(victims):
         if older is not None and victim.key <= older:
             return False
-        most: float = victim.amount
-        if leaf.most_waiting > most:
-            most = max(most, leaf.most_between(older, victim.key))
-        then = used + most
+        largest: float = victim.amount
+        if leaf.most_waiting > largest:
+            largest = max(largest, leaf.most_between(older, victim.key))
+        then = used + largest
         own = (then > leaf.quota, leaf.priority, then / leaf.share, used / leaf.share, leaf.rank)
         if turn is None or own > turn:
             turn = own

@@ -151,4 +151,6 @@ def _queues(workload: Workload) -> set[str]:
 
 def _is_satisfied(share: FairShare) -> bool:
     """Whether the queue has all that it requests of some resource, so that requesting more may change its share."""
-    return any(fair >= asked for fair, asked in zip(share.fair_share, share.requested, strict=True) if asked > 0)
+    return any(
+        fair >= requested for fair, requested in zip(share.fair_share, share.requested, strict=True) if requested > 0
+    )

@@ -86,9 +86,9 @@ def describe_eviction(note: EvictionNote, workload: Workload, winner: str) -> st
         "consolidated": f"Moved{f' to node {note.moved_to}' if note.moved_to else ''} to make room for {winner}",
         "stale": "Evicted: fewer pods were running than its gang needs",
     }.get(note.rule, f"Evicted for {winner}")
-    held = f"{_count(note.gpus)} on node {note.node}" if note.gpus else f"resources on node {note.node}"
+    resources = f"{_count(note.gpus)} on node {note.node}" if note.gpus else f"resources on node {note.node}"
     since = f" since {iso(note.since)}" if note.since is not None else ""
-    message = f"{happened}. Pod {note.pod} held {held}{since}"
+    message = f"{happened}. Pod {note.pod} held {resources}{since}"
     if note.over_quota_gpus:
         quota = "" if note.quota_gpus is None else f" of {note.quota_gpus:g}"
         message += f"; project {workload.project_name} was {_count(note.over_quota_gpus)} over its quota{quota}"

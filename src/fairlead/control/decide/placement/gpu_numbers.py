@@ -19,15 +19,15 @@ _SLACK = 0.001
 def number_devices(snapshot: Snapshot, ids: Collection[str]) -> Snapshot:
     """The snapshot with devices for these tasks; two tasks have the same device only if they share a GPU."""
     nodes = {node.name: node for node in snapshot.nodes}
-    held: dict[str, list[Task]] = defaultdict(list)
+    tasks_by_node: dict[str, list[Task]] = defaultdict(list)
     for job in snapshot.jobs:
         for task in job.tasks:
             if task.id in ids and task.devices and task.node is not None:
-                held[task.node].append(task)
-    if not held:
+                tasks_by_node[task.node].append(task)
+    if not tasks_by_node:
         return snapshot
     numbered: dict[str, Task] = {}
-    for name, tasks in held.items():
+    for name, tasks in tasks_by_node.items():
         numbered |= _number_node(name, nodes.get(name), sorted(tasks, key=lambda task: task.id))
     jobs = tuple(_with_tasks(job, numbered) for job in snapshot.jobs)
     changed: Snapshot = msgspec.structs.replace(snapshot, jobs=jobs)
@@ -71,7 +71,7 @@ def _assign_shared_gpus(name: str, node: SnapshotNode | None, tasks: list[Task])
         if task.id in known:
             continue
         part = _part(task, node)
-        chosen = [group for group, taken in used.items() if taken + part <= 1 + _SLACK][: task.gpu_devices]
+        chosen = [group for group, used_part in used.items() if used_part + part <= 1 + _SLACK][: task.gpu_devices]
         unnamed = (group for number in count() if (group := f"{name}-shared-{number}") not in used)
         chosen += islice(unnamed, task.gpu_devices - len(chosen))
         for group in chosen:

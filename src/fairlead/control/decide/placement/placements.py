@@ -70,8 +70,8 @@ def free_index(draft: Draft, podset: PodSet, group: int) -> int:
     tally = draft.workload.tally(podset.role)
     if not podset.has_fixed_indices:
         return tally.made
-    taken = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
-    return next(index for index in range(podset.count + 1) if index not in taken and index not in tally.done)
+    used = {pod.index for pod in draft.active_pods() if pod.role == podset.role and pod.group == group}
+    return next(index for index in range(podset.count + 1) if index not in used and index not in tally.done)
 
 
 def free_array_index(draft: Draft, podset: PodSet) -> int | None:
@@ -80,8 +80,8 @@ def free_array_index(draft: Draft, podset: PodSet) -> int | None:
     if podset.completions is None or podset.has_fixed_indices or (podset.completions < 2 and not is_array):
         return None
     tally = draft.workload.tally(podset.role)
-    taken = {pod.array_index for pod in draft.active_pods() if pod.role == podset.role} | set(tally.done)
-    return next(index for index in range(tally.done_below, podset.completions + len(taken) + 1) if index not in taken)
+    used = {pod.array_index for pod in draft.active_pods() if pod.role == podset.role} | set(tally.done)
+    return next(index for index in range(tally.done_below, podset.completions + len(used) + 1) if index not in used)
 
 
 def _devices(pod: Pod) -> str:

@@ -88,13 +88,13 @@ def stop_when_answered(draft: Draft, pods: Iterable[Pod], load: Load) -> None:
     surplus = list(pods)
     podsets = {podset.role: podset for podset in draft.entry.podsets}
     groups = {pod.group for pod in surplus if pod.group >= podsets[pod.role].groups}
-    asked = [pod for pod in surplus if _answers(podsets[pod.role]) and pod.phase is PodPhase.RUNNING]
-    held: set[str | int] = set()
-    for pod in asked:
+    serving = [pod for pod in surplus if _answers(podsets[pod.role]) and pod.phase is PodPhase.RUNNING]
+    still_answering: set[str | int] = set()
+    for pod in serving:
         if not _has_answered(draft, pod, podsets[pod.role], load):
-            held.add(pod.group if pod.group in groups else pod.id)
+            still_answering.add(pod.group if pod.group in groups else pod.id)
     for pod in surplus:
-        if (pod.group if pod.group in groups else pod.id) not in held:
+        if (pod.group if pod.group in groups else pod.id) not in still_answering:
             stop_pod(draft, pod, "surplus")
 
 

@@ -187,8 +187,8 @@ class ObjectApplier(ObjectDeleter):
     async def _list_deployments(self, run: DesiredWorkload) -> dict[str, str]:
         """The uids of its Deployments by path."""
         listed = await self._api.get(DEPLOYMENT.path(run.namespace), labelSelector=f"{ID_LABEL}={run.workload_id}")
-        found = (item.metadata for item in msgspec.json.decode(listed, type=ListedObjects).items)
-        return {DEPLOYMENT.path(run.namespace, one.name): one.uid for one in found}
+        metadata = (item.metadata for item in msgspec.json.decode(listed, type=ListedObjects).items)
+        return {DEPLOYMENT.path(run.namespace, one.name): one.uid for one in metadata}
 
     def _check_installed(self, rendered: RenderedObjects) -> None:
         kinds = {resource_of(claim) for claim in rendered.claims}

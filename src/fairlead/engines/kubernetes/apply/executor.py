@@ -218,10 +218,12 @@ class Executor:
                 await self._watch_kind_of(order.manifest)
         kinds = self._applier.written.find(id)
         is_sure = kinds is not None or not self._may_have_others(id)
-        asked: Collection[Resource] = await self._delete_known(order, kinds or self._find_listed(order), changed)
+        deleted_kinds: Collection[Resource] = await self._delete_known(
+            order, kinds or self._find_listed(order), changed
+        )
         if not is_sure:
-            asked = self._applier.kinds_of_workloads()
-        while await self._applier.delete_workload(order, asked):
+            deleted_kinds = self._applier.kinds_of_workloads()
+        while await self._applier.delete_workload(order, deleted_kinds):
             await self._wait_until_gone(id, changed)
         self._applier.written.forget(id, keeps_claims=order.keeps_claims)
         self._cache.forget(id)
@@ -231,17 +233,17 @@ class Executor:
     ) -> set[Resource]:
         """Delete what the watches show, and what is not watched of these kinds; returns the kinds to ask for then."""
         id = order.workload_id
-        asked = {POD, *kinds}
+        deleted_kinds = {POD, *kinds}
         deleted = await self._delete_watched(id)
-        deleted |= {kind for kind in asked & _UNWATCHED if await self._is_deleted_by_name(id, kind)}
-        unwatched = (asked & _UNWATCHED) - deleted
+        deleted |= {kind for kind in deleted_kinds & _UNWATCHED if await self._is_deleted_by_name(id, kind)}
+        unwatched = (deleted_kinds & _UNWATCHED) - deleted
         if unwatched:
             await self._applier.delete_workload(order, unwatched)
         if unwatched or self._cache.has_objects(id):
             await self._wait_until_gone(id, changed, _FIRST_WAIT)
         # A request may have had no effect, and a watch may be behind: only what it shows to be gone is.
         existing = {controller_by_key(kind) for kind, _ in self._cache.controllers_of(id)}
-        return (asked - deleted) | existing | ({POD} if self._cache.objects_of(id).pods else set())
+        return (deleted_kinds - deleted) | existing | ({POD} if self._cache.objects_of(id).pods else set())
 
     async def _is_deleted_by_name(self, workload_id: str, kind: Resource) -> bool:
         """Delete the objects of a kind that this server wrote; whether all are known by name, and gone."""

@@ -176,7 +176,7 @@ class WorkloadReconciler:
             while (state := self._states[workload_id]).is_pending:
                 try:
                     await self._carry_out(workload_id)
-                    await self._look_after(workload_id)
+                    await self._maintain(workload_id)
                     pause = _FIRST_PAUSE
                 except Refused as error:
                     self._record(workload_id, state.desired, partial(refuse, message=error.message))
@@ -231,7 +231,7 @@ class WorkloadReconciler:
             if len(self._deleted) > _REMEMBERED:
                 del self._deleted[next(iter(self._deleted))]
 
-    async def _look_after(self, workload_id: str) -> None:
+    async def _maintain(self, workload_id: str) -> None:
         """Do for a workload what no controller does, for as long as it is to run."""
         while self._states[workload_id].needs_upkeep:
             before = self._states[workload_id]

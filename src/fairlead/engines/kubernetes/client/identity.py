@@ -156,9 +156,9 @@ def run_plugin(plugin: Members, cluster: Members, folder: Path) -> Issued:
     spec: dict[str, Any] = {"interactive": False}
     if plugin.get("provideClusterInfo"):
         spec["cluster"] = _describe_cluster(cluster, folder)
-    asked = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
+    credential_request = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
     added = {item["name"]: item["value"] for item in plugin.get("env") or ()}
-    environment = {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(asked)}
+    environment = {**os.environ, **added, "KUBERNETES_EXEC_INFO": json.dumps(credential_request)}
     try:
         done = subprocess.run(
             [command, *map(str, plugin.get("args") or ())],
@@ -168,8 +168,8 @@ def run_plugin(plugin: Members, cluster: Members, folder: Path) -> Issued:
             timeout=_COMMAND_SECONDS,
         )
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip()[-500:]
-            raise ConnectionError(f"it ended with code {done.returncode}: {said or 'no message'}")
+            error_output = done.stderr.decode(errors="replace").strip()[-500:]
+            raise ConnectionError(f"it ended with code {done.returncode}: {error_output or 'no message'}")
         return _read_issued(msgspec.json.decode(done.stdout, type=_Credential), version)
     except (OSError, subprocess.SubprocessError, msgspec.MsgspecError, ValueError) as error:
         hint = (

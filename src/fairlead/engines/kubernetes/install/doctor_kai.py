@@ -86,8 +86,8 @@ async def _try_pod(api: Api) -> tuple[Finding, Millis]:
         answer = await api.request("POST", path, _render_pod(), query={"dryRun": "All"})
     except ApiError as error:
         return judge_refusal(error), local_time
-    made = msgspec.json.decode(answer, type=StoredObject)
-    created_at = objects.millis(made.metadata.creation_timestamp)
+    created = msgspec.json.decode(answer, type=StoredObject)
+    created_at = objects.millis(created.metadata.creation_timestamp)
     return Finding(NEW_PODS, "ok", "can be created for KAI"), created_at or local_time
 
 

@@ -126,15 +126,15 @@ def _object(version: str, kind: str, name: str, namespace: str = "") -> Manifest
 
 
 def _render_namespace(wanted: Installation) -> Manifest:
-    made = _object("v1", "Namespace", wanted.namespace)
-    made["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
-    return made
+    namespace = _object("v1", "Namespace", wanted.namespace)
+    namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "restricted"
+    return namespace
 
 
 def _render_claim(wanted: Installation) -> Manifest:
     resources = {"requests": {"storage": wanted.storage}}
-    made = _object("v1", "PersistentVolumeClaim", NAME, wanted.namespace)
-    return made | {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
+    claim = _object("v1", "PersistentVolumeClaim", NAME, wanted.namespace)
+    return claim | {"spec": {"accessModes": ["ReadWriteOnce"], "resources": resources}}
 
 
 def _render_service(wanted: Installation) -> Manifest:
@@ -142,8 +142,8 @@ def _render_service(wanted: Installation) -> Manifest:
         {"name": "api", "port": PORT, "targetPort": "api"},
         {"name": "urls", "port": PROXY_PORT, "targetPort": "urls"},
     ]
-    made = _object("v1", "Service", NAME, wanted.namespace)
-    return made | {"spec": {"selector": {"app.kubernetes.io/name": NAME}, "ports": ports}}
+    service = _object("v1", "Service", NAME, wanted.namespace)
+    return service | {"spec": {"selector": {"app.kubernetes.io/name": NAME}, "ports": ports}}
 
 
 def _render_deployment(wanted: Installation) -> Manifest:
@@ -153,13 +153,13 @@ def _render_deployment(wanted: Installation) -> Manifest:
         # The server reads a certificate only at its start.
         notes["fairlead/certificate"] = hashlib.sha256(wanted.certificate.chain.encode()).hexdigest()[:16]
     template = {"metadata": {"labels": labels, "annotations": notes}, "spec": _render_pod(wanted)}
-    made = _object("apps/v1", "Deployment", NAME, wanted.namespace)
+    deployment = _object("apps/v1", "Deployment", NAME, wanted.namespace)
     # Several servers can share a database, but not a volume.
     strategy: Manifest = {"type": "Recreate"}
     if wanted.database_secret:
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     spec = {"replicas": wanted.replicas, "strategy": strategy, "selector": {"matchLabels": labels}}
-    return made | {"spec": {**spec, "template": template}}
+    return deployment | {"spec": {**spec, "template": template}}
 
 
 def _render_pod(wanted: Installation) -> Manifest:
@@ -246,10 +246,10 @@ def _arguments(wanted: Installation) -> Sequence[str]:
 
 
 def _render_secret(wanted: Installation, certificate: Certificate) -> list[Manifest]:
-    made = _object("v1", "Secret", f"{NAME}-tls", wanted.namespace)
+    secret = _object("v1", "Secret", f"{NAME}-tls", wanted.namespace)
     contents = {"tls.crt": certificate.chain, "tls.key": certificate.key}
     data = {name: base64.b64encode(text.encode()).decode() for name, text in contents.items()}
-    return [made | {"type": "kubernetes.io/tls", "data": data}]
+    return [secret | {"type": "kubernetes.io/tls", "data": data}]
 
 
 def render_webhooks(wanted: Installation, certificate: Certificate) -> list[Manifest]:

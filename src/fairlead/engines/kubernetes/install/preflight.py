@@ -88,7 +88,7 @@ def make_certificate(namespace: str) -> Certificate:
     hosts = [*inside, "localhost"]
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, hosts[0])])
     now = datetime.datetime.now(datetime.UTC)
-    made = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -100,7 +100,7 @@ def make_certificate(namespace: str) -> Certificate:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
     )
-    chain = made.public_bytes(serialization.Encoding.PEM).decode()
+    chain = builder.public_bytes(serialization.Encoding.PEM).decode()
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

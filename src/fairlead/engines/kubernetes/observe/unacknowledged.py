@@ -99,15 +99,17 @@ async def _load_bind_request(api: Api, pod: UnacknowledgedPod) -> objects.Event 
     except ApiError:
         # For example, this account may not read it.
         return None
-    asked = msgspec.json.decode(content, type=_BindRequest) if content is not None else _BindRequest()
-    if not asked.spec.selected_node:
+    bind_request = msgspec.json.decode(content, type=_BindRequest) if content is not None else _BindRequest()
+    if not bind_request.spec.selected_node:
         return None
-    if asked.status.phase == "Failed":
+    if bind_request.status.phase == "Failed":
         return objects.Event(
-            reason=_BINDING_ERROR, message=asked.status.reason, event_time=asked.metadata.creation_timestamp
+            reason=_BINDING_ERROR,
+            message=bind_request.status.reason,
+            event_time=bind_request.metadata.creation_timestamp,
         )
-    message = f"node {asked.spec.selected_node}"
-    return objects.Event(reason=SCHEDULED, message=message, event_time=asked.metadata.creation_timestamp)
+    message = f"node {bind_request.spec.selected_node}"
+    return objects.Event(reason=SCHEDULED, message=message, event_time=bind_request.metadata.creation_timestamp)
 
 
 class UnacknowledgedPods:

@@ -56,6 +56,6 @@ def render_container_claims(podset: PodSet) -> Manifest:
 
 def _template_name(context: RenderContext, podset: PodSet) -> str:
     """Templates cannot be changed: another class or number of devices is another template."""
-    asked = f"{find_device_class(podset)} {podset.request.gpu_devices}"
+    requested = f"{find_device_class(podset)} {podset.request.gpu_devices}"
     # A checksum is enough among the few templates of one workload, and `hashlib` would add 5 ms to `fairlead convert`.
-    return f"{context.name[:_LONGEST_NAME]}-gpus-{zlib.crc32(asked.encode()):08x}"
+    return f"{context.name[:_LONGEST_NAME]}-gpus-{zlib.crc32(requested.encode()):08x}"

@@ -68,7 +68,7 @@ def render_ingresses(context: RenderContext, podsets: Sequence[PodSet], *, is_he
     exposing = [podset for podset in podsets for _ in podset.container.fields.exposed_urls]
     proxy = f"{context.name}-proxy"
     manifests: list[Manifest] = []
-    held: list[_Route] = []
+    routes_to_proxy: list[_Route] = []
     sign_ins: list[_Route] = []
     for number, (podset, url) in enumerate(zip(exposing, context.urls, strict=False), 1):
         if not ingress.can_expose(url):
@@ -77,7 +77,7 @@ def render_ingresses(context: RenderContext, podsets: Sequence[PodSet], *, is_he
         if is_held or _is_held(podset):
             route = (url.host, url.prefix or "/", "Prefix", proxy, ingress.proxy_port)
             annotations = {**_to_proxy(ingress, is_grpc=url.is_grpc), **_limits(_PATIENCE)}
-            held.append(route)
+            routes_to_proxy.append(route)
         else:
             route = (url.host, url.prefix or "/", "Prefix", name_of_service(context, podset, "ClusterIP"), url.port)
             annotations = {**_to_pods(ingress, url), **_limits(_timeout(podset))}
@@ -86,7 +86,7 @@ def render_ingresses(context: RenderContext, podsets: Sequence[PodSet], *, is_he
         manifests.append(_ingress(context, ingress, name, annotations, [route]))
     if sign_ins:
         manifests.append(_ingress(context, ingress, f"{context.name}-sign-in", _to_proxy(ingress), sign_ins))
-    return [_proxy(context, ingress, proxy), *manifests] if held or sign_ins else manifests
+    return [_proxy(context, ingress, proxy), *manifests] if routes_to_proxy or sign_ins else manifests
 
 
 def _is_held(podset: PodSet) -> bool:
@@ -119,11 +119,11 @@ def _to_pods(ingress: IngressSettings, url: UrlRoute) -> dict[str, str]:
         return protocol
     scheme = "https" if ingress.is_tls else "http"
     # The URL is given here and not taken from the path, because servers read one path in several routes.
-    asked = f"{scheme}://{ingress.server}:{ingress.port}{ACCESS}?url={url.host}{url.prefix}"
+    auth_url = f"{scheme}://{ingress.server}:{ingress.port}{ACCESS}?url={url.host}{url.prefix}"
     answered = ",".join(ANSWERED)
     return {
         **protocol,
-        f"{_NGINX}/auth-url": asked,
+        f"{_NGINX}/auth-url": auth_url,
         f"{_NGINX}/auth-response-headers": answered,
         # The answer repeats the caller's cookies, which may be as long as nginx accepts.
         f"{_NGINX}/proxy-buffer-size": "32k",

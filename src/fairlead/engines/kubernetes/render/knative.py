@@ -94,6 +94,6 @@ def _container(shape: PodTemplate) -> Manifest:
     if probe is not None:
         # It may not name another port.
         handler = "httpGet" if "httpGet" in probe else "tcpSocket"
-        asked = {name: value for name, value in probe[handler].items() if name != "port"}
-        main["readinessProbe"] = {**probe, handler: {**asked, "port": podset.serving_port}}
+        members = {name: value for name, value in probe[handler].items() if name != "port"}
+        main["readinessProbe"] = {**probe, handler: {**members, "port": podset.serving_port}}
     return main

@@ -117,8 +117,8 @@ def render_shards(pools: Iterable[NodePool], cluster: str) -> list[Manifest]:
             "args": {"update-pod-eviction-condition": "true"},
         }
         if pool.min_guaranteed_runtime_seconds:
-            least = f"{pool.min_guaranteed_runtime_seconds}s"
-            spec["minRuntime"] = {"preemptMinRuntime": least, "reclaimMinRuntime": least}
+            min_runtime = f"{pool.min_guaranteed_runtime_seconds}s"
+            spec["minRuntime"] = {"preemptMinRuntime": min_runtime, "reclaimMinRuntime": min_runtime}
         metadata = {"name": pool.name, "labels": {**_OWN, CLUSTER_LABEL: cluster}}
         shards.append({"apiVersion": SHARD.api, "kind": SHARD.kind, "metadata": metadata, "spec": spec})
     return shards

@@ -31,7 +31,7 @@ _WORD = re.compile(r"\{(host|fqdn):([^{}]+)\}|\{port:(\d+)\+\d+\}")
 
 def render_group(context: RenderContext, podsets: Sequence[PodSet]) -> list[Manifest]:
     """The pod group, and the service by which its pods find each other."""
-    least = sum(podset.min_count for podset in podsets)
+    min_member = sum(podset.min_count for podset in podsets)
     subgroups = _subgroups(podsets)
     pool = context.launch.pool or context.pool or next(iter(context.pools), DEFAULT_POOL)
     labels = {OWN_LABEL: "true", RUNAI_QUEUE_LABEL: project_queue(context.project, (pool,)), **pool_labels(pool)}
@@ -40,7 +40,7 @@ def render_group(context: RenderContext, podsets: Sequence[PodSet]) -> list[Mani
         "kind": POD_GROUP.kind,
         "metadata": metadata_of(context, context.name, labels),
         "spec": {
-            "minMember": least,
+            "minMember": min_member,
             **({"subGroups": subgroups} if subgroups else {}),
             "queue": project_queue(context.project, (pool,)),
             "priorityClassName": context.priority_class,

@@ -37,7 +37,7 @@ _OF_OWNERS = ("kai.scheduler/",)
 #: Where Kubernetes tells a pod its place in its Indexed Job, and the variable that has it in pods that need a shell.
 _PLACE_FIELD, _PLACE = f"metadata.annotations['{COMPLETION_INDEX}']", "JOB_COMPLETION_INDEX"
 #: Ranges of indices that one Job computes at most: a word of a command has at most 128 KiB.
-_MOST_RANGES = 1000
+_MAX_RANGES = 1000
 #: A reference to the index in a word of the command, or an escaped dollar before a bracket.
 _REFERENCE = re.compile(rf"(\$\$(?=[({{]))|\$\({array.VARIABLE}\)|\$\{{{array.VARIABLE}\}}")
 
@@ -151,7 +151,7 @@ def tasks_of(podset: PodSet, done: str) -> tuple[int, ...]:
         return left
     if not podset.container.command:
         return left[:1] if finished else left
-    return left[: sum(number for _, _, number in array.split_into_steps(wanted)[:_MOST_RANGES])]
+    return left[: sum(number for _, _, number in array.split_into_steps(wanted)[:_MAX_RANGES])]
 
 
 def with_array_index(podset: PodSet, done: str) -> PodSet:

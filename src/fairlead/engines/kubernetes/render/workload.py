@@ -101,8 +101,8 @@ def render_objects(context: RenderContext, podsets: tuple[PodSet, ...], manifest
     services = _with_ports_once(services)
     if has_knative:
         services = _without_port(services, podsets[0].serving_port)
-    asked = [podset for podset in podsets if _is_asked(podset, podsets)]
-    services += render_ingresses(context, asked, is_held=has_knative)
+    requested = [podset for podset in podsets if _is_asked(podset, podsets)]
+    services += render_ingresses(context, requested, is_held=has_knative)
     operator = operator_of(podsets)
     if operator is not None and operator.resource.kind in context.launch.kinds:
         return RenderedObjects(_once(claims), [render_job(context, shapes, operator)], services, losses)

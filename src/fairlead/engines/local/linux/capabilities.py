@@ -54,9 +54,9 @@ def keep_over_change_of_user() -> None:
 
 def grant(ambient: Sequence[int]) -> None:
     """Hold exactly these, in every set, so that exec keeps them for a user who is not root."""
-    held = sum(1 << number for number in ambient)
+    mask = sum(1 << number for number in ambient)
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
-    low, high = held & 0xFFFFFFFF, held >> 32
+    low, high = mask & 0xFFFFFFFF, mask >> 32
     # Twice (effective, permitted, inheritable): the lower and the upper half.
     data = (ctypes.c_uint32 * 6)(low, low, low, high, high, high)
     syscalls.capset(header, data)

@@ -19,7 +19,7 @@ _PERIOD = 100_000
 #: Between its making and its first process a group is empty; never for as long as this.
 _YOUNG_SECONDS = 60
 #: The kernel takes no shorter share of a period.
-_LEAST_QUOTA = 1_000
+_MIN_QUOTA = 1_000
 
 
 class CgroupPlan(NamedTuple):
@@ -143,7 +143,7 @@ def plan(groups: Groups, name: str, limits: CgroupLimits) -> CgroupPlan | None:
 
 
 def _quota(milli: int) -> int:
-    return max(_LEAST_QUOTA, milli * _PERIOD // 1000)
+    return max(_MIN_QUOTA, milli * _PERIOD // 1000)
 
 
 def _older(controller: str, value: int) -> list[tuple[str, str, bool]]:

@@ -14,7 +14,7 @@ from fairlead.engines.local.linux import mount_syscalls, programs
 
 MAKER = "mke2fs"
 #: Below this the file system's own tables leave no room.
-LEAST_BYTES = 1024 * 1024
+MIN_BYTES = 1024 * 1024
 _BLOCK = 4096
 _GET_FREE = 0x4C82
 _CONFIGURE = 0x4C0A
@@ -99,7 +99,7 @@ def _make(path: str, size: int, durable: bool) -> None:
     """A new image under its name only when it is whole."""
     unfinished = f"{path}.new"
     file = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    os.ftruncate(file, max(LEAST_BYTES, -(-size // _BLOCK) * _BLOCK))
+    os.ftruncate(file, max(MIN_BYTES, -(-size // _BLOCK) * _BLOCK))
     os.close(file)
     journal = [] if durable else ["-O", "^has_journal"]
     options = ["-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-m", "0"]

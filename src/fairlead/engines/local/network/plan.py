@@ -26,7 +26,7 @@ _PREFIX = 16
 #: Addresses of one range that are given to pods: all but the network's own, the gateway's and the broadcast.
 _FIRST, _LAST = 2, 65_533
 _HOSTS = "/etc/hosts"
-_MOST_GROUPS = (1 << router.GROUP_BITS) - 1
+_MAX_GROUPS = (1 << router.GROUP_BITS) - 1
 #: What `--allow` calls it when pods of a shared server share the machine's network.
 SHARED_NETWORK = "shared-network"
 
@@ -124,14 +124,14 @@ class PodNetworks:
 
     def _load_range(self) -> int:
         path = f"{self._folder}/range"
-        taken = _taken_ranges(self._devices)
+        used_ranges = _taken_ranges(self._devices)
         with contextlib.suppress(OSError, ValueError), open(path) as file:
             kept = int(file.read())
-            if kept in _RANGES and kept not in taken and self._claim(kept):
+            if kept in _RANGES and kept not in used_ranges and self._claim(kept):
                 return kept
         start = int(self._id, 16) % len(_RANGES)
         order = [_RANGES[(start + step) % len(_RANGES)] for step in range(len(_RANGES))]
-        chosen = next((number for number in order if number not in taken and self._claim(number)), order[0])
+        chosen = next((number for number in order if number not in used_ranges and self._claim(number)), order[0])
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(str(chosen))
         return chosen
@@ -238,12 +238,12 @@ class PodNetworks:
         if groups.get(workload_id):
             return groups[workload_id]
         used = set(groups.values())
-        for _ in range(_MOST_GROUPS):
+        for _ in range(_MAX_GROUPS):
             number = self._next_group
-            self._next_group = number % _MOST_GROUPS + 1
+            self._next_group = number % _MAX_GROUPS + 1
             if number not in used:
                 return number
-        raise Refused(f"{_MOST_GROUPS} workloads of this server have networks, the maximum")
+        raise Refused(f"{_MAX_GROUPS} workloads of this server have networks, the maximum")
 
     def _plan_of_user(self, pod: PodSpec) -> NetworkPlan:
         """A network without root, in which a pod knows only its own address."""
@@ -402,10 +402,10 @@ def _default_gateway() -> str:
 
 def _taken_ranges(devices: str) -> set[int]:
     """Second numbers of 10.N that this machine already has a route into, other than to our own pods."""
-    taken = set()
+    ranges = set()
     for line in small_files.read("/proc/net/route").splitlines()[1:]:
         device, destination, *_ = line.split()
         octets = int(destination, 16).to_bytes(4, "little")
         if not device.startswith(devices) and octets[0] == 10:
-            taken.add(octets[1])
-    return taken
+            ranges.add(octets[1])
+    return ranges

@@ -96,15 +96,15 @@ class Ports:
         self._listening |= dict.fromkeys(ports, (pod_id, "another of its pods"))
 
     async def _open(self, key: tuple[str, int], port: OfferedPort, owner: str, shares_machine: bool) -> Opened:
-        inside, asked = key[1], port.external
+        inside, wanted = key[1], port.external
         is_node_port = port.service_type == NODE_PORT
-        if asked is not None:
-            candidates: Sequence[int] = (asked,)
-            if is_node_port and asked not in NODE_PORTS:
+        if wanted is not None:
+            candidates: Sequence[int] = (wanted,)
+            if is_node_port and wanted not in NODE_PORTS:
                 first, last = NODE_PORTS[0], NODE_PORTS[-1]
-                raise Refused(f"port {asked} is not a NodePort; those are {first} to {last}")
-            if not 0 < asked < 65_536:
-                raise Refused(f"{asked} is not a valid port; those are 1 to 65535")
+                raise Refused(f"port {wanted} is not a NodePort; those are {first} to {last}")
+            if not 0 < wanted < 65_536:
+                raise Refused(f"{wanted} is not a valid port; those are 1 to 65535")
         elif shares_machine and not is_node_port:
             candidates = (inside,)
         else:
@@ -120,7 +120,7 @@ class Ports:
             try:
                 await self._listen(key[0], opened)
             except OSError as error:
-                if asked is not None:
+                if wanted is not None:
                     raise Refused(
                         f"port {external} cannot be opened: {self._explain(external, error, owner)}"
                     ) from error
@@ -241,16 +241,16 @@ def _listen_at(addresses: Sequence[str], port: int) -> list[socket.socket]:
     listeners: list[socket.socket] = []
     try:
         for address in addresses:
-            made = socket.socket()
-            listeners.append(made)
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            made.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
-            made.setblocking(False)
-            made.bind((address, port))
-            made.listen(128)
+            listener = socket.socket()
+            listeners.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.setsockopt(socket.IPPROTO_IP, _IP_FREEBIND, 1)
+            listener.setblocking(False)
+            listener.bind((address, port))
+            listener.listen(128)
     except OSError:
-        for made in listeners:
-            made.close()
+        for listener in listeners:
+            listener.close()
         raise
     return listeners
 

@@ -57,15 +57,15 @@ def _make_folder() -> None:
 
 def hold(links: Links, plan: RouterPlan) -> int:
     """Make the router unless it exists; an open file by which this process holds it. Called under the lock."""
-    held = _open(plan.table)
+    claim = _open(plan.table)
     try:
-        fcntl.flock(held, fcntl.LOCK_SH)
+        fcntl.flock(claim, fcntl.LOCK_SH)
         if not is_made(plan):
             _make(links, plan)
     except BaseException:
-        os.close(held)
+        os.close(claim)
         raise
-    return held
+    return claim
 
 
 def is_made(plan: RouterPlan) -> bool:
@@ -100,10 +100,10 @@ def repair(plan: RouterPlan) -> bool:
     return True
 
 
-def release(links: Links, held: int) -> None:
+def release(links: Links, claim: int) -> None:
     """Let go, and remove what nobody holds any more. Called under the lock."""
-    fcntl.flock(held, fcntl.LOCK_UN)
-    os.close(held)
+    fcntl.flock(claim, fcntl.LOCK_UN)
+    os.close(claim)
     remove_unused(links)
 
 

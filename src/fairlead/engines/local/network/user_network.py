@@ -114,8 +114,8 @@ def _make_inside(link: socket.socket) -> NoReturn:
 def _send_socket(link: socket.socket, user: int, namespace: int) -> NoReturn:
     try:
         enter(user, namespace)
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as made:
-            socket.send_fds(link, [b"made"], [made.fileno()])
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as pod_socket:
+            socket.send_fds(link, [b"made"], [pod_socket.fileno()])
     finally:
         os._exit(0)
 

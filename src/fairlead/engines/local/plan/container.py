@@ -76,10 +76,10 @@ RUNTIMES = {
 def choose(container: PodContainer, settings: LocalSettings) -> str:
     """The runtime's name: the workload's annotation if the operator offers that runtime, else the server's first."""
     annotations = container.fields.annotations
-    asked = next((annotation.value or "" for annotation in annotations if annotation.name == ANNOTATION), "")
-    if asked and asked not in settings.runtimes:
-        raise Refused(f"this server has no runtime '{asked}'; it has {', '.join(settings.runtimes)}")
-    return asked or settings.runtimes[0]
+    name = next((annotation.value or "" for annotation in annotations if annotation.name == ANNOTATION), "")
+    if name and name not in settings.runtimes:
+        raise Refused(f"this server has no runtime '{name}'; it has {', '.join(settings.runtimes)}")
+    return name or settings.runtimes[0]
 
 
 class ContainerContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,9 +285,9 @@ def _render_security(name: str, security: ContainerSecurity, granted: PodRights,
 
 def _pull(container: PodContainer) -> str:
     """As Kubernetes: always for `latest`; an image on this machine is never pulled."""
-    asked = container.fields.image_pull_policy
-    if asked:
-        return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[asked]
+    policy = container.fields.image_pull_policy
+    if policy:
+        return {"Always": "always", "Never": "never", "IfNotPresent": "missing"}[policy]
     image = container.image
     if image.startswith("localhost/") or ARCHIVE.match(image):
         return "missing"

@@ -56,10 +56,10 @@ def _bound(kind: int, maximum: int) -> int:
     return maximum if hard == resource.RLIM_INFINITY else min(hard, maximum)
 
 
-def decide_pids(asked: int | None, is_shared: bool, means: LimitSupport) -> int | None:
+def decide_pids(configured: int | None, is_shared: bool, means: LimitSupport) -> int | None:
     """The operator's number; without one, in shared mode at most half of what the kernel has, else no limit."""
-    if asked is not None:
-        return asked or None
+    if configured is not None:
+        return configured or None
     return min(MAX_PIDS, means.threads // 2) if is_shared else None
 
 

@@ -240,8 +240,10 @@ def _all_mounts(
     if rights.account is not None or not can_be_made(working_dir, mounts):
         return mounts
     # A working directory that this machine does not have; none inside a volume.
-    made = Volume("folder", posixpath.normpath(working_dir), "workingDir", source=f"{private}/work", mode=0o755)
-    return [*mounts, made._replace(owned=True, read_only=granted.read_only_root, only_if_missing=True)]
+    working_folder = Volume(
+        "folder", posixpath.normpath(working_dir), "workingDir", source=f"{private}/work", mode=0o755
+    )
+    return [*mounts, working_folder._replace(owned=True, read_only=granted.read_only_root, only_if_missing=True)]
 
 
 def _own_places(granted: PodRights, private: str, *, has_home: bool) -> list[Volume]:

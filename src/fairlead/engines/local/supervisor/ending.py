@@ -43,9 +43,9 @@ def describe(state: journal.Record, order: LaunchOrder, code: int, cause: str) -
         state.update(reason="Error", message=f"ended with {launch.describe_code(code)}{more}")
 
 
-def describe_upload(state: journal.Record, said: bytes) -> None:
+def describe_upload(state: journal.Record, output: bytes) -> None:
     """Changes of buckets were uploaded; an uploader that did not say how it ended was killed."""
-    last = read_progress(said)
+    last = read_progress(output)
     failure = last.get("failure", "changes could not be uploaded within the grace period")
     if failure:
         state["message"] = f"{state.get('message', '')} {failure}".strip()
@@ -53,9 +53,9 @@ def describe_upload(state: journal.Record, said: bytes) -> None:
             state.update(exit_code=1, reason="FetchError")
 
 
-def read_progress(said: bytes) -> dict[str, str]:
+def read_progress(output: bytes) -> dict[str, str]:
     """The last whole line that the uploader wrote."""
-    lines = said.rpartition(b"\n")[0].splitlines()
+    lines = output.rpartition(b"\n")[0].splitlines()
     last: dict[str, str] = json.loads(lines[-1]) if lines else {}
     return last
 

@@ -23,7 +23,7 @@ from fairlead.engines.local.supervisor import entry
 
 START, VERSION, RETIRE, RESERVE, PORTS = b"S", b"V", b"X", b"R", b"P"
 #: A server does not listen on more ports.
-_MOST_FILES = 8
+_MAX_FILES = 8
 SOCKET_NAME = "forkserver.sock"
 LOCK_NAME = "forkserver.lock"
 #: The next spare is made when it has been quiet for so long, so that it does not compete with a start under way.
@@ -74,7 +74,7 @@ class ForkServer:
     def _serve(self, descriptor: int) -> None:
         server = self._servers[descriptor]
         try:
-            request, sockets, _, _ = socket.recv_fds(server, 16, _MOST_FILES)
+            request, sockets, _, _ = socket.recv_fds(server, 16, _MAX_FILES)
         except BlockingIOError:
             return
         except OSError:

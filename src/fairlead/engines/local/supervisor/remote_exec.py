@@ -102,8 +102,8 @@ class RemoteExecBroker:
 
     def _is_of_pod(self, asker: socket.socket) -> bool:
         """Whether the process at the other end runs below this supervisor and, where that is one, as the pod's user."""
-        said = asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-        pid, uid, _ = _CREDENTIALS.unpack(said)
+        credentials = asker.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, uid, _ = _CREDENTIALS.unpack(credentials)
         return self._uid in (None, uid) and procfs.is_below(pid, os.getpid())
 
     def _ask(self, line: _Line) -> bool:

@@ -461,14 +461,14 @@ class Supervisor:
         for member in ("exit_code", "signal", "ended_at"):
             self._state.pop(member, None)
         self._state.update(state="Running", reason="", message="")
-        said = self._read_to_end(answer, self._tell_progress)
+        output = self._read_to_end(answer, self._report_progress)
         self._state.clear()
         self._state.update(ended)
-        ending.describe_upload(self._state, said)
+        ending.describe_upload(self._state, output)
 
-    def _tell_progress(self, said: bytes) -> None:
+    def _report_progress(self, output: bytes) -> None:
         """Watchers only: after a crash it does not matter how far the upload was."""
-        text = ending.read_progress(said).get("progress")
+        text = ending.read_progress(output).get("progress")
         if text:
             self._state.update(reason=ending.UPLOADING, message=text)
             self.peers.notify_watchers({"state": self._state})
