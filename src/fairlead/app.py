@@ -1,6 +1,7 @@
-"""Wires the parts together into a server. Nothing else imports a concrete store or engine.
+"""Wires the parts together into a server, starts them and stops them.
 
-`fairlead serve` calls `main` with its arguments.
+`fairlead serve` calls `main` with its arguments. `server_context.py` opens the store, `engine_hosts.py` makes the engines;
+nothing else knows a concrete one.
 """
 
 import asyncio
@@ -13,17 +14,17 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import uvicorn
 import uvloop
 
 from fairlead import __version__
-from fairlead.api.application import RequestSettings, make_application
+from fairlead.api.application import Application, RequestSettings, make_application
 from fairlead.api.http.certificates import load_tls
 from fairlead.api.http.connection_limits import limits_of_process
 from fairlead.api.proxy.access import UrlGate
@@ -40,49 +41,37 @@ from fairlead.api.server.metrics import HistogramSample, Sample, loop_samples
 from fairlead.api.server.sockets import check_certificate, listen, url_of
 from fairlead.api.workloads.admission_webhook import ADMISSION_OPERATIONS
 from fairlead.control.audit_export import AuditExporter, make_sink
-from fairlead.control.bootstrap import ensure_defaults
-from fairlead.control.context import Context, EngineView
-from fairlead.control.directory import Directory, Refresher
-from fairlead.control.ids import GrowingIds, new_suffix
-from fairlead.control.keys import agree_on_vault, load_vault, write_private
+from fairlead.control.context import Context
+from fairlead.control.directory import Refresher
+from fairlead.control.keys import write_private
 from fairlead.control.loop.engine_host import AnyHost
 from fairlead.control.loop.fleet import Fleet
 from fairlead.control.machine_accounts import load_user_of
 from fairlead.control.notifications.dispatch import Notifier
 from fairlead.control.notifications.settings import check_notifications
 from fairlead.control.people.authentication import (
-    ADMINISTRATOR,
-    CREDENTIALS,
     Authenticator,
-    agree_on_key,
-    ensure_accounts,
 )
 from fairlead.control.people.sign_on.settings import check_sign_on
 from fairlead.control.people.sign_on.sign_on import make_sign_on
-from fairlead.control.people.tokens import Signer, Tokens, load_signer
-from fairlead.control.serving.traffic import Traffic
-from fairlead.control.serving.urls import UrlRegistry, UrlSettings
+from fairlead.control.people.tokens import Tokens
 from fairlead.control.workloads.sessions import Dialler, find_holder
 from fairlead.engine_hosts import Listening, make_added_host, make_first_host
 from fairlead.engines.local.supervisor.forkserver_client import find_reserved_ports
-from fairlead.model.clock import Millis, iso
+from fairlead.model.clock import iso
 from fairlead.model.errors import FairleadError, Refused
-from fairlead.model.records.organization import RecoveredOrganization
 from fairlead.scheduled_backups import BackupSchedule
-from fairlead.serve_flags import DEFAULT_PORT, DEFAULT_PROXY_PORT, ENGINES, LOCAL
-from fairlead.settings import ServerSettings, check_mode, find_database, is_postgres, read_settings, record
+from fairlead.serve_flags import DEFAULT_PORT, DEFAULT_PROXY_PORT, LOCAL
+from fairlead.server_context import make_context, now, open_store, prepare_records, share_keys
+from fairlead.settings import ServerSettings, read_settings, record
 from fairlead.store.base import Store
-from fairlead.store.sqlite import open_sqlite
 
 log = logging.getLogger("fairlead")
 
 #: How long to wait for the lock: the command line takes it briefly to check whether a server runs.
 LOCK_SECONDS = 1.0
-#: In the data folder: what `fairlead restore --from-cluster` read, until the next server starts.
-RECOVERED = "recovered.json"
-#: Modules that are imported only if the settings need them.
-_POSTGRES, _PREFLIGHT = "fairlead.store.postgres", "fairlead.preflight"
-_RENDER = "fairlead.engines.kubernetes.render.workload"
+#: Imported only for `serve --check`.
+_PREFLIGHT = "fairlead.preflight"
 #: The protocol of WebSockets.
 _WEBSOCKETS = "uvicorn.protocols.websockets.websockets_sansio_impl"
 #: Exit code for a restart: the server lost the machine, or could not take it over.
@@ -168,7 +157,7 @@ async def serve(settings: ServerSettings) -> int:
         proxied = listen(
             settings.host, settings.proxy_port, DEFAULT_PROXY_PORT, is_secured=is_secured, reserved=reserved
         )
-    store = await _open_store(settings)
+    store = await open_store(settings)
     try:
         return await _serve_on(settings, sock, proxied, store)
     finally:
@@ -178,79 +167,107 @@ async def serve(settings: ServerSettings) -> int:
             proxied.close()
 
 
+class _Parts(NamedTuple):
+    """A server before it starts: its HTTP server, and everything that runs next to it."""
+
+    context: Context
+    server: HttpServer
+    application: Application
+    #: Runs the workloads; None on a server that serves the API only.
+    host: AnyHost | None
+    fleet: Fleet
+    #: Exposed URLs: served here, or passed on to the server that runs the machine.
+    proxy: Proxy
+    relay: Relay
+    machine_socket: MachineSocket | None
+    backups: BackupSchedule
+    exporter: AuditExporter | None
+    notifier: Notifier
+    #: Removes the file with the address. As soon as the port is free, another program may take it, and must not get the
+    #: secrets of our clients.
+    withdraw: Callable[[], None]
+
+
 async def _serve_on(settings: ServerSettings, sock: socket.socket, proxied: socket.socket | None, store: Store) -> int:
-    url = url_of(sock, is_tls=bool(settings.tls_certificate))
-    await _share_keys(settings)
-    context = _make_context(settings, store, proxied)
-    authenticator = Authenticator(
-        context, await _prepare_records(settings, context), make_sign_on(context, settings.sign_on)
-    )
+    listening = Listening(url_of(sock, is_tls=bool(settings.tls_certificate)), sock, proxied)
+    parts = await _assemble(settings, listening, store)
+    unsubscribe = store.subscribe(Refresher(parts.context.directory).on_commit) if parts.host is None else None
+    parts.server.handle_signals()
+    try:
+        await _start(settings, listening, parts)
+        await parts.server.serve(sockets=[sock])
+    finally:
+        await _stop(parts)
+        if unsubscribe:
+            unsubscribe()
+        log.info("Stopped; pods keep running")
+    return parts.server.exit_code
+
+
+async def _assemble(settings: ServerSettings, listening: Listening, store: Store) -> _Parts:
+    await share_keys(settings)
+    context = make_context(settings, store, listening.proxied)
+    signer = await prepare_records(settings, context)
+    authenticator = Authenticator(context, signer, make_sign_on(context, settings.sign_on))
     fleet = Fleet(context, partial(make_added_host, settings, now))
-    host = None if settings.api_only else make_first_host(settings, context, fleet, Listening(url, sock, proxied), now)
+    host = None if settings.api_only else make_first_host(settings, context, fleet, listening, now)
     gate = UrlGate(authenticator, context.url_registry, now)
-    proxy = Proxy(gate, Upstreams(Dialler(context)), limits_of_process(_PROXY_SHARE))
-    more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     backups = BackupSchedule(settings, lambda: host is not None and host.reconciler is not None)
-    exporter = _make_audit_exporter(settings, store)
     samples = partial(_samples, host, fleet, backups)
-    notifier = Notifier(context, settings.notifications)
+    more = ADMISSION_OPERATIONS if settings.engine != LOCAL else ()
     application = make_application(context, authenticator, _request_settings(settings), samples, gate, more)
-    # As soon as the port is free, another program may take it, and must not get the secrets of our clients.
     withdraw = partial((settings.data_dir / "server.json").unlink, missing_ok=True)
-    server = HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds)
-    refresher = store.subscribe(Refresher(context.directory).on_commit) if host is None else None
-    relay = Relay(partial(_find_urls, context, host))
-    machine_socket = _make_machine_socket(settings, context, authenticator, url)
-    server.handle_signals()
+    return _Parts(
+        context=context,
+        server=HttpServer(_http(settings, application), context, withdraw, settings.drain_seconds),
+        application=application,
+        host=host,
+        fleet=fleet,
+        proxy=Proxy(gate, Upstreams(Dialler(context)), limits_of_process(_PROXY_SHARE)),
+        relay=Relay(partial(_find_urls, context, host)),
+        machine_socket=_make_machine_socket(settings, context, authenticator, listening.url),
+        backups=backups,
+        exporter=_make_audit_exporter(settings, store),
+        notifier=Notifier(context, settings.notifications),
+        withdraw=withdraw,
+    )
+
+
+async def _start(settings: ServerSettings, listening: Listening, parts: _Parts) -> None:
+    """Start everything but the HTTP server itself: the workloads first."""
+    host, proxied = parts.host, listening.proxied
 
     async def open_urls() -> None:
-        await relay.stop()
+        await parts.relay.stop()
         if proxied:
-            await proxy.start(proxied, settings.tls_certificate, settings.tls_key)
-        await fleet.start()
+            await parts.proxy.start(proxied, settings.tls_certificate, settings.tls_key)
+        await parts.fleet.start()
 
-    try:
-        if host:
-            await server.start_with(host.start(open_urls, partial(_give_up, server, settings)))
-            if host.reconciler is None and proxied:
-                await relay.start(proxied)
-        _tune_garbage_collector()
-        # Flags with which it does not start would keep the next start, without flags, from starting too.
-        if changed := record(settings):
-            log.warning(changed)
-        _announce(settings, url, host.find_warnings() if host else ())
-        if machine_socket:
-            await machine_socket.start()
-        backups.start()
-        if exporter:
-            exporter.start()
-        notifier.start()
-        await server.serve(sockets=[sock])
-    finally:
-        context.stopping = True
-        withdraw()
-        await application.close()
-        for part in (backups, notifier, exporter, machine_socket, relay, proxy, fleet, host):
-            if part:
-                await part.stop()
-        if refresher:
-            refresher()
-        log.info("Stopped; pods keep running")
-    return server.exit_code
+    if host:
+        await parts.server.start_with(host.start(open_urls, partial(_give_up, parts.server, settings)))
+        if host.reconciler is None and proxied:
+            await parts.relay.start(proxied)
+    _tune_garbage_collector()
+    # Flags with which it does not start would keep the next start, without flags, from starting too.
+    if changed := record(settings):
+        log.warning(changed)
+    _announce(settings, listening.url, host.find_warnings() if host else ())
+    if parts.machine_socket:
+        await parts.machine_socket.start()
+    parts.backups.start()
+    if parts.exporter:
+        parts.exporter.start()
+    parts.notifier.start()
 
 
-async def _prepare_records(settings: ServerSettings, context: Context) -> Signer:
-    """Create the records and keys that every server needs, and check that they fit; returns what signs tokens."""
-    await ensure_defaults(context, "" if settings.api_only else settings.engine, _load_recovered(settings.data_dir))
-    (settings.data_dir / RECOVERED).unlink(missing_ok=True)
-    cluster = context.directory.cluster
-    if await ensure_accounts(context, settings.data_dir, cluster.id):
-        await _share_keys(settings)
-    _check_mode(settings, context)
-    signer = load_signer(settings.data_dir, cluster.id, now, settings.token_seconds)
-    await agree_on_key(context, signer.fingerprint)
-    await agree_on_vault(context)
-    return signer
+async def _stop(parts: _Parts) -> None:
+    parts.context.stopping = True
+    parts.withdraw()
+    await parts.application.close()
+    others = (parts.backups, parts.notifier, parts.exporter, parts.machine_socket)
+    for part in (*others, parts.relay, parts.proxy, parts.fleet, parts.host):
+        if part:
+            await part.stop()
 
 
 def _make_machine_socket(
@@ -267,39 +284,6 @@ def _make_machine_socket(
     return MachineSocket(settings.machine_socket, url, certificate, sign_in)
 
 
-def _make_context(settings: ServerSettings, store: Store, proxied: socket.socket | None) -> Context:
-    window = settings.control.scaling_window
-    return Context(
-        store=store,
-        clock=now,
-        directory=Directory(store),
-        sessions=None,
-        settings=settings.control,
-        new_id=GrowingIds(now).next,
-        new_suffix=new_suffix,
-        vault=load_vault(settings.data_dir),
-        url_registry=UrlRegistry(read_url_settings(settings, proxied), Traffic(now, time.monotonic, window)),
-        engine=EngineView(is_cluster=settings.engine != LOCAL),
-        render_objects=lambda *workload: importlib.import_module(_RENDER).render_spec(*workload),
-    )
-
-
-def _load_recovered(folder: Path) -> RecoveredOrganization | None:
-    """What `fairlead restore --from-cluster` left for a server with an empty or restored database."""
-    try:
-        return msgspec.json.decode((folder / RECOVERED).read_bytes(), type=RecoveredOrganization)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise Refused(f"{folder / RECOVERED} cannot be read; run `fairlead restore --from-cluster` again") from error
-
-
-def _check_mode(settings: ServerSettings, context: Context) -> None:
-    """Check the mode against who has an account here."""
-    users = (user for user in context.directory.users.values() if user.type == "user" and user.name != ADMINISTRATOR)
-    check_mode(settings, sorted(user.name for user in users))
-
-
 def _request_settings(settings: ServerSettings) -> RequestSettings:
     return RequestSettings(
         body_bytes=settings.body_limit,
@@ -308,21 +292,6 @@ def _request_settings(settings: ServerSettings) -> RequestSettings:
         # People of a shared machine reach its loopback; in a cluster, network policies decide who reaches the server.
         are_metrics_open=settings.personal,
     )
-
-
-async def _share_keys(settings: ServerSettings) -> None:
-    """Share keys through a Secret of the cluster, for servers that do not keep their data folders."""
-    if not settings.keys_secret:
-        return
-    if settings.engine == LOCAL:
-        raise Refused("--keys-secret needs --engine kubernetes: it names a Secret of the cluster")
-    folder = settings.data_dir
-    load_vault(folder)
-    load_signer(folder, "", now)
-    mine = {path.name: path.read_bytes() for path in (*(folder / "keys").iterdir(), *folder.glob(CREDENTIALS))}
-    kept = await importlib.import_module(ENGINES[settings.engine]).share_keys(settings, mine)
-    for name, content in kept.items():
-        write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 
 async def _find_urls(context: Context, host: AnyHost | None) -> str:
@@ -409,28 +378,3 @@ def _announce(settings: ServerSettings, url: str, warnings: Sequence[str]) -> No
     }
     write_private(settings.data_dir / "server.json", msgspec.json.encode(announcement))
     log.info("Serving at %s", url)
-
-
-def now() -> Millis:
-    return time.time_ns() // 1_000_000
-
-
-async def _open_store(settings: ServerSettings) -> Store:
-    database = find_database(settings)
-    if is_postgres(database):
-        store: Store = await importlib.import_module(_POSTGRES).open_postgres(database)
-        return store
-    return await open_sqlite(database)
-
-
-def read_url_settings(settings: ServerSettings, proxied: socket.socket | None) -> UrlSettings:
-    """The public form of workloads' URLs: at our proxy, or at an ingress controller in front of it."""
-    is_tls = bool(settings.tls_certificate)
-    port = proxied.getsockname()[1] if proxied else settings.proxy_port or DEFAULT_PROXY_PORT
-    given = (settings.ingress_class, settings.ingress_server)
-    if any(given) or settings.ingress_tls:
-        if settings.engine == LOCAL or not all(given):
-            raise Refused("Ingress objects need all of --engine kubernetes, --ingress-class and --ingress-server")
-        is_tls, port = settings.ingress_tls, 443 if settings.ingress_tls else 80
-    scheme = "https" if is_tls else "http"
-    return UrlSettings(scheme=scheme, domain=settings.domain.lower(), port=port, by_path=settings.url_paths)

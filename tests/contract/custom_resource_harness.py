@@ -274,7 +274,7 @@ def run(tmp_path: Path, act: Callable[[Harness], Awaitable[None]], **given: Any)
 def run_with(tmp_path: Path, cluster: Cluster, act: Callable[[Harness], Awaitable[None]]) -> None:
     async def test(context: Context) -> None:
         harness = Harness(context, cluster)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await harness.start()
             try:
                 await act(harness)

@@ -95,7 +95,7 @@ class Harness:
         return str(self.objects.found[id].status.get("phase", ""))
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while not holds():  # noqa: ASYNC110 - the loop tells nobody when it has nothing left to do
                 await asyncio.sleep(0.01)
 

@@ -139,7 +139,7 @@ async def test_who_is_not_of_the_pod_is_not_heard(make: Make, data: Path) -> Non
         await harness.start(spec := launcher("sleep 600"))
         [path] = (data / "pods" / "private" / f"{spec.pod_id}.1").glob("*/socket")
         with wire.connect(str(path)) as link:
-            link.settimeout(30)
+            link.settimeout(120)
             request = b'{"pod": "job-worker-0", "argv": ["true"]}'
             try:
                 link.sendall(len(request).to_bytes(4, "big") + request)

@@ -48,7 +48,7 @@ reached = []
 for name, family, address in json.loads(sys.argv[1]):
     try:
         made = socket.socket(family)
-        made.settimeout(1)
+        made.settimeout(5)
         made.connect(tuple(address) if isinstance(address, list) else address.replace("@", "\\0"))
         reached.append(name)
     except OSError:

@@ -113,7 +113,7 @@ class Server:
         changed = asyncio.Event()
         unsubscribe = self.context.store.subscribe(lambda revision, subjects: changed.set())
         try:
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 while not condition():
                     with suppress(TimeoutError):
                         await asyncio.wait_for(changed.wait(), 0.05)

@@ -88,7 +88,7 @@ def test_input_that_continues_is_passed_on_as_it_comes(fairlead: Caller) -> None
         process.stdin.flush()
         assert process.stdout.readline() == f"got {word}\n"
     process.stdin.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=180) == 0
     process.stdout.close()
 
 

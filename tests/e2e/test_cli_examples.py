@@ -26,7 +26,7 @@ def run(server: Server, tmp_path: Path, *arguments: str) -> str:
     command.chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
     environ = surroundings(server.data_dir, PATH=path)
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, env=environ, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=180, env=environ, check=False)
     assert done.returncode == 0, done
     return done.stdout
 

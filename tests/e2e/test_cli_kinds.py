@@ -115,7 +115,7 @@ def test_a_service_of_groups_from_submit_to_delete(fairlead: Caller, server: Ser
         until(lambda: answers(port), "the forwarded port")
     finally:
         call.terminate()
-        call.communicate(timeout=30)
+        call.communicate(timeout=180)
     assert fairlead("inference", "distributed", "delete", name).code == 0
 
 

@@ -78,7 +78,7 @@ def test_it_finds_what_the_command_line_finds(server: Server) -> None:
 
 
 def test_names_and_errors(client: Client) -> None:
-    client.run(["true"], name="named").wait(timeout=60)
+    client.run(["true"], name="named").wait(timeout=180)
     with pytest.raises(NameNotFound, match="Did you mean named"):
         client.job("namd")
     with pytest.raises(NameNotFound, match="There is no project 'nowhere'"):
@@ -106,7 +106,7 @@ def test_life_of_a_job(client: Client) -> None:
     assert "life" in repr(job)
     assert "Stopped" in job._repr_html_()
     job.delete()
-    assert job.wait(timeout=60).has_ended
+    assert job.wait(timeout=180).has_ended
 
 
 def test_a_command_gets_the_environment_of_its_caller(server: Server) -> None:
@@ -136,16 +136,16 @@ def test_a_typed_spec_is_the_request(client: Client) -> None:
     assert request["masterSpecSameAsWorker"] is False
     job = client.submit(spec)
     assert job.type == "Distributed"
-    assert job.wait(timeout=60, check=True).phase == "Completed"
+    assert job.wait(timeout=180, check=True).phase == "Completed"
 
 
 def test_many_tasks_share_a_client(server: Server) -> None:
     async def run() -> list[str]:
         async with AsyncClient(access(server)) as client:
             jobs = await asyncio.gather(*(client.run(["echo", f"n{number}"]) for number in range(12)))
-            done = await asyncio.gather(*(job.wait(timeout=60, check=True) for job in jobs))
+            done = await asyncio.gather(*(job.wait(timeout=180, check=True) for job in jobs))
             with pytest.raises(JobFailed) as failed:
-                await (await client.run(["sh", "-c", "exit 4"])).wait(timeout=60, check=True)
+                await (await client.run(["sh", "-c", "exit 4"])).wait(timeout=180, check=True)
             assert failed.value.exit_code == 4
             return [(await job.logs()).strip() for job in done]
 

@@ -139,7 +139,8 @@ def test_a_guaranteed_runtime_is_kept_to_the_moment(make_server: Callable[..., S
     server.until_phase(owner, "Running")
     (pod,) = server.call("GET", f"/api/v1/workloads/{borrower}/pods?deleted=true").json["pods"]
     lasted = datetime.fromisoformat(pod["completedAt"]) - datetime.fromisoformat(pod["containers"][0]["startedAt"])
-    assert timedelta(seconds=2) <= lasted < timedelta(seconds=10)
+    # Far below the next time at which the loop would look by itself; a busy machine takes seconds to stop a pod.
+    assert timedelta(seconds=2) <= lasted < timedelta(seconds=60)
 
 
 def test_a_victim_that_does_not_listen_is_killed_before_the_winner_starts(

@@ -97,7 +97,7 @@ def environment(copy: Path) -> dict[str, str]:
 def run(copy: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, *arguments]
     env = environment(copy) | variables
-    return subprocess.run(command, env=env, cwd=copy, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=env, cwd=copy, capture_output=True, text=True, timeout=180)
 
 
 @pytest.fixture(scope="module")

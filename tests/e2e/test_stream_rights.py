@@ -30,7 +30,7 @@ STREAMS = {
     "port-forward": ("POST", "/api/v1/workloads/{id}/port-forward?port={port}"),
 }
 #: Rights are checked every second; the rest is for a busy machine.
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def open_stream(

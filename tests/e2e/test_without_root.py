@@ -186,7 +186,7 @@ reached = []
 for name, family, address in {targets}:
     try:
         made = socket.socket(family)
-        made.settimeout(2)
+        made.settimeout(5)
         made.connect(tuple(address) if family == 2 else address.replace("@", chr(0)))
         reached.append(name)
     except OSError:

@@ -4,11 +4,12 @@ import os
 
 import pytest
 
-from fairlead.app import can_serve, read_url_settings
+from fairlead.app import can_serve
 from fairlead.client.access.local import PATH_FLAGS
 from fairlead.control.serving.urls import UrlLocation, render_url
 from fairlead.model.errors import Refused
 from fairlead.serve_flags import serve_parser
+from fairlead.server_context import read_url_settings
 from fairlead.settings import read_settings
 
 

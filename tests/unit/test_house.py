@@ -26,6 +26,7 @@ FOLDERS_BELOW_PACKAGE = 3
 LOADERS = {
     "app.py",
     "engine_hosts.py",
+    "server_context.py",
     "cli/__main__.py",
     "cli/nouns.py",
     "__init__.py",

@@ -16,6 +16,10 @@ from fairlead.client.suggest import suggest
 GENERATED = os.path.join(os.path.dirname(__file__), "generated")
 
 
+#: A flag's value, as its type says.
+FlagValue = str | int | float | bool
+
+
 class UsageError(Exception):
     """The command line is wrong; the message says what is wrong and what would be right."""
 
@@ -170,7 +174,7 @@ def _store(flag: Flag, shown: str, text: str, values: dict[str, Any]) -> None:
         values[flag.name] = value
 
 
-def read_value(flag: Flag, shown: str, text: str) -> Any:
+def read_value(flag: Flag, shown: str, text: str) -> FlagValue:
     """Parse a value by the flag's type and choices."""
     if flag.choices:
         for choice in flag.choices:
@@ -182,7 +186,7 @@ def read_value(flag: Flag, shown: str, text: str) -> Any:
     return read_typed(flag.type, shown, text)
 
 
-def read_typed(kind: str, shown: str, text: str) -> Any:
+def read_typed(kind: str, shown: str, text: str) -> FlagValue:
     """Parse a value by the name of its type."""
     try:
         if kind == "integer":

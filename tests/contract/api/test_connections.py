@@ -144,7 +144,7 @@ def connect_with_small_buffer(api: ApiServer) -> socket.socket:
     """So that answers wait in the server, not in the kernel."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(30)
+    connection.settimeout(120)
     connection.connect(("127.0.0.1", api.port))
     return connection
 

@@ -17,7 +17,7 @@ def open_socket(api: ApiServer, path: str, *protocols: str, **headers: str) -> s
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     with connect(f"ws://127.0.0.1:{api.port}{path}", subprotocols=offered, additional_headers=named) as socket:
         with pytest.raises(ConnectionClosed):
-            socket.recv(timeout=30)
+            socket.recv(timeout=120)
         return f"{socket.close_code} {socket.close_reason}"
 
 

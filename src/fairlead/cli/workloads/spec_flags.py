@@ -106,7 +106,7 @@ def _apply_object(entry: FlagEntry, shown: str, value: str, spec: Json) -> None:
         place(spec, f"{entry['path']}.{path}", leaf)
 
 
-def leaves(tree: Mapping[str, object], before: str = "") -> Iterator[tuple[str, Any]]:
+def leaves(tree: Mapping[str, object], before: str = "") -> Iterator[tuple[str, object]]:
     """The values in a tree of objects, with their dotted paths."""
     for name, value in tree.items():
         if isinstance(value, dict):
