@@ -1,7 +1,7 @@
 """Wires the parts together into a server, starts them and stops them.
 
-`fairlead serve` calls `main` with its arguments. `server_context.py` opens the store, `engine_hosts.py` makes the engines;
-nothing else knows a concrete one.
+`fairlead serve` calls `main` with its arguments. `server_context.py` opens the store, `engine_hosts.py` makes the
+engines; nothing else knows a concrete one.
 """
 
 import asyncio

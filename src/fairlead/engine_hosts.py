@@ -50,11 +50,11 @@ class Listening(NamedTuple):
     proxied: socket.socket | None
 
 
-class PodsOfCluster(Sessions, LogStore, Protocol):
+class ClusterPodAccess(Sessions, LogStore, Protocol):
     """What an engine of a cluster offers into its pods."""
 
 
-class AutoscalingOfNodes(Protocol):
+class AutoscalingView(Protocol):
     def may_add_nodes(self) -> bool: ...
 
 
@@ -62,13 +62,13 @@ class ClusterEngine(WorkloadEngine, Protocol):
     """An engine from `ENGINES`, whose module is loaded only if the settings name it."""
 
     @property
-    def sessions(self) -> PodsOfCluster: ...
+    def sessions(self) -> ClusterPodAccess: ...
 
     @property
     def custom_resources(self) -> CustomResources: ...
 
     @property
-    def autoscaling(self) -> AutoscalingOfNodes: ...
+    def autoscaling(self) -> AutoscalingView: ...
 
     def away(self) -> str: ...
 

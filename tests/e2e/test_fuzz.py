@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from fairlead.api.absent import ABSENT_OPERATIONS
+from fairlead.api.unsupported import UNSUPPORTED_OPERATIONS
 from scripts.generate_docs import load_description
 from tests.e2e.server import Server
 
@@ -32,7 +32,7 @@ EXAMPLES = 12
 #: Of operations that read only their path: all made-up ids have the same answer.
 EXAMPLES_OF_PATHS = 4
 #: Operations of features that do not exist here share one handler, which reads nothing of the request.
-ABSENT, EXAMPLES_OF_ABSENT = {operation.id for operation in ABSENT_OPERATIONS}, 2
+ABSENT, EXAMPLES_OF_ABSENT = {operation.id for operation in UNSUPPORTED_OPERATIONS}, 2
 #: What we answer beyond the contract, to requests that are wrong as HTTP or come too fast.
 ADDED = ("405", "413", "415", "429")
 #: A stream without an end; its own tests read it.

@@ -20,7 +20,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from fairlead import __version__
-from fairlead.api.absent import ABSENT_OPERATIONS
 from fairlead.api.assets.assets import ASSET_OPERATIONS
 from fairlead.api.assets.data_volumes import VOLUME_OPERATIONS
 from fairlead.api.assets.history import HISTORY_OPERATIONS
@@ -61,6 +60,7 @@ from fairlead.api.telemetry.metrics import telemetry_operations
 from fairlead.api.telemetry.owners import OWNER_TELEMETRY_OPERATIONS
 from fairlead.api.templates.conversions import CONVERSION_OPERATIONS
 from fairlead.api.templates.templates import TEMPLATE_OPERATIONS
+from fairlead.api.unsupported import UNSUPPORTED_OPERATIONS
 from fairlead.api.workloads.batch import BATCH_WORKLOAD_OPERATIONS
 from fairlead.api.workloads.caller_environments import CALLER_ENVIRONMENT_OPERATIONS
 from fairlead.api.workloads.catalog import CATALOG_OPERATIONS
@@ -164,7 +164,7 @@ def make_application(
         *watch_operations(settings.watch_streams),
         *_TABLES,
         *deprecated_operations(authenticator),
-        *ABSENT_OPERATIONS,
+        *UNSUPPORTED_OPERATIONS,
         *health_operations(metrics, settings.metrics_token_file, are_metrics_open=settings.are_metrics_open),
         *access_operations(gate),
         *_browser_operations(context, authenticator),

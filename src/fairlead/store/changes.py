@@ -54,7 +54,7 @@ Waiter = tuple[Prepared, "asyncio.Future[int]"]
 Outcome = int | FairleadError
 
 
-class Numbered(msgspec.Struct, kw_only=True):
+class NumberedBatch(msgspec.Struct, kw_only=True):
     """A batch with its events and audit lines numbered. The outcomes are in the order of the changes."""
 
     outcomes: list[Outcome]
@@ -68,9 +68,9 @@ class Numbered(msgspec.Struct, kw_only=True):
 
 def number_rows(
     batch: Sequence[Prepared], refusals: Sequence[FairleadError | None], revision: int, number: int
-) -> Numbered:
+) -> NumberedBatch:
     """Number the events and audit lines of the changes that succeeded, starting after `revision` and `number`."""
-    numbered = Numbered(outcomes=[], revision=revision, number=number)
+    numbered = NumberedBatch(outcomes=[], revision=revision, number=number)
     for prepared, refusal in zip(batch, refusals, strict=True):
         if refusal is not None:
             numbered.outcomes.append(refusal)
@@ -86,7 +86,7 @@ def number_rows(
     return numbered
 
 
-def resolve_futures(batch: Sequence[Waiter], numbered: Numbered) -> bool:
+def resolve_futures(batch: Sequence[Waiter], numbered: NumberedBatch) -> bool:
     """Resolve the futures of a batch and return whether any change succeeded. Must run on the event loop."""
     any_made = False
     for (_, future), outcome in zip(batch, numbered.outcomes, strict=True):

@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8BinaryDumper
 
 from fairlead.model.errors import Refused, Unavailable
 from fairlead.store.base import Change, Collection, Listener, Query, R, Store
-from fairlead.store.changes import Numbered, key_value, prepare, read_record
+from fairlead.store.changes import NumberedBatch, key_value, prepare, read_record
 from fairlead.store.listeners import Listeners
 from fairlead.store.migrations import MIGRATIONS, Migration, upgrade
 from fairlead.store.postgres_versions import (
@@ -124,7 +124,7 @@ class PostgresStore:
         if self._closed:
             raise Unavailable("The database is closed.")
 
-    def _committed(self, numbered: Numbered) -> None:
+    def _committed(self, numbered: NumberedBatch) -> None:
         """Called after a commit of this process. If others committed in between, reads their events first, in order."""
         if numbered.revision - len(numbered.events) > self._notified:
             self._spawn(self._try_to_catch_up())

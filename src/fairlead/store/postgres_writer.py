@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
 from fairlead.store.changes import (
-    Numbered,
+    NumberedBatch,
     Prepared,
     Waiter,
     WriteStatement,
@@ -51,7 +51,7 @@ class PostgresWriter:
     def __init__(
         self,
         connect: Callable[[], Awaitable[AsyncConnection]],
-        notify: Callable[[Numbered], None],
+        notify: Callable[[NumberedBatch], None],
     ) -> None:
         self._connect = connect
         self._notify = notify
@@ -89,7 +89,7 @@ class PostgresWriter:
                 numbered = await self._write([prepared for prepared, _ in batch])
                 if resolve_futures(batch, numbered):
                     self._notify(numbered)
-        await self._let_go()
+        await self._close_connection()
 
     async def _gather(self) -> tuple[list[Waiter], bool]:
         """Wait for a change and take those queued behind it. The second value is False at the end of the queue."""
@@ -102,7 +102,7 @@ class PostgresWriter:
             waiter = self._queue.get_nowait()
         return batch, False
 
-    async def _write(self, batch: list[Prepared]) -> Numbered:
+    async def _write(self, batch: list[Prepared]) -> NumberedBatch:
         """Commit the batch. A connection that fails before the commit was sent is replaced once."""
         while True:
             is_fresh = self._connection is None
@@ -113,9 +113,9 @@ class PostgresWriter:
                 # Catch all errors: if the writer ended, its callers would wait forever.
                 if not isinstance(error, UNREACHABLE):
                     _log.exception("Unexpected error in the store's writer")
-                await self._let_go()
+                await self._close_connection()
                 if is_fresh or self._committing or not isinstance(error, UNREACHABLE):
-                    return Numbered(outcomes=[self._unavailable(error) for _ in batch])
+                    return NumberedBatch(outcomes=[self._unavailable(error) for _ in batch])
 
     def _unavailable(self, error: Exception) -> Unavailable:
         advice = (
@@ -130,7 +130,7 @@ class PostgresWriter:
         await connection.execute(_SYNC)
         return connection
 
-    async def _transact(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
+    async def _transact(self, connection: AsyncConnection, batch: list[Prepared]) -> NumberedBatch:
         try:
             numbered = await self._write_together(connection, batch)
         except _REFUSALS:
@@ -143,7 +143,7 @@ class PostgresWriter:
         self._committing = False
         return numbered
 
-    async def _write_together(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered | None:
+    async def _write_together(self, connection: AsyncConnection, batch: list[Prepared]) -> NumberedBatch | None:
         """Send all statements at once, assuming that no change conflicts; None if one did."""
         revision, number = await _begin(connection)
         numbered = number_rows(batch, [None] * len(batch), revision, number)
@@ -153,7 +153,7 @@ class PostgresWriter:
             await _record(connection, numbered)
         return None if any(is_lost() for is_lost in lost) else numbered
 
-    async def _write_apart(self, connection: AsyncConnection, batch: list[Prepared]) -> Numbered:
+    async def _write_apart(self, connection: AsyncConnection, batch: list[Prepared]) -> NumberedBatch:
         """Apply the changes one by one; those that conflict are rolled back alone."""
         revision, number = await _begin(connection)
         refusals = [await _apply(connection, prepared.writes) for prepared in batch]
@@ -161,7 +161,7 @@ class PostgresWriter:
         await _record(connection, numbered)
         return numbered
 
-    async def _let_go(self) -> None:
+    async def _close_connection(self) -> None:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
@@ -198,7 +198,7 @@ async def _send(connection: AsyncConnection, writes: list[WriteStatement]) -> Ca
     return lambda: is_update and any(cursor.rowcount == 0 for cursor in cursors)
 
 
-async def _record(connection: AsyncConnection, numbered: Numbered) -> None:
+async def _record(connection: AsyncConnection, numbered: NumberedBatch) -> None:
     """Write the events, the audit lines, their counters, and the notification that is sent with the commit."""
     for text, rows, counter, value in (
         (_INSERT_EVENT, numbered.events, "revision", numbered.revision),

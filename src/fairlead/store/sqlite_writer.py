@@ -15,7 +15,7 @@ from queue import Empty, SimpleQueue
 
 from fairlead.model.errors import FairleadError, Refused, Unavailable
 from fairlead.store.changes import (
-    Numbered,
+    NumberedBatch,
     Prepared,
     Row,
     Waiter,
@@ -86,7 +86,7 @@ class SqliteWriter:
                 except RuntimeError:
                     # The event loop was closed before the store; no caller is left.
                     break
-        self._let_go()
+        self._close_connection()
 
     def _gather(self) -> tuple[list[Waiter], bool]:
         """Wait for a change and take those queued behind it. The second value is False at the end of the queue."""
@@ -102,12 +102,12 @@ class SqliteWriter:
             return batch, True
         return batch, False
 
-    def _finish_batch(self, batch: list[Waiter], numbered: Numbered) -> None:
+    def _finish_batch(self, batch: list[Waiter], numbered: NumberedBatch) -> None:
         """Runs on the event loop: resolve the futures, then notify the listeners."""
         if resolve_futures(batch, numbered):
             self._notify(numbered.revision, numbered.subjects)
 
-    def _write(self, batch: list[Waiter]) -> Numbered:
+    def _write(self, batch: list[Waiter]) -> NumberedBatch:
         try:
             if self._connection is None:
                 self._connection = self._connect()
@@ -116,11 +116,11 @@ class SqliteWriter:
             # Catch all errors: if the writer ended, its callers would wait forever.
             if not isinstance(error, sqlite3.Error):
                 _log.exception("Unexpected error in the store's writer")
-            self._let_go()
+            self._close_connection()
             message = f"Cannot write to the database: {error}. Nothing was changed; try again later."
-            return Numbered(outcomes=[Unavailable(message) for _ in batch])
+            return NumberedBatch(outcomes=[Unavailable(message) for _ in batch])
 
-    def _transact(self, connection: sqlite3.Connection, batch: list[Prepared]) -> Numbered:
+    def _transact(self, connection: sqlite3.Connection, batch: list[Prepared]) -> NumberedBatch:
         execute = connection.execute
         execute("BEGIN IMMEDIATE")
         revision, number = execute(_LOAD_COUNTERS).fetchone()
@@ -134,7 +134,7 @@ class SqliteWriter:
         execute("COMMIT")
         return numbered
 
-    def _let_go(self) -> None:
+    def _close_connection(self) -> None:
         """Close the connection, which rolls back an open transaction. The next batch opens a fresh one."""
         if self._connection is not None:
             self._connection.close()

@@ -7,7 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
-from fairlead.api.absent import ABSENT_FEATURES
+from fairlead.api.unsupported import UNSUPPORTED_FEATURES
 from tests.contract.api.test_assets import SPECS
 
 #: Where the permission must be held. TARGET: in the project of the record. ANY: in any scope. WIDE: for the whole
@@ -150,7 +150,7 @@ _PUBLIC = (
 #: Signing a browser in, and asking who is signed in.
 _BROWSER = ("GET /api/v1/session", "POST /api/v1/session")
 #: Operations of features that the installation lacks: they show and change nothing.
-_ABSENT = frozenset((route[0], route[1]) for feature in ABSENT_FEATURES for route in feature.routes)
+_ABSENT = frozenset((route[0], route[1]) for feature in UNSUPPORTED_FEATURES for route in feature.routes)
 
 
 def need_of(method: str, path: str) -> Need | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairlead.api.absent import ABSENT_FEATURES
+from fairlead.api.unsupported import UNSUPPORTED_FEATURES
 from fairlead.control.serving.traffic import Traffic
 from fairlead.control.usage_samples import UsageSampler
 from tests.contract.api.api_server import ApiServer
@@ -131,7 +131,7 @@ def test_every_write_reaches_its_operation(api: ApiServer, client: ApiClient) ->
 
 
 def test_missing_features_are_those_of_the_table(api: ApiServer, client: ApiClient) -> None:
-    routes = [(method, path, shown) for feature in ABSENT_FEATURES for method, path, _, shown in feature.routes]
+    routes = [(method, path, shown) for feature in UNSUPPORTED_FEATURES for method, path, _, shown in feature.routes]
     called = set()
     for operation in OPERATIONS:
         request = operation.request({})

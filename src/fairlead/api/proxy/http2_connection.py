@@ -26,7 +26,7 @@ from h2.exceptions import H2Error
 PREFACE = b"PRI * HTTP/2.0\r\n\r\n"
 Headers = Iterable[tuple[bytes, bytes]]
 #: The events of a stream.
-Brought = RequestReceived | ResponseReceived | DataReceived | TrailersReceived
+StreamEvent = RequestReceived | ResponseReceived | DataReceived | TrailersReceived
 
 _PIECE = 64 * 1024
 #: How much the other side may send on all streams together before it is acknowledged.
@@ -52,7 +52,7 @@ class Http2Connection:
         self._opened = opened
         self._reset = reset
         self._link = H2Connection(H2Configuration(client_side=opened is None, header_encoding=None))
-        self._inboxes: dict[int, asyncio.Queue[Brought | None]] = {}
+        self._inboxes: dict[int, asyncio.Queue[StreamEvent | None]] = {}
         self._room = asyncio.Event()
         #: Whether new streams can be opened.
         self.is_open = True
@@ -126,7 +126,7 @@ class Http2Connection:
         self._flush()
         return number
 
-    async def next(self, number: int) -> Brought:
+    async def next(self, number: int) -> StreamEvent:
         """The next event of a stream. Raises `StreamLost`."""
         event = await self._inboxes[number].get()
         if event is None:

@@ -119,7 +119,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return "the body did not arrive" if is_slow and not self.flow.read_paused else ""
 
 
-class TlsEntrance(asyncio.Protocol):
+class TlsHandshakeProtocol(asyncio.Protocol):
     """A connection until its TLS handshake is done, counted like any other. Its subclasses have what a server has.
 
     uvicorn's own TLS would start to count only afterwards, and wait a minute for the handshake.
@@ -179,10 +179,10 @@ class TlsEntrance(asyncio.Protocol):
 
 def make_protocol(
     limits: ConnectionLimits, tls: ssl.SSLContext | None = None
-) -> "type[LimitedProtocol] | type[TlsEntrance]":
+) -> "type[LimitedProtocol] | type[TlsHandshakeProtocol]":
     """The protocol of one server, with its own count of connections; with TLS, what comes before it."""
     counted = {"open_connections": Connections(limits)}
     inner: type[LimitedProtocol] = type("ServerProtocol", (LimitedProtocol,), dict(counted))
     if tls is None:
         return inner
-    return type("ServerEntrance", (TlsEntrance,), {**counted, "tls": tls, "inner": inner})
+    return type("ServerEntrance", (TlsHandshakeProtocol,), {**counted, "tls": tls, "inner": inner})

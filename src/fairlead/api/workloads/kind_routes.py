@@ -9,7 +9,17 @@ from starlette.responses import Response
 
 from fairlead.api.http.body import query_boolean, query_choice, query_text, read_body, wrong_parameter
 from fairlead.api.http.errors import ACCEPTED, Error, SubmissionError
-from fairlead.api.http.operation import AnyOf, Call, Handler, JsonAnswer, Operation, Parameter, RequestBody, as_json
+from fairlead.api.http.operation import (
+    AnyOf,
+    Call,
+    Handler,
+    JsonAnswer,
+    JsonSchema,
+    Operation,
+    Parameter,
+    RequestBody,
+    as_json,
+)
 from fairlead.api.http.shapes import WORKLOAD_ID, Accepted
 from fairlead.control.assets.caller_environments import QUERY_NAME
 from fairlead.control.context import Context
@@ -34,52 +44,35 @@ from fairlead.model.submission import Submission
 LifecycleAction = Callable[[Context, Caller, str, str, str], Awaitable[Workload]]
 
 
-DRY_RUN = Parameter(
-    name="dryRun",
-    schema={"type": "string", "enum": ["false", "true", "plan"], "default": "false"},
-    description="An addition of Fairlead: creates nothing. `true` answers 200 with the workload that would be created, "
-    "`plan` answers 200 with what would happen: where it starts or what it waits for, and whom it evicts.",
-    is_addition=True,
+def _addition(name: str, schema: JsonSchema, description: str) -> Parameter:
+    return Parameter(name=name, schema=schema, description=f"An addition of Fairlead: {description}", is_addition=True)
+
+
+DRY_RUN = _addition(
+    "dryRun",
+    {"type": "string", "enum": ["false", "true", "plan"], "default": "false"},
+    "creates nothing. `true` answers 200 with the workload that would be created, `plan` answers 200 with what would "
+    "happen: where it starts or what it waits for, and whom it evicts.",
 )
-ORIGIN = Parameter(
-    name="origin",
-    schema={"type": "string"},
-    description="An addition of Fairlead: the kind of the workload YAML that the workload comes from.",
-    is_addition=True,
+ORIGIN = _addition("origin", {"type": "string"}, "the kind of the workload YAML that the workload comes from.")
+MUST_FIT = _addition(
+    "mustFit",
+    {"type": "boolean", "default": False},
+    "refuses a workload that could not start even if all nodes were empty, or that waits for one that has failed.",
 )
-MUST_FIT = Parameter(
-    name="mustFit",
-    schema={"type": "boolean", "default": False},
-    description=(
-        "An addition of Fairlead: refuses a workload that could not start even if all nodes were empty, "
-        "or that waits for one that has failed."
-    ),
-    is_addition=True,
+CALLER_ENVIRONMENT = _addition(
+    QUERY_NAME, {"type": "string"}, "the id of a stored caller's environment, for workloads on one machine."
 )
-CALLER_ENVIRONMENT = Parameter(
-    name=QUERY_NAME,
-    schema={"type": "string"},
-    description="An addition of Fairlead: the id of a stored caller's environment, for workloads on one machine.",
-    is_addition=True,
+TIMES = _addition(
+    "times",
+    {"type": "boolean", "default": True},
+    "whether a plan (`dryRun=plan`) estimates when it starts and whom it delays by how much; false is quicker.",
 )
-TIMES = Parameter(
-    name="times",
-    schema={"type": "boolean", "default": True},
-    description="An addition of Fairlead: whether a plan (`dryRun=plan`) estimates when it starts and whom it delays "
-    "by how much; false is quicker.",
-    is_addition=True,
+PLAN_ID = _addition(
+    "planId", {"type": "string"}, "the id of a plan (`dryRun=plan`); answers 409 if it no longer holds."
 )
-PLAN_ID = Parameter(
-    name="planId",
-    schema={"type": "string"},
-    description="An addition of Fairlead: the id of a plan (`dryRun=plan`); answers 409 if it no longer holds.",
-    is_addition=True,
-)
-SUSPENDED = Parameter(
-    name="suspended",
-    schema={"type": "boolean", "default": False},
-    description="An addition of Fairlead: creates it suspended; it starts when it is resumed.",
-    is_addition=True,
+SUSPENDED = _addition(
+    "suspended", {"type": "boolean", "default": False}, "creates it suspended; it starts when it is resumed."
 )
 _ACCEPTED_BODY = msgspec.json.encode(Accepted(202, ACCEPTED))
 _FAILURES_OF_CREATION = {401: Error, 403: Error, 503: Error}

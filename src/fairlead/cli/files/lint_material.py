@@ -13,7 +13,7 @@ from fairlead.client import ClientError, ServerError
 from fairlead.client.client import Client
 from fairlead.client.json_object import Json
 from fairlead.client.transfer.bundle import FORMAT, Bundle, load
-from fairlead.client.transfer.reading import Reader
+from fairlead.client.transfer.reader import Reader
 from fairlead.foresight.lint.material import (
     LintCluster,
     LintMaterial,

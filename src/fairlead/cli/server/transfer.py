@@ -14,7 +14,7 @@ from fairlead.cli.terminal.progress import Progress
 from fairlead.client import Client, ClientError, NotLoggedIn, Trust, application
 from fairlead.client.access.tokens import Credentials, write_private
 from fairlead.client.transfer.bundle import Bundle, load, render_bundle
-from fairlead.client.transfer.reading import PHASES, Reader
+from fairlead.client.transfer.reader import PHASES, Reader
 from fairlead.client.transfer.report import LOST, UNCHANGED, Report
 from fairlead.client.transfer.transfer import write_bundle
 from fairlead.client.transfer.workloads import find_unrunnable

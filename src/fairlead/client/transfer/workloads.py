@@ -8,7 +8,7 @@ from fairlead.client.commands import HOST_IMAGE
 from fairlead.client.errors import ServerError
 from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
-from fairlead.client.transfer.reading import PHASES, SUSPENDED
+from fairlead.client.transfer.reader import PHASES, SUSPENDED
 from fairlead.client.transfer.report import LOST, ReportLine
 from fairlead.client.transfer.writer import Writer
 

@@ -118,8 +118,8 @@ async def explain_waiting(context: Context, caller: Caller, workload: Workload) 
     visible = access.visible_projects(caller)
     pods = [(each.workload, pod) for each in board.entries.values() for pod in each.pods]
     staying = [(owner, pod) for owner, pod in pods if pod.phase is not PodPhase.STOPPING and not pod.stopping_for]
-    scene = _Scene(context, board, caller, visible, _add_up(pods), _add_up(staying))
-    return _report(scene, entry, pending, decisions)
+    view = _ReaderView(context, board, caller, visible, _add_up(pods), _add_up(staying))
+    return _report(view, entry, pending, decisions)
 
 
 def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], OwnerUsage]:
@@ -131,8 +131,8 @@ def _add_up(pods: Iterable[tuple[Workload, Pod]]) -> dict[tuple[str, str], Owner
     return usage
 
 
-class _Scene(msgspec.Struct, frozen=True):
-    """What a report is made from, and who may see what of it."""
+class _ReaderView(msgspec.Struct, frozen=True):
+    """The state that a report is made from, and what of it the reader may see."""
 
     context: Context
     board: Board
@@ -150,26 +150,26 @@ class _Scene(msgspec.Struct, frozen=True):
         return name_pods(reason, self.board.pods, self.board.entries, self.visible)
 
 
-def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: Decisions) -> WaitingReport:
-    context, workload = scene.context, entry.workload
-    reason = scene.named(pending.reason)
+def _report(view: _ReaderView, entry: WorkloadEntry, pending: Pending, decisions: Decisions) -> WaitingReport:
+    context, workload = view.context, entry.workload
+    reason = view.named(pending.reason)
     pools = workload.node_pools or (DEFAULT_NODE_POOL,)
     directory = context.directory
     owners = [directory.projects.get(workload.project_id), directory.departments.get(workload.department_id)]
     shares = {(share.queue, share.node_pool): share for share in decisions.fair_shares}
-    figures = tuple(_figures(scene, owner, pool, shares) for owner in owners if owner for pool in pools)
-    holders = [] if reason.code == "NeverFits" else _holders(scene, entry, pools)
+    figures = tuple(_figures(view, owner, pool, shares) for owner in owners if owner for pool in pools)
+    holders = [] if reason.code == "NeverFits" else _holders(view, entry, pools)
     from_cluster = _cluster_message(workload)
     return WaitingReport(
         reason=reason,
-        message=from_cluster or format_for_cluster(scene.context, reason),
-        headline=(from_cluster or _headline(scene, reason, holders, workload)) + _note_not_ready(scene, reason),
-        counted=format_for_cluster(scene.context, reason) if from_cluster and not _is_scaling_up(workload) else "",
+        message=from_cluster or format_for_cluster(view.context, reason),
+        headline=(from_cluster or _headline(view, reason, holders, workload)) + _note_not_ready(view, reason),
+        counted=format_for_cluster(view.context, reason) if from_cluster and not _is_scaling_up(workload) else "",
         pools=tuple(
             PoolBlocker(
                 node_pool=each.node_pool,
-                reason=scene.named(each.reason),
-                message=format_for_cluster(scene.context, scene.named(each.reason)),
+                reason=view.named(each.reason),
+                message=format_for_cluster(view.context, view.named(each.reason)),
             )
             for each in pending.pools
         ),
@@ -180,30 +180,32 @@ def _report(scene: _Scene, entry: WorkloadEntry, pending: Pending, decisions: De
     )
 
 
-def _headline(scene: _Scene, reason: Reason, holders: Sequence[Holder], workload: Workload) -> str:
+def _headline(view: _ReaderView, reason: Reason, holders: Sequence[Holder], workload: Workload) -> str:
     shown = [
         HeadlineHolder(
-            holder.workload, "you" if holder.submitted_by == scene.caller.name else holder.submitted_by, holder.since
+            holder.workload,
+            "you" if holder.submitted_by == view.caller.name else holder.submitted_by,
+            holder.since,
         )
         for holder in sorted(holders, key=lambda holder: (-holder.gpu, -holder.cpu))
         if holder.workload_id != workload.id
     ]
     if reason.code == "NeverFits":
-        return format_for_cluster(scene.context, reason)
-    return format_headline(reason, shown, scene.context.clock())
+        return format_for_cluster(view.context, reason)
+    return format_headline(reason, shown, view.context.clock())
 
 
 def _is_scaling_up(workload: Workload) -> bool:
     return (workload.blocked_by or {}).get("code") == SCALE_UP
 
 
-def _note_not_ready(scene: _Scene, reason: Reason) -> str:
+def _note_not_ready(view: _ReaderView, reason: Reason) -> str:
     """For how long the node has not been ready that would be large enough."""
     names = {cause.best_node for cause in reason.causes if cause.cause == "notReady" and not cause.never}
-    now = scene.context.clock()
+    now = view.context.clock()
     return "".join(
         f" Node {node.name} has not been ready for {format_span(now - node.not_ready_since)}."
-        for node in scene.context.directory.nodes.values()
+        for node in view.context.directory.nodes.values()
         if node.name in names and node.not_ready_since is not None
     )
 
@@ -219,11 +221,11 @@ def _quota(owner: Department, pool: str) -> PoolQuota:
     return granted or PoolQuota(node_pool_id="", node_pool_name=pool)
 
 
-def _figures(scene: _Scene, owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
+def _figures(view: _ReaderView, owner: Department, pool: str, shares: dict[tuple[str, str], FairShare]) -> OwnerFigures:
     quota = _quota(owner, pool)
     resources = (quota.gpu, quota.cpu, quota.memory)
     name = queue_name(owner)
-    share, usage = shares.get((name, pool)), scene.held.get((name, pool), OwnerUsage())
+    share, usage = shares.get((name, pool)), view.held.get((name, pool), OwnerUsage())
     nothing = (0.0, 0.0, 0.0)
     return OwnerFigures(
         name=owner.name,
@@ -243,24 +245,24 @@ def _three(values: Iterable[float]) -> tuple[float, float, float]:
     return gpu, cpu, memory
 
 
-def _holders(scene: _Scene, waiting: WorkloadEntry, pools: Sequence[str]) -> list[Holder]:
+def _holders(view: _ReaderView, waiting: WorkloadEntry, pools: Sequence[str]) -> list[Holder]:
     """Who holds resources of the requested kind; those that may have to give them back come first."""
     wants_gpu = any(podset.request.gpu_devices for podset in waiting.podsets)
     holders = []
-    for entry in scene.board.entries.values():
+    for entry in view.board.entries.values():
         for pool in pools:
             pods = [pod for pod in entry.pods if pod.node_pool == pool and (pod.gpu_devices or not wants_gpu)]
             if pods:
-                holders.append(_holder(scene, entry.workload, pool, pods))
+                holders.append(_holder(view, entry.workload, pool, pods))
     return sorted(holders, key=_holder_order)
 
 
-def _holder(scene: _Scene, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
-    project = scene.context.directory.projects.get(workload.project_id)
-    staying = scene.staying.get((f"project-{workload.project_id}", pool), OwnerUsage())
+def _holder(view: _ReaderView, workload: Workload, pool: str, pods: Sequence[Pod]) -> Holder:
+    project = view.context.directory.projects.get(workload.project_id)
+    staying = view.staying.get((f"project-{workload.project_id}", pool), OwnerUsage())
     quota = _quota(project, pool).gpu.deserved if project else None
     starts = [pod.started_at for pod in pods if pod.started_at is not None]
-    is_shown = scene.shows(workload)
+    is_shown = view.shows(workload)
     return Holder(
         workload=workload.name if is_shown else HIDDEN_WORKLOAD,
         workload_id=workload.id if is_shown else None,

@@ -36,12 +36,12 @@ _REST = 20
 Entries = Mapping[str, WorkloadEntry]
 
 
-class _Begin(NamedTuple):
+class _Start(NamedTuple):
     at: Millis
     entries: Entries
 
 
-class _Compared(NamedTuple):
+class _ComparisonResult(NamedTuple):
     found: Agreement
     #: Workloads that both left waiting, by key.
     left: frozenset[str]
@@ -53,7 +53,7 @@ class KaiComparison:
         self._board = board
         #: When the outcome is to be looked at.
         self.due: Millis | None = None
-        self._before: _Begin | None = None
+        self._before: _Start | None = None
         #: By workload, what is asked of the scheduler; and the nodes, pools and quotas.
         self._work: dict[str, tuple[object, ...]] = {}
         self._revision = -1
@@ -106,7 +106,7 @@ class KaiComparison:
             self._before = self.due = None
             return
         entries = self._board.entries | {id: draft.entry_after() for id, draft in drafts.items()}
-        self._before, self.due = _Begin(now, entries), now + _QUIET
+        self._before, self.due = _Start(now, entries), now + _QUIET
 
     def _finish(self) -> None:
         """While a pod stops, KAI waits for it; its end is a change, after which this is called again."""
@@ -118,7 +118,7 @@ class KaiComparison:
             self._before = None
             self._task = asyncio.create_task(self._run(compare), name="comparison with KAI")
 
-    async def _run(self, compare: "partial[_Compared]") -> None:
+    async def _run(self, compare: "partial[_ComparisonResult]") -> None:
         began = self._context.clock()
         try:
             compared = await asyncio.to_thread(compare)
@@ -136,12 +136,12 @@ class KaiComparison:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _compare(context: Context, before: _Begin, after: Entries, left: frozenset[str]) -> _Compared:
+def _compare(context: Context, before: _Start, after: Entries, left: frozenset[str]) -> _ComparisonResult:
     """Pure, on frozen data: it runs in a thread."""
     then, now = (_render(context, entries, before.at) for entries in (before.entries, after))
     waiting = find_waiting(then)
     if not waiting:
-        return _Compared(Agreement(), frozenset())
+        return _ComparisonResult(Agreement(), frozenset())
     explained = {
         key_in_snapshot(entry.workload)
         for entry in after.values()
@@ -152,7 +152,7 @@ def _compare(context: Context, before: _Begin, after: Entries, left: frozenset[s
     # KAI says why a workload waits. Until then it may not have seen all its pods.
     judged = {key for key in waiting if key in theirs.placed or key in explained}
     both_wait = judged - placed
-    return _Compared(compare_outcomes(judged - (both_wait & left), ours, theirs), frozenset(both_wait))
+    return _ComparisonResult(compare_outcomes(judged - (both_wait & left), ours, theirs), frozenset(both_wait))
 
 
 def _find_evicted(then: Snapshot, before: Entries, after: Entries) -> set[str]:

@@ -33,8 +33,10 @@ from fairlead.engines.base import (
 )
 from fairlead.engines.local import attempts, journal, launch_order, nodes, wire
 from fairlead.engines.local.attempts import AttemptFolders, Key
-from fairlead.engines.local.linux import cgroups, procfs, reaping
+from fairlead.engines.local.launch_order import LaunchOrder
+from fairlead.engines.local.linux import cgroups
 from fairlead.engines.local.logs import reader
+from fairlead.engines.local.lost_pods import end_lost_pod
 from fairlead.engines.local.network.plan import PodNetworks, is_serving
 from fairlead.engines.local.network.ports import Ports, inside_ports
 from fairlead.engines.local.network.rule_watch import keep_rules
@@ -50,8 +52,7 @@ from fairlead.engines.local.pod_attempt import ENDED, PodAttempt
 from fairlead.engines.local.sessions import LOOPBACK, ProcessSession, connect, open_socket
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.engines.local.storage.exclusive_claims import ExclusiveClaims
-from fairlead.engines.local.supervisor import container as supervisor_container
-from fairlead.engines.local.supervisor.forkserver_client import Forking
+from fairlead.engines.local.supervisor.forkserver_client import ForkServerClient
 from fairlead.engines.local.supervisor.link import Link
 from fairlead.model.clock import Clock, Millis
 from fairlead.model.errors import FairleadError, NotFound, Refused, Unavailable
@@ -84,7 +85,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         self._references = references
         self._rights = observe_rights(settings)
         self._folders = AttemptFolders(settings.data_dir)
-        self._forking = Forking(self._folders.root)
+        self._fork_server = ForkServerClient(self._folders.root)
         self._storage = PodStorage(settings, self._folders, supplies)
         self._network = PodNetworks(
             self._folders.root,
@@ -92,7 +93,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             is_shared=not settings.is_personal,
             may_share=settings.allowed.shared_network,
         )
-        self._holds = ExclusiveClaims()
+        self._exclusive_claims = ExclusiveClaims()
         self._ports = Ports(settings.service_address, self._ready_pods, self.dial, names_processes=settings.is_personal)
         self._attempts: dict[Key, PodAttempt] = {}
         self._changed: dict[Key, None] = {}
@@ -112,7 +113,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             self._spawn(keep_rules(self._network.repair))
         self._ports.gateway = self._network.gateway
         self._nodes = self._settings.nodes or (nodes.observe_machine(self._clock()),)
-        await self._forking.connect()
+        await self._fork_server.connect()
         for key in self._folders.claimed():
             self._adopt(key)
         self._folders.sweep_members()
@@ -140,7 +141,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
 
     def reserve(self, ports: Sequence[socket.socket]) -> None:
         """Before the start: sockets that are bound to the server's ports, which no pod is to take while it is down."""
-        self._forking.reserved = ports
+        self._fork_server.reserved = ports
 
     def find_warnings(self) -> list[str]:
         """What keeps pods of a shared server from networks of their own, with the remedy."""
@@ -187,7 +188,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
                 attempt.link.close()
         self._ports.close_all()
         self._network.close()
-        self._forking.close()
+        self._fork_server.close()
 
     def logs(self, request: LogRequest) -> AsyncIterator[bytes]:
         attempt = request.attempt
@@ -268,24 +269,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
     async def _launch(self, attempt: PodAttempt, pod: PodSpec) -> None:
         attempt.tries += 1
         try:
-            pod = fill_in(pod, self._network.is_own(pod))
-            memory = nodes.device_memory(self._nodes, pod.node)
-            resolve = await self._references(pod)
-            volumes = await self._storage.plan(pod)
-            obstacle = self._holds.find_obstacle(pod.node, volumes.claims)
-            if obstacle:
-                self._set_report(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
-                raise Unavailable(obstacle)
-            plan = self._network.plan(pod)
-            rights = with_account(self._rights, pod.machine_user)
-            rights = rights if plan is None else rights.located(plan.address, plan.gateway)
-            order = render_order(pod, rights, self._folders, memory, resolve, volumes)
-            place = order.place._replace(launched=attempt.record.decode())
-            holds = self._holds.add(attempt.key, pod.node, volumes.claims)
-            order = order._replace(place=place, network=plan, holds=holds)
-            if is_serving(pod):
-                ports = await self._ports.open(pod, shares_machine=plan is None)
-                order = order._replace(ports=ports, listens=inside_ports(pod) if plan is None else [])
+            order = await self._plan_launch(attempt, pod)
             ours, theirs = socket.socketpair()
         except Unavailable:
             # What it needs cannot be read now, which is not the pod's fault: try again.
@@ -299,14 +283,39 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         self._connect(attempt, ours, launch_order.encode(order))
         with theirs:
             try:
-                await self._forking.fork(theirs)
+                await self._fork_server.fork(theirs)
             except OSError as error:
                 self._fail_start(attempt, f"its supervisor could not be started: {error}")
+
+    async def _plan_launch(self, attempt: PodAttempt, pod: PodSpec) -> LaunchOrder:
+        """The launch order, with the claims, the address and the ports that the attempt has from now on.
+
+        Raises Unavailable if it must wait, and Refused if the pod cannot run here.
+        """
+        pod = fill_in(pod, self._network.is_own(pod))
+        memory = nodes.device_memory(self._nodes, pod.node)
+        resolve = await self._references(pod)
+        volumes = await self._storage.plan(pod)
+        obstacle = self._exclusive_claims.find_obstacle(pod.node, volumes.claims)
+        if obstacle:
+            self._set_report(attempt, msgspec.structs.replace(attempt.report, message=obstacle))
+            raise Unavailable(obstacle)
+        plan = self._network.plan(pod)
+        rights = with_account(self._rights, pod.machine_user)
+        rights = rights if plan is None else rights.located(plan.address, plan.gateway)
+        order = render_order(pod, rights, self._folders, memory, resolve, volumes)
+        place = order.place._replace(launched=attempt.record.decode())
+        holds = self._exclusive_claims.add(attempt.key, pod.node, volumes.claims)
+        order = order._replace(place=place, network=plan, holds=holds)
+        if is_serving(pod):
+            ports = await self._ports.open(pod, shares_machine=plan is None)
+            order = order._replace(ports=ports, listens=inside_ports(pod) if plan is None else [])
+        return order
 
     def _release(self, attempt: PodAttempt) -> None:
         """Free the address of an attempt that has ended and, with the last of its workload, its ports."""
         self._network.release(attempt.key[0])
-        self._holds.release(attempt.key)
+        self._exclusive_claims.release(attempt.key)
         self._ports.release(attempt.key[0])
         workload_id = attempt.report.workload_id
         others = (other.report for other in self._attempts.values() if other is not attempt)
@@ -405,7 +414,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
         attempt = self._attempts.setdefault(key, PodAttempt(key, report))
         self._set_report(attempt, report)
         if report.state not in ENDED:
-            self._holds.restore(key, record.get("holds", ()))
+            self._exclusive_claims.restore(key, record.get("holds", ()))
             if record.get("network"):
                 self._network.register(key[0], launch_order.decode_network(record["network"]))
             self._ports.add_listening(key[0], record.get("listens", ()))
@@ -439,14 +448,7 @@ class LocalEngine(PodEngine, Sessions, LogStore):
             if record is None or attempts.render_report(record).state in ENDED:
                 break
             if not attempts.has_supervisor(record):
-                same_boot = record["boot"] == procfs.boot_id()
-                ended = not same_boot or await asyncio.to_thread(
-                    reaping.kill_marked, f"{attempt.key[0]}.{attempt.key[1]}"
-                )
-                if record.get("container"):
-                    surroundings = plan_container.render_surroundings(self._rights)
-                    await asyncio.to_thread(supervisor_container.run, record["container"], surroundings)
-                record = attempts.record_loss(path, record, self._clock(), ended)
+                record = await asyncio.to_thread(end_lost_pod, path, record, attempt.key, self._rights, self._clock)
                 self._network.release(attempt.key[0])
                 try:
                     await asyncio.to_thread(self._network.sweep)

@@ -25,7 +25,7 @@ _PROGRAM = (
 ANSWER_SECONDS = 5.0
 
 
-class Forking:
+class ForkServerClient:
     """A connection to the fork server, made again when it breaks."""
 
     def __init__(self, folder: str) -> None:

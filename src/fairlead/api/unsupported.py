@@ -16,7 +16,7 @@ from fairlead.model.errors import NotFound, Refused
 _ANY_BODY = RequestBody(schema={}, required=False)
 
 
-class AbsentFeature(NamedTuple):
+class UnsupportedFeature(NamedTuple):
     """A feature: why it is missing and what to use instead, and its routes."""
 
     name: str
@@ -25,8 +25,8 @@ class AbsentFeature(NamedTuple):
     routes: tuple[tuple[str, str, str, object], ...]
 
 
-ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
-    AbsentFeature(
+UNSUPPORTED_FEATURES: tuple[UnsupportedFeature, ...] = (
+    UnsupportedFeature(
         "NIM services",
         "NVIDIA NIM services are not supported; submit an inference with the image instead",
         (
@@ -35,7 +35,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("PATCH", "/api/v2/workloads/nim-services/{WorkloadV2Id}", "update_nim_service_spec", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "AI applications",
         "Workloads are not grouped into AI applications here",
         (
@@ -44,7 +44,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("GET", "/api/v1/ai-applications/{aiApplicationId}", "get_application", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "identity providers over the API",
         "The identity provider is set with the server's flags --oidc-issuer and --oidc-client-id",
         (
@@ -57,7 +57,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("PUT", "/api/v1/idps/{idp}/mappers", "update_idp_mappers", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "the logo",
         "The web page cannot show a logo of the tenant",
         (
@@ -65,7 +65,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("POST", "/api/v1/logo", "upload_tenant_logo", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "notification channels of 2.24",
         "Notifications are set with /api/v1/notification-rules, and mail with the server's flag --smtp-url",
         (
@@ -86,7 +86,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("DELETE", "/api/v1/subscriptions/{id}", "delete_subscription", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "registries",
         "Images are given by name; registries cannot be browsed",
         (
@@ -99,7 +99,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("GET", "/api/v1/asset/registries/{AssetId}/repositories/tags", "get_repository_tags", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "reports",
         "Reports are not made in the background; use GET /api/v1/usage",
         (
@@ -112,7 +112,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("GET", "/api/v1/org-unit/reports/{reportId}/file", "download_report_by_id", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "configurations of storage classes",
         "Storage classes are used as the cluster has them",
         (
@@ -129,7 +129,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("DELETE", "/api/v1/storage-class-configuration/{id}", "delete_storage_class_configuration_by_id", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "templates made of assets",
         "Templates made of assets are not supported; use /api/v1/workload-templates",
         (
@@ -140,7 +140,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ("DELETE", "/api/v1/asset/workload-template/{AssetId}", "delete_asset_template_by_id", None),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "user applications",
         "User applications are called access keys; use /api/v1/access-keys",
         (
@@ -163,7 +163,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
             ),
         ),
     ),
-    AbsentFeature(
+    UnsupportedFeature(
         "programs of Run:ai's command lines",
         "Run:ai's programs are not served here; install the command line with `pip install fairlead-workloads`",
         (
@@ -191,7 +191,7 @@ ABSENT_FEATURES: tuple[AbsentFeature, ...] = (
 )
 
 
-def _handler(feature: AbsentFeature, method: str, shown: object) -> Handler:
+def _handler(feature: UnsupportedFeature, method: str, shown: object) -> Handler:
     async def answer(call: Call) -> Response:
         if shown is not None:
             return as_json(shown)
@@ -203,7 +203,7 @@ def _handler(feature: AbsentFeature, method: str, shown: object) -> Handler:
 
 
 def _operations() -> Iterator[Operation]:
-    for feature in ABSENT_FEATURES:
+    for feature in UNSUPPORTED_FEATURES:
         for method, path, id, shown in feature.routes:
             named = [part[1:-1] for part in path.split("/") if part.startswith("{")]
             success: dict[int, Schema] = {} if shown is None else {200: {}}
@@ -220,4 +220,4 @@ def _operations() -> Iterator[Operation]:
             )
 
 
-ABSENT_OPERATIONS: tuple[Operation, ...] = tuple(_operations())
+UNSUPPORTED_OPERATIONS: tuple[Operation, ...] = tuple(_operations())
