@@ -212,5 +212,5 @@ def _make_cluster_host(
 
 
 def _compactor(settings: ServerSettings, context: Context) -> Callable[[Millis], Awaitable[object]]:
-    kept = settings.control
-    return partial(compact, context.store, keep_events=kept.keep_events, keep_audit=kept.keep_audit)
+    limits = settings.control
+    return partial(compact, context.store, keep_events=limits.keep_events, keep_audit=limits.keep_audit)

@@ -112,8 +112,8 @@ async def share_keys(settings: ServerSettings) -> None:
     load_vault(folder)
     load_signer(folder, "", now)
     mine = {path.name: path.read_bytes() for path in (*(folder / "keys").iterdir(), *folder.glob(CREDENTIALS))}
-    kept = await importlib.import_module(ENGINES[settings.engine]).share_keys(settings, mine)
-    for name, content in kept.items():
+    shared = await importlib.import_module(ENGINES[settings.engine]).share_keys(settings, mine)
+    for name, content in shared.items():
         write_private(folder / (name if name == CREDENTIALS else f"keys/{name}"), content)
 
 

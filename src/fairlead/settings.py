@@ -139,9 +139,9 @@ def check_mode(settings: ServerSettings, people: Sequence[str]) -> None:
             "Leave --personal out, or choose another data folder"
         )
     if people:
-        named = ", ".join(people[:3]) + (f" and {len(people) - 3} more" if len(people) > 3 else "")
+        shown = ", ".join(people[:3]) + (f" and {len(people) - 3} more" if len(people) > 3 else "")
         raise Refused(
-            f"Personal mode would run the jobs of {named} as the owner of this server. "
+            f"Personal mode would run the jobs of {shown} as the owner of this server. "
             "Start it as a shared server: `fairlead server start -- --shared`, or `fairlead serve --shared`"
         )
 

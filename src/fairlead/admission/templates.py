@@ -42,11 +42,11 @@ def _items(key: str, sent: Sequence[Plain | None], template: Sequence[Plain | No
         if item is not None and item.get(key) is not None:
             given.setdefault(item[key], []).append(item)
     known = {item[key] for item in template if item is not None and item.get(key) is not None}
-    kept: list[Plain | None] = []
+    own_items: list[Plain | None] = []
     for item in template:
         mine = given.pop(item[key], None) if item is not None and item.get(key) in given else None
         if mine is None:
-            kept.append(item)
+            own_items.append(item)
         else:
-            kept += [one for one in mine if one.get("exclude") is not True]
-    return kept + [item for item in sent if item is None or item.get(key) not in known]
+            own_items += [one for one in mine if one.get("exclude") is not True]
+    return own_items + [item for item in sent if item is None or item.get(key) not in known]

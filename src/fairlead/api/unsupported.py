@@ -205,7 +205,7 @@ def _handler(feature: UnsupportedFeature, method: str, shown: object) -> Handler
 def _operations() -> Iterator[Operation]:
     for feature in UNSUPPORTED_FEATURES:
         for method, path, id, shown in feature.routes:
-            named = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+            parameters = [part[1:-1] for part in path.split("/") if part.startswith("{")]
             success: dict[int, Schema] = {} if shown is None else {200: {}}
             yield Operation(
                 method=method,
@@ -214,7 +214,7 @@ def _operations() -> Iterator[Operation]:
                 tag="Not in this installation",
                 summary=f"This installation lacks {feature.name}",
                 run=_handler(feature, method, shown),
-                parameters=tuple(Parameter(name=name, place="path", schema={"type": "string"}) for name in named),
+                parameters=tuple(Parameter(name=name, place="path", schema={"type": "string"}) for name in parameters),
                 body=None if method in ("GET", "DELETE") else _ANY_BODY,
                 answers={**failing(400, 401, 403, 404, 503), **success},
             )

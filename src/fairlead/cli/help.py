@@ -28,7 +28,7 @@ def render_overview(nouns: Mapping[str, Noun], kinds: Mapping[str, KindEntry]) -
             groups.setdefault(noun.group, []).append((name, noun.summary))
     first = next(iter(groups.values()))
     first[1:1] = [(" ".join(kind.command), f"Submit and manage {kind.noun}s") for kind in kinds.values()]
-    left = max(len(name) for rows in groups.values() for name, _ in rows)
+    name_width = max(len(name) for rows in groups.values() for name, _ in rows)
     lines = [
         "Fairlead runs and schedules AI workloads on this machine or on a cluster.",
         "",
@@ -38,7 +38,7 @@ def render_overview(nouns: Mapping[str, Noun], kinds: Mapping[str, KindEntry]) -
         *_rows(_FIRST_STEPS),
     ]
     for group, rows in groups.items():
-        lines += ["", f"{group}:", *_rows(rows, left)]
+        lines += ["", f"{group}:", *_rows(rows, name_width)]
     lines += ["", "Global flags:", *_flag_rows(GLOBAL), "", "Run `fairlead COMMAND --help` for details of a command."]
     return "\n".join(lines) + "\n"
 
@@ -91,17 +91,17 @@ def _remarks(flag: Flag) -> str:
     return f" ({'; '.join(remarks)})" if remarks else ""
 
 
-def _rows(rows: Sequence[tuple[str, str]], left: int = 0) -> list[str]:
+def _rows(rows: Sequence[tuple[str, str]], name_width: int = 0) -> list[str]:
     """Two columns; `left` is the width of the first, if it is not that of its longest cell."""
-    left = left or min(max((len(name) for name, _ in rows), default=0), _MAX_LEFT)
+    name_width = name_width or min(max((len(name) for name, _ in rows), default=0), _MAX_LEFT)
     lines: list[str] = []
     for name, text in rows:
-        wrapped = textwrap.wrap(text, _WIDTH - left - 4) or [""]
-        if len(name) > left:
+        wrapped = textwrap.wrap(text, _WIDTH - name_width - 4) or [""]
+        if len(name) > name_width:
             lines += _break_at_commas(f"  {name}")
         else:
-            lines.append(f"  {name:<{left}}  {wrapped.pop(0)}".rstrip())
-        lines += [" " * (left + 4) + part for part in wrapped]
+            lines.append(f"  {name:<{name_width}}  {wrapped.pop(0)}".rstrip())
+        lines += [" " * (name_width + 4) + part for part in wrapped]
     return lines
 
 

@@ -64,12 +64,12 @@ class Response:
             while piece := self._channel.read(_PIECE):
                 yield piece
 
-    def _counted(self, left: int) -> Generator[bytes]:
-        while left:
-            piece = self._channel.read(min(left, _PIECE))
+    def _counted(self, remaining: int) -> Generator[bytes]:
+        while remaining:
+            piece = self._channel.read(min(remaining, _PIECE))
             if not piece:
                 raise Unreachable("The server closed the connection in the middle of an answer.")
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
 
     def _chunks(self) -> Generator[bytes]:

@@ -57,13 +57,13 @@ class Workloads(Requests):
         filters = [f"name=={name}", f"projectId=={owner['id']}"]
         page = self.workloads(filterBy=filters, sortBy="createdAt", sortOrder="desc")
         # Workloads that are being deleted have given up their name.
-        named: list[Json] = [one for one in page["workloads"] if not one.get("deletedAt")]
-        matching = [one for one in named if title in (None, one["type"])]
+        candidates: list[Json] = [one for one in page["workloads"] if not one.get("deletedAt")]
+        matching = [one for one in candidates if title in (None, one["type"])]
         if matching:
             return matching[0]
         if len(name) == 36 and name.count("-") == 4:
             return self.workload(name)
-        others = [one["type"] for one in named]
+        others = [one["type"] for one in candidates]
         hint = f" The workload with that name has type {others[0]}." if others else self._near(name, owner, title)
         raise NameNotFound(f"There is no {(title or 'workload').lower()} '{name}' in project {owner['name']}.{hint}")
 

@@ -96,12 +96,14 @@ class Directory:
 
     async def _reload_nodes(self, ids: Iterable[str]) -> None:
         """There may be thousands, which change one at a time."""
-        named = Where("id", Comparison.ONE_OF, tuple(ids))
-        read = {node.id: node for node in await self._store.find(Query(collection=NODES, where=(named,)))}
-        kept = {id: node for id, node in self._cached.by_collection[NODES.name].items() if id in read or id not in ids}
-        nodes = kept | read
+        by_id = Where("id", Comparison.ONE_OF, tuple(ids))
+        read = {node.id: node for node in await self._store.find(Query(collection=NODES, where=(by_id,)))}
+        unchanged = {
+            id: node for id, node in self._cached.by_collection[NODES.name].items() if id in read or id not in ids
+        }
+        nodes = unchanged | read
         # In the order in which all of them are read.
-        self._keep(NODES, nodes if len(nodes) == len(kept) else dict(sorted(nodes.items())))
+        self._keep(NODES, nodes if len(nodes) == len(unchanged) else dict(sorted(nodes.items())))
 
     async def _reload(self, collection: Collection[VersionedRecord]) -> None:
         records = await self._store.find(Query(collection=collection))

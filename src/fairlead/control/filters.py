@@ -153,13 +153,13 @@ def select(
     id_of: Callable[[R], str],
 ) -> list[R]:
     """The matching records in order; ties are broken by id, and null sorts below every value."""
-    kept = [
+    matching = [
         record for record in records if all(is_match(f.comparison, _read(f.field, record), f.value) for f in filters)
     ]
-    kept.sort(key=id_of)
+    matching.sort(key=id_of)
     if sort is not None:
-        kept.sort(key=lambda record: _sort_key(_read(sort, record)), reverse=descending)
-    return kept
+        matching.sort(key=lambda record: _sort_key(_read(sort, record)), reverse=descending)
+    return matching
 
 
 def _read(field: FilterField[R], record: R) -> Value:

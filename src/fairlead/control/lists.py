@@ -117,8 +117,8 @@ def page_of(
     """A page of a list in memory."""
     filters = parse_filters(request.filter_by, fields)
     word = request.search.lower()
-    named = [record for record in records if word in name_of(record).lower()]
+    matching = [record for record in records if word in name_of(record).lower()]
     sort = fields[request.sort_by] if request.sort_by else None
-    selected = select(named, filters, sort, request.descending, lambda record: record.id)
+    selected = select(matching, filters, sort, request.descending, lambda record: record.id)
     end = request.offset + request.limit
     return Page(selected[request.offset : end], end if end < len(selected) else None, total=len(selected))

@@ -203,8 +203,8 @@ def _limit_pod_set(job: Job, pod_set: str, value: int) -> Job:
     """Waiting pods leave from the end; the minimum of the pod set follows."""
     others = [task for task in job.tasks if task.pod_set != pod_set]
     own = sorted((task for task in job.tasks if task.pod_set == pod_set), key=lambda task: task.status == "Pending")
-    kept = {task.id for task in (*others, *own[:value])}
-    changed: Job = replace(job, tasks=tuple(task for task in job.tasks if task.id in kept))
+    task_ids = {task.id for task in (*others, *own[:value])}
+    changed: Job = replace(job, tasks=tuple(task for task in job.tasks if task.id in task_ids))
     if not job.groups and not job.pod_sets:
         return _replaced(changed, min_available=min(job.min_available, value))
     return _replaced(

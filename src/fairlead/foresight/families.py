@@ -150,16 +150,16 @@ def _attributes(question: WaitingWorkload) -> Iterator[Family]:
 
 
 def _constraints(question: WaitingWorkload) -> Iterator[Family]:
-    named: dict[str, None] = {}
+    constraints: dict[str, None] = {}
     for task in question.tasks:
-        named |= dict.fromkeys(f"nodeSelector:{key}" for key in task.node_selector)
-        named |= dict.fromkeys(["nodeAffinity"] if task.node_affinity else ())
-        named |= dict.fromkeys(["podAffinity"] if task.pod_affinity else ())
-        named |= dict.fromkeys(["podAntiAffinity"] if task.pod_anti_affinity else ())
-        named |= dict.fromkeys(f"resource:{name}" for name in (*task.extended, *task.mig))
+        constraints |= dict.fromkeys(f"nodeSelector:{key}" for key in task.node_selector)
+        constraints |= dict.fromkeys(["nodeAffinity"] if task.node_affinity else ())
+        constraints |= dict.fromkeys(["podAffinity"] if task.pod_affinity else ())
+        constraints |= dict.fromkeys(["podAntiAffinity"] if task.pod_anti_affinity else ())
+        constraints |= dict.fromkeys(f"resource:{name}" for name in (*task.extended, *task.mig))
     if any(job.topology is not None and job.topology.required for job in question.waiting):
-        named["requiredTopology"] = None
-    for constraint in sorted(named):
+        constraints["requiredTopology"] = None
+    for constraint in sorted(constraints):
         yield from _steps("user", "constraint", [(DropConstraint(workload=question.key, constraint=constraint),)])
 
 

@@ -174,9 +174,9 @@ class ForwardPlayer:
     def _expect_end(self, run: _SampleRun, key: str, sample: SampleTurn) -> None:
         runtime = run.runtimes.get(key, UNKNOWN)
         part = draw_together(key, sample.number, sample.of)
-        left = runtime.total(part) if key in run.evicted else runtime.remaining(part)
-        if left is not None:
-            run.ends.add(key, run.now + left)
+        remaining = runtime.total(part) if key in run.evicted else runtime.remaining(part)
+        if remaining is not None:
+            run.ends.add(key, run.now + remaining)
 
     def _follow(self, run: _SampleRun, decisions: Decisions, sample: SampleTurn) -> None:
         """Who starts and who stops by these decisions, a second later."""

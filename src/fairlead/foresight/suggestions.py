@@ -22,13 +22,13 @@ def suggest_changes(snapshot: Snapshot, keys: Sequence[str], asker: Asker = ANYB
     """By key, in the order given, until the budget is spent; workloads for which nothing was found are left out."""
     if len(snapshot.jobs) > FEW_JOBS:
         return {}
-    left = _WORK // max(len(snapshot.jobs), _MIN_JOBS)
+    calls_left = _WORK // max(len(snapshot.jobs), _MIN_JOBS)
     suggestions = {}
     for key in keys:
-        if left <= 0:
+        if calls_left <= 0:
             break
-        answer = explain_why(snapshot, key, asker, budget=min(left, _CALLS))
-        left -= answer.decisions
+        answer = explain_why(snapshot, key, asker, budget=min(calls_left, _CALLS))
+        calls_left -= answer.decisions
         text = format_suggestion(answer)
         if text:
             suggestions[key] = text

@@ -223,7 +223,7 @@ class _Explanation:
 
     def _verified(self, by: Party, family: str, solution: Solution, at: float | None = None) -> VerifiedChange:
         removed = [each.workload for each in solution.changes if isinstance(each, RemoveWorkload)]
-        kept = tuple(
+        solutions = tuple(
             self._shown(each)
             for each in solution.changes
             if not isinstance(each, RemoveWorkload) or self.workloads.is_visible(each.workload)
@@ -234,7 +234,7 @@ class _Explanation:
             by=by,
             family=family,
             message=self._message(family, solution.changes, ends, at),
-            changes=kept,
+            changes=solutions,
             ends=ends,
             at=at,
             method=solution.method,

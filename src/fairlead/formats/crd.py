@@ -106,12 +106,12 @@ def render_definition(names: Schema, api: str, columns: list[Schema], root: Sche
         "additionalPrinterColumns": columns,
         "schema": {"openAPIV3Schema": root},
     }
-    named = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower(), **names}
+    names_of_kind = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower(), **names}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}", "labels": {"app.kubernetes.io/managed-by": "fairlead"}},
-        "spec": {"group": group, "scope": "Namespaced", "names": named, "versions": [served]},
+        "spec": {"group": group, "scope": "Namespaced", "names": names_of_kind, "versions": [served]},
     }
 
 
@@ -296,12 +296,12 @@ def _small(choices: tuple[str, ...]) -> list[str]:
 def _bounds(shape: object) -> Schema:
     if not isinstance(shape, inspect.IntType):
         return {}
-    named = {"minimum": shape.ge, "maximum": shape.le}
-    return {name: bound for name, bound in named.items() if bound is not None and abs(bound) < 2**63 - 1}
+    bounds = {"minimum": shape.ge, "maximum": shape.le}
+    return {name: bound for name, bound in bounds.items() if bound is not None and abs(bound) < 2**63 - 1}
 
 
 def _lengths(shape: object) -> Schema:
     if not isinstance(shape, inspect.StrType):
         return {}
-    named = {"minLength": shape.min_length, "maxLength": shape.max_length}
-    return {name: length for name, length in named.items() if length is not None}
+    bounds = {"minLength": shape.min_length, "maxLength": shape.max_length}
+    return {name: length for name, length in bounds.items() if length is not None}

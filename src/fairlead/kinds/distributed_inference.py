@@ -197,8 +197,8 @@ def outcome(states: Sequence[SetState]) -> Outcome | None:
     """Running if all groups are available, Degraded if some are and others cannot be."""
     total = states[0].podset.groups
     if total == 0:
-        left = sum(state.starting + state.running + state.ending for state in states)
-        rest = f"; {left} of its pods {'is' if left == 1 else 'are'} still stopping" if left else ""
+        remaining = sum(state.starting + state.running + state.ending for state in states)
+        rest = f"; {remaining} of its pods {'is' if remaining == 1 else 'are'} still stopping" if remaining else ""
         return Outcome(Phase.RUNNING, f"Scaled to 0 groups{rest}")
     available = [all(_is_complete(state, group) for state in states) for group in range(total)].count(True)
     message = f"{available} of {total} {'group' if total == 1 else 'groups'} available"

@@ -143,8 +143,8 @@ def noun_of(kind: Kind) -> str:
 
 def outside_spec_names(kind: Kind) -> tuple[str, ...]:
     """The REST names of the members outside the spec."""
-    named = {field.attribute: field.rest for field in fields_of(kind.spec)}
-    return tuple(named[name] for name in kind.outside_spec)
+    rest_names = {field.attribute: field.rest for field in fields_of(kind.spec)}
+    return tuple(rest_names[name] for name in kind.outside_spec)
 
 
 def spec_violations(kind: Kind, spec: Spec, path: str, limits: SubmissionLimits) -> list[Violation]:

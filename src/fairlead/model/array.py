@@ -35,10 +35,10 @@ def read_array(text: str) -> tuple[tuple[int, ...], int | None]:
 def indices_of(text: str, tasks: int) -> tuple[int, ...]:
     """The index of each task as an annotation says; tasks that it does not name have their position, from 0."""
     try:
-        named = read_array(text)[0]
+        indices = read_array(text)[0]
     except ValueError:
-        named = ()
-    return (*named[:tasks], *range(len(named), tasks))
+        indices = ()
+    return (*indices[:tasks], *range(len(indices), tasks))
 
 
 def read_positions(text: str) -> frozenset[int]:

@@ -278,14 +278,14 @@ def judge(case: Entry) -> list[str]:
 def compare(snapshot: Snapshot, decisions: Decisions, expect: Entry) -> list[str]:
     """Starts, promises, evictions and moves must be exactly the expected ones; waits and shares at least those."""
     starts = _by_job((bind.job, bind.node) for bind in decisions.binds)
-    kept = _by_job((p.job, p.node) for p in decisions.pipelined if not _is_moved(p.task, decisions))
+    pipelined = _by_job((p.job, p.node) for p in decisions.pipelined if not _is_moved(p.task, decisions))
     evicted = {eviction.task for eviction in decisions.evictions if eviction.moved_to is None}
     moved = {eviction.task: eviction.moved_to for eviction in decisions.evictions if eviction.moved_to is not None}
     wanted_moves = {task: node for name, node in expect.get("moved", {}).items() for task in _names(snapshot, name)}
     wanted_evicted = {task for name in expect.get("evicted", []) for task in _names(snapshot, name)}
     differences = [
         *_differ("starts", _lists(expect.get("starts", {})), starts),
-        *_differ("kept", _lists(expect.get("kept", {})), kept),
+        *_differ("kept", _lists(expect.get("kept", {})), pipelined),
         *_differ("moved", wanted_moves, moved),
         *_find_contradictions(decisions, moved),
     ]

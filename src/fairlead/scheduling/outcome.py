@@ -52,7 +52,7 @@ def write_down(
         binds=tuple(bind for binds, _ in bound.values() for bind in binds),
         early_binds=tuple(bind for _, binds in bound.values() for bind in binds),
         evictions=tuple(record.evictions[task] for task in sorted(record.evictions)),
-        pipelined=tuple(kept for pool, tasks in changed.items() for kept in render_promises(pool, tasks, record)),
+        pipelined=tuple(promise for pool, tasks in changed.items() for promise in render_promises(pool, tasks, record)),
         pending=tuple(_pending(snapshot, live, record, early)),
         states=tuple(sorted(states, key=lambda state: state.task)),
         fair_shares=tuple(fair_shares(sessions)),
@@ -117,7 +117,7 @@ def render_promises(pool: str, tasks: list[LiveTask], record: Record) -> list[Pi
         node = task.home
         if node.index not in waits:
             waits[node.index] = leaving_tasks(node)
-        kept = Pipelined(
+        promise = Pipelined(
             task=task.id,
             job=task.job.id,
             node=node.name,
@@ -126,7 +126,7 @@ def render_promises(pool: str, tasks: list[LiveTask], record: Record) -> list[Pi
             action=record.placed_by.get(task.id, "allocate"),
             waits_for=waits[node.index],
         )
-        promises.append(kept)
+        promises.append(promise)
     return promises
 
 

@@ -94,8 +94,8 @@ def name_projects(cluster: Snapshot, projects: Collection[str]) -> Snapshot:
         if name not in projects and shown[queue.display_name] == 1 and queue.display_name not in taken | {""}
     }
     queues = tuple(replace(queue, name=names.get(queue.name, queue.name)) for queue in cluster.queues)
-    named: Snapshot = replace(cluster, queues=queues, jobs=())
-    return named
+    with_names: Snapshot = replace(cluster, queues=queues, jobs=())
+    return with_names
 
 
 def ask_history(cluster: Snapshot, history: Sequence[Arrival], changes: Sequence[Change] = ()) -> HistoryAnswer:

@@ -27,7 +27,7 @@ async def _trim(store: Store, collection: Collection[Event | AuditLine], before:
     if not newest:
         return 0
     last = getattr(newest[0], key)
-    gone = 0
+    deleted = 0
     while True:
         oldest = await store.find(
             Query(collection=collection, where=(Where(key, Comparison.BELOW, last),), limit=_PORTION)
@@ -35,9 +35,9 @@ async def _trim(store: Store, collection: Collection[Event | AuditLine], before:
         old = _beginning(oldest, key, before)
         if old:
             await store.commit(Change(writes=tuple(Delete(collection, str(number)) for number in old)))
-            gone += len(old)
+            deleted += len(old)
         if len(old) < _PORTION:
-            return gone
+            return deleted
 
 
 def _beginning(records: list[Event | AuditLine], key: str, before: Millis) -> list[int]:

@@ -230,8 +230,8 @@ async def _apply_write(connection: AsyncConnection, write: WriteStatement) -> Fa
     try:
         changed = (await connection.execute(write.text, write.values)).rowcount
     except psycopg.errors.UniqueViolation as error:
-        named = re.search(r"\(([\w, ]+)\)=\(", error.diag.message_detail or "")
-        return duplicate_conflict(write, tuple(named[1].split(", ")) if named else ())
+        columns = re.search(r"\(([\w, ]+)\)=\(", error.diag.message_detail or "")
+        return duplicate_conflict(write, tuple(columns[1].split(", ")) if columns else ())
     except _REFUSALS as error:
         return Refused(f"{write.collection} {write.id} cannot be stored: {error}.")
     return None if changed or not write.version else version_conflict(write)

@@ -23,9 +23,11 @@ def _rules(struct: Struct) -> dict[str, object]:
 
 
 def _system_policy(type: PolicyType) -> Policy:
-    named = {section.name: _rules(section.struct) for section in type.sections}
+    rules_by_section = {section.name: _rules(section.struct) for section in type.sections}
     return with_source(
-        type, Policy(rules=named.get("") or {name: part for name, part in named.items() if part}), SYSTEM_SOURCE
+        type,
+        Policy(rules=rules_by_section.get("") or {name: part for name, part in rules_by_section.items() if part}),
+        SYSTEM_SOURCE,
     )
 
 

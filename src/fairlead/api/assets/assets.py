@@ -255,9 +255,9 @@ def render_usage(usage: AssetUsers) -> AssetUsage:
         own = (each for each in usage.workloads if KINDS[each.kind].rest == rest)
         return [WorkloadUsing(id=each.id, name=each.name, status=each.phase) for each in own]
 
-    named = [AssetUsing(id=other.id, name=other.name, kind=other.kind) for other in usage.assets]
+    users = [AssetUsing(id=other.id, name=other.name, kind=other.kind) for other in usage.assets]
     members = {name: of(name) for name in AssetUsage.__struct_fields__ if name != "assets"}
-    return AssetUsage(**members, assets=AssetsUsing(datasources=named))
+    return AssetUsage(**members, assets=AssetsUsing(datasources=users))
 
 
 def _meta(call: Call, asset: Asset) -> AssetMetaView:

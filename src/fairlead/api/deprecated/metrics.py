@@ -210,8 +210,8 @@ _ASKED = (
 
 
 def _metrics(below: str, id: str, of: str, run: Handler, answer: type[Shape]) -> Operation:
-    named = [part[1:-1] for part in below.split("/") if part.startswith("{")]
-    places = (Parameter(name=name, place="path", schema={"type": "string"}) for name in named)
+    parameters = [part[1:-1] for part in below.split("/") if part.startswith("{")]
+    places = (Parameter(name=name, place="path", schema={"type": "string"}) for name in parameters)
     return deprecated(
         method="GET",
         path=f"{BASE}/{{clusterUuid}}{below}/metrics",

@@ -84,11 +84,11 @@ async def forward(call: Call, address: str, certificate: str = "") -> Response:
     except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError) as error:
         raise Unavailable(f"The server at {address}, which runs this machine, cannot be reached: {error}") from error
     body = _chunks(reader) if headers.get("transfer-encoding") == "chunked" else _rest(reader)
-    kept = {name: headers[name] for name in _BACK if name in headers}
+    response_headers = {name: headers[name] for name in _BACK if name in headers}
     if status >= 400:
-        return Response(await _whole(body, writer), status, kept)
+        return Response(await _whole(body, writer), status, response_headers)
     ways = _ways(body, writer, has_body=call.operation.body is not None)
-    return DuplexResponse(ways, StreamGuard(call, _leave_to_the_other_server), status, kept)
+    return DuplexResponse(ways, StreamGuard(call, _leave_to_the_other_server), status, response_headers)
 
 
 def make_peer_context(certificate: str) -> ssl.SSLContext:

@@ -118,8 +118,8 @@ def render_role(call: Call, role: Role) -> RoleView:
 
 def render_role_with_sets(call: Call, role: Role) -> RoleWithSets:
     sets = [PERMISSION_SETS[id] for id in role.permission_sets if id in PERMISSION_SETS]
-    named = tuple(PermissionSetName(id=one.id, name=one.name) for one in sets)
-    return RoleWithSets(**_members(call, role), permission_sets=named)  # type: ignore[arg-type]  # as above
+    set_names = tuple(PermissionSetName(id=one.id, name=one.name) for one in sets)
+    return RoleWithSets(**_members(call, role), permission_sets=set_names)  # type: ignore[arg-type]  # as above
 
 
 def render_permission_set(call: Call, one: PermissionSet) -> PermissionSetView:

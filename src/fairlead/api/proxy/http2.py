@@ -93,11 +93,11 @@ class Http2Conversation:
         headers = self._gate.cleaned_request(request, route, caller, self._address)
         authority = value_of(request.headers, b"host")
         first = [(b":method", request.method), (b":scheme", b"http"), (b":path", request.target)]
-        kept = [(name, value) for name, value in headers if name not in _OURS]
+        own_headers = [(name, value) for name, value in headers if name not in _OURS]
         if value_of(request.headers, b"te") == b"trailers":
             # Hop-by-hop, but servers of gRPC refuse calls without it.
-            kept.append((b"te", b"trailers"))
-        return [*first, (b":authority", authority), *kept]
+            own_headers.append((b"te", b"trailers"))
+        return [*first, (b":authority", authority), *own_headers]
 
     async def _forward(
         self, number: int, headers: list[tuple[bytes, bytes]], ended: bool, route: Route, visit: PendingRequest

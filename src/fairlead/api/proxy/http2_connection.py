@@ -152,16 +152,16 @@ class Http2Connection:
 
     async def send_data(self, number: int, data: bytes, *, ended: bool) -> None:
         """Send data as the other side's flow control allows."""
-        left = memoryview(data)
+        remaining = memoryview(data)
         while True:
             try:
                 room = min(self._link.local_flow_control_window(number), self._link.max_outbound_frame_size)
-                if len(left) <= room:
-                    self._link.send_data(number, bytes(left), end_stream=ended)
+                if len(remaining) <= room:
+                    self._link.send_data(number, bytes(remaining), end_stream=ended)
                     break
                 if room > 0:
-                    self._link.send_data(number, bytes(left[:room]))
-                    left = left[room:]
+                    self._link.send_data(number, bytes(remaining[:room]))
+                    remaining = remaining[room:]
             except H2Error as error:
                 raise StreamLost(str(error)) from error
             self._flush()

@@ -308,14 +308,14 @@ async def copy_body(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, 
             await writer.drain()
 
 
-async def _copy_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int) -> None:
-    while left:
-        piece = await reader.read(min(left, _PIECE))
+async def _copy_length(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, remaining: int) -> None:
+    while remaining:
+        piece = await reader.read(min(remaining, _PIECE))
         if not piece:
             raise Disconnected
         writer.write(piece)
-        left -= len(piece)
-        if left:
+        remaining -= len(piece)
+        if remaining:
             await writer.drain()
 
 

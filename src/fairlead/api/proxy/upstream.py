@@ -59,9 +59,9 @@ class Upstreams:
     async def get(self, pod_id: str, port: int, *, fresh: bool = False) -> Upstream:
         """A connection to a pod's port; an idle one unless it must be fresh. Raises OSError if nothing listens."""
         key = (pod_id, port)
-        kept = self._kept.get(key)
-        while kept and not fresh:
-            upstream = kept.pop()
+        idle = self._kept.get(key)
+        while idle and not fresh:
+            upstream = idle.pop()
             if not upstream.reader.at_eof() and not upstream.writer.is_closing():
                 return upstream
             upstream.close()
@@ -82,20 +82,20 @@ class Upstreams:
                 pod_socket.shutdown(socket.SHUT_RD)
 
     def keep(self, upstream: Upstream) -> None:
-        kept = self._kept.setdefault(upstream.key, [])
-        if len(kept) >= _KEPT_PER_PORT or upstream.reader.at_eof():
+        idle = self._kept.setdefault(upstream.key, [])
+        if len(idle) >= _KEPT_PER_PORT or upstream.reader.at_eof():
             upstream.close()
             return
         upstream.is_used = True
         upstream.kept_at = time.monotonic()
-        kept.append(upstream)
+        idle.append(upstream)
 
     def _drop_stale(self) -> None:
         """Close connections that were idle for a while or whose pod is gone; called when a new one is opened."""
         oldest = time.monotonic() - _KEPT_SECONDS
-        for key, kept in list(self._kept.items()):
-            fresh = [one for one in kept if one.kept_at > oldest and not one.reader.at_eof()]
-            for one in kept:
+        for key, idle in list(self._kept.items()):
+            fresh = [one for one in idle if one.kept_at > oldest and not one.reader.at_eof()]
+            for one in idle:
                 if one not in fresh:
                     one.close()
             if fresh:
@@ -104,8 +104,8 @@ class Upstreams:
                 del self._kept[key]
 
     def close(self) -> None:
-        for kept in self._kept.values():
-            for upstream in kept:
+        for idle in self._kept.values():
+            for upstream in idle:
                 upstream.close()
         self._kept.clear()
 

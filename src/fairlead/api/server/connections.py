@@ -93,10 +93,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self.waiting_since = None if is_answering else self.open_connections.now
 
     def _overdue_reading(self, now: float, stalled_at: float) -> str:
-        limits, left = self.open_connections.limits, self.transport.get_write_buffer_size()
-        if left < self._unread_bytes:
-            self._unread_bytes, self._read_at = left, now
-        rate = (self._stalled_bytes - left) / max(now - stalled_at, 1e-3)
+        limits, unread = self.open_connections.limits, self.transport.get_write_buffer_size()
+        if unread < self._unread_bytes:
+            self._unread_bytes, self._read_at = unread, now
+        rate = (self._stalled_bytes - unread) / max(now - stalled_at, 1e-3)
         is_slow = now - stalled_at > limits.read_pause_seconds and rate < limits.read_rate
         is_silent = now - self._read_at > limits.read_pause_seconds
         return "the client did not read the response" if is_silent or is_slow else ""

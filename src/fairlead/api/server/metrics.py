@@ -83,10 +83,10 @@ class Metrics:
 
 def _render(samples: Iterable[Sample | HistogramSample]) -> str:
     lines: list[str] = []
-    named: set[str] = set()
+    described: set[str] = set()
     for sample in samples:
-        if sample.name not in named:
-            named.add(sample.name)
+        if sample.name not in described:
+            described.add(sample.name)
             if sample.help:
                 lines.append(f"# HELP {sample.name} {sample.help}")
             lines.append(f"# TYPE {sample.name} {sample.type if isinstance(sample, Sample) else 'histogram'}")

@@ -49,14 +49,14 @@ def reserve(listening: socket.socket) -> socket.socket:
     while nobody does; a kept socket that listens would let them wait.
     """
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    kept = socket.socket(listening.family, socket.SOCK_STREAM)
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    reserved = socket.socket(listening.family, socket.SOCK_STREAM)
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     # Connections that ended a moment ago still count as users of the port, unless this asks for their addresses too.
     # It must not go on asking: whoever asks the same could listen there.
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    kept.bind(listening.getsockname())
-    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
-    return kept
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(listening.getsockname())
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+    return reserved
 
 
 def check_certificate(certificate: str, key: str) -> None:

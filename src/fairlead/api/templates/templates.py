@@ -136,14 +136,14 @@ def _body(kind: Kind, meta: type[TemplateMetaUpdate] | type[TemplateMetaPatch]) 
     # The type is built at run time.
     given: Any = kind.spec | UnsetType | None
     spec = Annotated[given, FieldInfo(text="The spec of workloads created from it.")]
-    named = Annotated[TemplateAssets | UnsetType | None, FieldInfo(text="Assets by id.")]
+    assets = Annotated[TemplateAssets | UnsetType | None, FieldInfo(text="Assets by id.")]
     about = FieldInfo(text="Its name and scope.")
     head: Any = ("meta", Annotated[meta, about])
     if meta is TemplateMetaPatch:
         head = ("meta", Annotated[meta | UnsetType, about], UNSET)
     body = msgspec.defstruct(
         f"{kind.title}{meta.__name__}",
-        [head, ("spec", spec, UNSET), ("assets", named, UNSET)],
+        [head, ("spec", spec, UNSET), ("assets", assets, UNSET)],
         bases=(TemplateBody,),
         frozen=True,
         kw_only=True,

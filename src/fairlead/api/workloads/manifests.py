@@ -159,10 +159,10 @@ async def create(call: Call) -> Response:
     project_id = metadata.project_id or ""
     wanted, *others = _read(call, manifest, project_id)
     _check_namespace(call, project_id, wanted)
-    kept = msgspec.json.encode(manifest).decode()
+    text = msgspec.json.encode(manifest).decode()
     dialect = Dialect.MANIFEST if is_read_as_workload(manifest) else Dialect.OBJECT
     submissions = [_submission(call, each, metadata) for each in (wanted, *others)]
-    first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=kept) for each in submissions]
+    first, *rest = [msgspec.structs.replace(each, dialect=dialect, manifest=text) for each in submissions]
     first = msgspec.structs.replace(first, other_specs=await _admit_others(call, rest))
     workload = await submit(call.context, call.caller, first, call.request_id)
     return as_json(_render(call, workload), 202)
@@ -243,17 +243,17 @@ async def update(call: Call) -> Response:
     # Only the specs of the others count; the name is that of the workload itself.
     place = ManifestMetadata(name="check", use_given_name_as_prefix=True, project_id=workload.project_id)
     other_specs = await _admit_others(call, [_submission(call, each, place) for each in others])
-    spec, kept = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()
+    spec, text = _with_metadata(wanted.spec, metadata), msgspec.json.encode(manifest).decode()
     first, *_ = _read(call, msgspec.json.decode(workload.manifest), workload.project_id)
-    new = ChangedManifest(text=kept, spec=spec, spec_before=first.spec, other_specs=other_specs)
+    new = ChangedManifest(text=text, spec=spec, spec_before=first.spec, other_specs=other_specs)
     changed = await update_from_manifest(call.context, call.caller, workload, new, call.request_id)
     return as_json(_render(call, changed), 202)
 
 
 async def delete(call: Call) -> Response:
     workload = await _load(call)
-    gone = await lifecycle.delete(call.context, call.caller, workload.kind, workload.id, call.request_id)
-    return as_json(_render(call, gone), 202)
+    deleted = await lifecycle.delete(call.context, call.caller, workload.kind, workload.id, call.request_id)
+    return as_json(_render(call, deleted), 202)
 
 
 def _sync_info(workload: Workload) -> SyncInfo:

@@ -197,8 +197,8 @@ class Reads:
         workload, revision = await self._load(call)
         deleted = bool(query_boolean(call, "deleted"))
         pods = await revisions.load_revision_pods(call.context, revision)
-        gone = workload.deleted_at is not None
-        shown = [pod for pod in pods if deleted == (gone or pod.is_replaced or pod.phase is PodPhase.STOPPED)]
+        is_deleted = workload.deleted_at is not None
+        shown = [pod for pod in pods if deleted == (is_deleted or pod.is_replaced or pod.phase is PodPhase.STOPPED)]
         view_context = make_view_context(call.context, call.caller)
         return as_json(RevisionPodList(pods=[render_pod(pod, workload, view_context) for pod in shown]))
 

@@ -174,10 +174,10 @@ def _find_secrets(session: ServerSession, credentials: set[str]) -> dict[str, st
 
 
 def _put_below(spec: Json, given: Json) -> None:
-    named = {one["name"] for one in spec.get("environmentVariables", ())}
+    own_variables = {one["name"] for one in spec.get("environmentVariables", ())}
     for name, value in given.items():
         if name == "environmentVariables":
-            others = [one for one in value if one["name"] not in named]
+            others = [one for one in value if one["name"] not in own_variables]
             spec[name] = [*others, *spec.get(name, ())]
         elif name == "storage":
             for volumes, items in value.items():

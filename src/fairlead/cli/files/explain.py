@@ -61,8 +61,8 @@ def _run(invocation: Invocation) -> int:
         environment.stderr.write(f"fairlead: {unknown}\n")
         return NOT_FOUND
     if invocation.get("output") == "json":
-        named = {"kind": matched.kind, "version": matched.version, "field": matched.field}
-        environment.stdout.write(json.dumps({**named, **matched.entry}, indent=2, ensure_ascii=False) + "\n")
+        heading = {"kind": matched.kind, "version": matched.version, "field": matched.field}
+        environment.stdout.write(json.dumps({**heading, **matched.entry}, indent=2, ensure_ascii=False) + "\n")
     else:
         environment.stdout.write(render_text(matched))
     return OK

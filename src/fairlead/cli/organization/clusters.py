@@ -21,13 +21,20 @@ def commands(noun: str) -> tuple[Command, ...]:
     kubeconfig = Flag("kubeconfig", "Kubeconfig of the cluster; - is standard input", placeholder="FILE")
     context = Flag("context", "Context of the kubeconfig (default: its current one)", placeholder="NAME")
     local = Flag("local", "Add the server's own machine as a cluster", "boolean")
-    named: dict[str, Any] = {"usage": "NAME", "min_names": 1, "max_names": 1}
+    takes_name: dict[str, Any] = {"usage": "NAME", "min_names": 1, "max_names": 1}
     return (
         *lists.commands(noun),
-        Command("add", "Add a cluster to the server", _add, (kubeconfig, context, local), **named),
-        Command("connect", "Give a cluster a kubeconfig", _connect, (kubeconfig, context), **named, completes=noun),
+        Command("add", "Add a cluster to the server", _add, (kubeconfig, context, local), **takes_name),
         Command(
-            "remove", "Remove a cluster that has no projects", _remove, **named, aliases=("delete",), completes=noun
+            "connect", "Give a cluster a kubeconfig", _connect, (kubeconfig, context), **takes_name, completes=noun
+        ),
+        Command(
+            "remove",
+            "Remove a cluster that has no projects",
+            _remove,
+            **takes_name,
+            aliases=("delete",),
+            completes=noun,
         ),
     )
 

@@ -162,8 +162,8 @@ def read_settings(invocation: Invocation, before: Json) -> Json:
         members["defaultNodePools"] = _words(invocation.get("default-node-pools"))
     rules = {name: invocation.get(flag) for flag, name in _RULES.items() if invocation.get(flag) is not None}
     if rules:
-        kept = before.get("schedulingRules") or {}
-        members["schedulingRules"] = {**kept, **{name: int(value) or None for name, value in rules.items()}}
+        present_rules = before.get("schedulingRules") or {}
+        members["schedulingRules"] = {**present_rules, **{name: int(value) or None for name, value in rules.items()}}
     types = {
         flag.name.removesuffix(_TYPES): _words(invocation.get(flag.name))
         for flag in RULE_FLAGS

@@ -78,7 +78,7 @@ def find_needed_capacity(invocation: Invocation) -> int:
     max_count = invocation.get("most", 64)
     target = WaitTarget(project, int(match[1]) / 100, float(match[3]) * _UNITS[match[4]])
     try:
-        more, named = _choose_capacity(invocation, cluster, project)
+        more, describe = _choose_capacity(invocation, cluster, project)
     except UnknownName as error:
         raise UsageError(str(error)) from None
     count, tried = find_capacity(cluster, history, target, more, max_count)
@@ -86,11 +86,11 @@ def find_needed_capacity(invocation: Invocation) -> int:
     for remark in remarks:
         console.say(remark)
     for number in sorted(tried):
-        console.data(f"{named(number)}: p{match[1]} wait {format_wait(tried[number])}")
+        console.data(f"{describe(number)}: p{match[1]} wait {format_wait(tried[number])}")
     if count is None:
-        console.complain(f"Even this is not enough: {named(max_count)}.")
+        console.complain(f"Even this is not enough: {describe(max_count)}.")
         return FAILED
-    console.data(f"The smallest that is enough: {named(count)}.")
+    console.data(f"The smallest that is enough: {describe(count)}.")
     return OK
 
 

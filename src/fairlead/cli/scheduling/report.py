@@ -146,8 +146,8 @@ def _pool_columns() -> list[TableColumn]:
 
 
 def _name_counterparts(parties: Sequence[Json], digits: int) -> str:
-    named = [(party["name"], party["hours"]["gpuHours"]) for party in parties if party["hours"]["gpuHours"]]
-    return ";".join(f"{name}={hours:.{digits}f}" for name, hours in named)
+    hours_by_name = [(party["name"], party["hours"]["gpuHours"]) for party in parties if party["hours"]["gpuHours"]]
+    return ";".join(f"{name}={hours:.{digits}f}" for name, hours in hours_by_name)
 
 
 def _render_csv(report: Json, by: Sequence[str]) -> str:

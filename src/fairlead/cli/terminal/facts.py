@@ -9,9 +9,9 @@ from fairlead.client.json_object import Json
 
 def show_facts(console: Console, facts: Sequence[tuple[str, str]]) -> None:
     shown = [(name, text) for name, text in facts if text]
-    left = max((len(name) for name, _ in shown), default=0) + 1
+    label_width = max((len(name) for name, _ in shown), default=0) + 1
     for name, text in shown:
-        console.data(f"{name + ':':<{left}}  {text}")
+        console.data(f"{name + ':':<{label_width}}  {text}")
 
 
 def record_facts(record: Json) -> list[tuple[str, str]]:

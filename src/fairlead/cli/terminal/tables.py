@@ -40,10 +40,10 @@ def render_table(
         for place, column in enumerate(columns)
     ]
     if width is not None:
-        kept = _find_kept(columns, widths, width)
-        columns = [columns[place] for place in kept]
-        texts = [[line[place] for place in kept] for line in texts]
-        widths = _narrow(columns, [widths[place] for place in kept], width)
+        shown = _find_kept(columns, widths, width)
+        columns = [columns[place] for place in shown]
+        texts = [[line[place] for place in shown] for line in texts]
+        widths = _narrow(columns, [widths[place] for place in shown], width)
     titles = [column.title for column in columns]
     lines = [_join(titles, widths, [None] * len(columns), paint)] if headers else []
     colours = [column.colour for column in columns]
@@ -67,17 +67,17 @@ def _join(
 
 def _find_kept(columns: Sequence[TableColumn], widths: Sequence[int], width: int) -> list[int]:
     """The places of the columns that fit: spare ones are left out until the others have their minimum width."""
-    kept = list(range(len(columns)))
+    shown = list(range(len(columns)))
     narrowest = [
         min(widths[place], column.narrowest) if column.shrinks else widths[place]
         for place, column in enumerate(columns)
     ]
     for place in reversed(range(len(columns))):
-        if sum(narrowest[each] for each in kept) + len(_GAP) * (len(kept) - 1) <= width:
+        if sum(narrowest[each] for each in shown) + len(_GAP) * (len(shown) - 1) <= width:
             break
         if columns[place].spare:
-            kept.remove(place)
-    return kept
+            shown.remove(place)
+    return shown
 
 
 def _narrow(columns: Sequence[TableColumn], widths: list[int], width: int) -> list[int]:

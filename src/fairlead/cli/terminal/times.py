@@ -14,14 +14,14 @@ def span(seconds: float | None) -> str:
     """A duration in at most two units."""
     if seconds is None:
         return ""
-    left = max(int(seconds), 0)
-    if left < 60:
-        return f"{left}s"
-    if left < 3600:
-        return f"{left // 60}m{left % 60}s" if left < 600 else f"{left // 60}m"
-    if left < 86_400:
-        return f"{left // 3600}h{left % 3600 // 60}m"
-    return f"{left // 86_400}d{left % 86_400 // 3600}h"
+    remaining = max(int(seconds), 0)
+    if remaining < 60:
+        return f"{remaining}s"
+    if remaining < 3600:
+        return f"{remaining // 60}m{remaining % 60}s" if remaining < 600 else f"{remaining // 60}m"
+    if remaining < 86_400:
+        return f"{remaining // 3600}h{remaining % 3600 // 60}m"
+    return f"{remaining // 86_400}d{remaining % 86_400 // 3600}h"
 
 
 def shown_time(moment: object) -> str:

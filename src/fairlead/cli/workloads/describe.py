@@ -123,9 +123,9 @@ def _facts(session: ServerSession, title: str, facts: Sequence[tuple[str, str]])
         return
     if title:
         session.console.title(title)
-    left = max(len(name) for name, _ in shown) + 1
+    label_width = max(len(name) for name, _ in shown) + 1
     for name, text in shown:
-        session.console.data(f"{name + ':':<{left}}  {text}")
+        session.console.data(f"{name + ':':<{label_width}}  {text}")
 
 
 def _conditions(session: ServerSession, conditions: Sequence[Json]) -> None:

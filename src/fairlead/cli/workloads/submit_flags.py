@@ -126,8 +126,8 @@ def apply_expected_runtime(values: Mapping[str, object], spec: Json) -> None:
     if isinstance(seconds, int | float):
         if seconds <= 0:
             raise UsageError("--expected-runtime must be above 0.")
-        kept = [one for one in spec.get("annotations") or () if one.get("name") != _EXPECTED_RUNTIME]
-        spec["annotations"] = [*kept, {"name": _EXPECTED_RUNTIME, "value": f"{seconds:g}"}]
+        annotations = [one for one in spec.get("annotations") or () if one.get("name") != _EXPECTED_RUNTIME]
+        spec["annotations"] = [*annotations, {"name": _EXPECTED_RUNTIME, "value": f"{seconds:g}"}]
 
 
 def refuse_unsupported(values: Mapping[str, object]) -> None:
@@ -152,8 +152,10 @@ def _drop_claims(spec: Json, name: str, table: Sequence[FlagEntry]) -> None:
     """Give a role a copy of the shared spec without its claims."""
     spec.setdefault(name, {})
     _make_alike(spec, name, "", table)
-    kept = {kind: items for kind, items in (spec[name].get("storage") or {}).items() if kind != "pvc"}
-    spec[name] = {**spec[name], "storage": kept} if kept else {k: v for k, v in spec[name].items() if k != "storage"}
+    volumes = {kind: items for kind, items in (spec[name].get("storage") or {}).items() if kind != "pvc"}
+    spec[name] = (
+        {**spec[name], "storage": volumes} if volumes else {k: v for k, v in spec[name].items() if k != "storage"}
+    )
 
 
 def as_other(name: str, like: str) -> str:

@@ -64,12 +64,12 @@ class AsyncResponse:
             while piece := await self._channel.read(_PIECE):
                 yield piece
 
-    async def _counted(self, left: int) -> AsyncGenerator[bytes]:
-        while left:
-            piece = await self._channel.read(min(left, _PIECE))
+    async def _counted(self, remaining: int) -> AsyncGenerator[bytes]:
+        while remaining:
+            piece = await self._channel.read(min(remaining, _PIECE))
             if not piece:
                 raise Unreachable("The server closed the connection in the middle of an answer.")
-            left -= len(piece)
+            remaining -= len(piece)
             yield piece
 
     async def _chunks(self) -> AsyncGenerator[bytes]:

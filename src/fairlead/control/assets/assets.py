@@ -110,8 +110,10 @@ async def _check(context: Context, caller: Caller, kind: AssetKind, input: Asset
             issues.append(
                 ComplianceIssue("spec.existingSecretName", f"there is no secret '{existing[:80]}' in this scope")
             )
-    named = [(field.rest, value_or(getattr(input.spec, field.attribute), "")) for field in kind.credential_fields]
-    for path, id in (*named, *_credentials_of_variables(input.spec)):
+    credential_names = [
+        (field.rest, value_or(getattr(input.spec, field.attribute), "")) for field in kind.credential_fields
+    ]
+    for path, id in (*credential_names, *_credentials_of_variables(input.spec)):
         if id and not await _is_credential(context, caller, id.lower()):
             issues.append(ComplianceIssue(f"spec.{path}", f"there is no credential with the id {id}"))
     refuse_malformed(issues)
@@ -148,7 +150,7 @@ def _without_secret_values(spec: msgspec.Struct) -> msgspec.Raw:
 
 
 def _without_secrets(struct: Struct, plain: dict[str, object]) -> dict[str, object]:
-    kept = {}
+    members_without = {}
     for field in fields_of(struct):
         if field.rest not in plain or field.about.secret:
             continue
@@ -157,8 +159,8 @@ def _without_secrets(struct: Struct, plain: dict[str, object]) -> dict[str, obje
             value = [item and _without_secrets(field.struct, item) for item in value]
         elif field.struct is not None and isinstance(value, dict):
             value = _without_secrets(field.struct, value)
-        kept[field.rest] = value
-    return kept
+        members_without[field.rest] = value
+    return members_without
 
 
 def _secret(context: Context, caller: Caller, kind: AssetKind, asset: Asset, values: dict[str, str]) -> Secret:

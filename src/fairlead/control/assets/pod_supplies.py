@@ -42,9 +42,9 @@ class Supplier(msgspec.Struct, frozen=True):
             raise Refused("its workload was deleted")
         self._check_account(workload)
         project = workload.project_id
-        named = list(pod_references(pod.container))
+        uses = list(pod_references(pod.container))
         secrets, maps, volumes = (
-            sorted({use.name for use in named if use.reference is reference and use.path.startswith("storage.")})
+            sorted({use.name for use in uses if use.reference is reference and use.path.startswith("storage.")})
             for reference in (Reference.SECRET, Reference.CONFIG_MAP, Reference.DATA_VOLUME)
         )
         caller = await open_environment(self.context, workload) if workload.caller_environment else NO_ENVIRONMENT
@@ -56,7 +56,7 @@ class Supplier(msgspec.Struct, frozen=True):
             claims=await self._load_claims(workload, pod.container.fields.storage.pvc),
             data_volumes=await self._load_data_volumes(workload, volumes),
             registries=await self._load_registries(
-                workload, [use for use in named if use.path.startswith("imagePullSecrets")]
+                workload, [use for use in uses if use.path.startswith("imagePullSecrets")]
             ),
         )
 

@@ -120,16 +120,16 @@ class SpecSync:
         generation = await self._objects.patch_spec(resource, members)
         if workload.resource_changes and generation:
             written = {name: value for name, value in members.items() if value is not None}
-            kept = {name: digest for name, digest in digests_of(resource).items() if name not in members}
-            await self._record(workload, kept | digest_members(written), workload.resource_changes)
+            digests = {name: digest for name, digest in digests_of(resource).items() if name not in members}
+            await self._record(workload, digests | digest_members(written), workload.resource_changes)
         return generation
 
     async def _record(self, workload: Workload, digests: dict[str, str], written: Sequence[str] = ()) -> Workload:
         """Record that the object, with these digests, and the workload say the same."""
         for _ in range(_TRIES):
-            left = tuple(name for name in workload.resource_changes if name not in written)
+            unwritten = tuple(name for name in workload.resource_changes if name not in written)
             agreed = msgspec.structs.replace(
-                workload, version=workload.version + 1, applied=digests, resource_changes=left
+                workload, version=workload.version + 1, applied=digests, resource_changes=unwritten
             )
             try:
                 await self._context.store.commit(Change(writes=(Put(WORKLOADS, agreed),)))

@@ -76,9 +76,9 @@ class StatusWriter:
             return
         if known.outdated_since is None:
             known.outdated_since = now
-        left = known.outdated_since + self._settle_seconds - now
-        if left > 0 and _can_wait(known.written or resource.status, status):
-            self._remind(resource.id, left)
+        delay = known.outdated_since + self._settle_seconds - now
+        if delay > 0 and _can_wait(known.written or resource.status, status):
+            self._remind(resource.id, delay)
             return
         await self._objects.set_status(resource, status)
         known.written, known.written_at, known.outdated_since = status, now, None
@@ -87,9 +87,9 @@ class StatusWriter:
         phase = status["phase"]
         if phase == known.announced or phase in _SILENT:
             return
-        left = known.since + self._settle_seconds - now
-        if left > 0 and phase in _PASSING:
-            self._remind(resource.id, left)
+        delay = known.since + self._settle_seconds - now
+        if delay > 0 and phase in _PASSING:
+            self._remind(resource.id, delay)
             return
         known.announced = phase
         type = "Warning" if phase == Phase.FAILED else "Normal"

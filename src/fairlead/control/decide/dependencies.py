@@ -26,14 +26,14 @@ def dependency_ids(waits_for: Sequence[str]) -> tuple[str, ...]:
 
 def recheck(waits_for: Sequence[str], others: Mapping[str, Workload]) -> tuple[str, ...]:
     """What is left of the dependencies in `waits_for`, given the workloads they name that still have a record."""
-    left: list[str] = []
+    still_open: list[str] = []
     for text in waits_for:
         if _is_open(text):
             word, id, name = text.split(" ")
-            left += _check(word, id, name, others.get(id))
+            still_open += _check(word, id, name, others.get(id))
         elif text.startswith(f"{_NEVER} "):
-            left.append(text)
-    return tuple(left)
+            still_open.append(text)
+    return tuple(still_open)
 
 
 def format_waiting(waits_for: Sequence[str]) -> str:

@@ -273,13 +273,13 @@ def _forget_drained(draft: Draft) -> None:
     """Drop drained revisions without pods. The newest stays, because the spec is compared with it."""
     revisions_with_pods = {pod.revision_id for pod in draft.active_pods()}
     newest = draft.workload.revisions[-1:]
-    kept = tuple(
+    revisions = tuple(
         each
         for each in draft.workload.revisions
         if each.stage is not Stage.DRAINING or each.id in revisions_with_pods or each in newest
     )
-    if kept != draft.workload.revisions:
-        draft.set(revisions=kept)
+    if revisions != draft.workload.revisions:
+        draft.set(revisions=revisions)
 
 
 def _set_phases(draft: Draft) -> None:

@@ -38,8 +38,8 @@ def format_headline(reason: Reason, holders: Sequence[HeadlineHolder], now: Mill
 
 
 def _format_holders(holders: Sequence[HeadlineHolder], now: Millis) -> str:
-    named = [_format_holder(holder, now) for holder in holders]
-    first, more = named[:_NAMED], len(named) - _NAMED
+    sentences = [_format_holder(holder, now) for holder in holders]
+    first, more = sentences[:_NAMED], len(sentences) - _NAMED
     if more > 0:
         return f"{', '.join(first)} and {more} {'other' if more == 1 else 'others'}"
     return " and ".join(first)

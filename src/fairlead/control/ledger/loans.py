@@ -101,11 +101,11 @@ class _LendingPool:
         for lender, weight in self._unused.items():
             part = rest if lender is last_lender else lent * weight // unused
             rest -= part
-            left = part
+            remaining = part
             loans = self._loans.setdefault(lender, {})
             for borrower, amount in self._borrowed.items():
-                share = left if borrower is last_borrower else part * amount // borrowed
-                left -= share
+                share = remaining if borrower is last_borrower else part * amount // borrowed
+                remaining -= share
                 loans[borrower] = loans.get(borrower, 0) + share
 
     def take_loans(self, since: Millis) -> Iterator[Loan]:

@@ -68,12 +68,12 @@ class ClusterDriver:
 
     async def _load_existing(self) -> frozenset[str]:
         """All workloads that are not gone. Finished ones are among them: their output is still read."""
-        kept = Where("deleted_at", Comparison.IS_NULL, True)
+        not_deleted = Where("deleted_at", Comparison.IS_NULL, True)
         being_deleted = Where("is_active", Comparison.EQUAL, 1)
         return frozenset(
             [
                 workload.id
-                for where in (kept, being_deleted)
+                for where in (not_deleted, being_deleted)
                 for workload in await self._context.store.find(
                     Query(collection=WORKLOADS, where=(where, *self._context.own_workload_conditions))
                 )
@@ -148,8 +148,8 @@ class ClusterDriver:
         """The nodes of its pods, if a pod's share of a GPU depends on the GPU's memory."""
         if not any(podset.request.gpu_memory_bytes for podset in entry.podsets):
             return {}
-        named = {pod.node for pod in report.pods}
-        return {node.name: node for node in self._context.directory.nodes.values() if node.name in named}
+        node_names = {pod.node for pod in report.pods}
+        return {node.name: node for node in self._context.directory.nodes.values() if node.name in node_names}
 
     def on_recorded(self, draft: Draft, workload: Workload) -> None:
         """Remember the ends in the draft, and forget a workload of which nothing is left."""

@@ -93,8 +93,8 @@ class Housekeeper:
         """Remove the records, pods and logs of workloads that were deleted long ago."""
         before = Where("deleted_at", Comparison.AT_MOST, now - self.context.settings.keep_deleted)
         where = (before, *self.context.own_workload_conditions)
-        while gone := await self.context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH)):
-            ids = tuple(workload.id for workload in gone)
+        while workloads := await self.context.store.find(Query(collection=WORKLOADS, where=where, limit=_BATCH)):
+            ids = tuple(workload.id for workload in workloads)
             pods = await self.context.store.find(
                 Query(collection=PODS, where=(Where("workload_id", Comparison.ONE_OF, ids),))
             )

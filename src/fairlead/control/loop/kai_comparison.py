@@ -136,7 +136,7 @@ class KaiComparison:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
-def _compare(context: Context, before: _Start, after: Entries, left: frozenset[str]) -> _ComparisonResult:
+def _compare(context: Context, before: _Start, after: Entries, left_before: frozenset[str]) -> _ComparisonResult:
     """Pure, on frozen data: it runs in a thread."""
     then, now = (_render(context, entries, before.at) for entries in (before.entries, after))
     waiting = find_waiting(then)
@@ -147,12 +147,14 @@ def _compare(context: Context, before: _Start, after: Entries, left: frozenset[s
         for entry in after.values()
         if (entry.workload.blocked_by or {}).get("source") == CLUSTER
     }
-    ours, theirs = predict_outcome(then), observe_outcome(then, now, _find_evicted(then, before.entries, after))
-    placed = ours.placed | theirs.placed
+    predicted, observed = predict_outcome(then), observe_outcome(then, now, _find_evicted(then, before.entries, after))
+    placed = predicted.placed | observed.placed
     # KAI says why a workload waits. Until then it may not have seen all its pods.
-    judged = {key for key in waiting if key in theirs.placed or key in explained}
+    judged = {key for key in waiting if key in observed.placed or key in explained}
     both_wait = judged - placed
-    return _ComparisonResult(compare_outcomes(judged - (both_wait & left), ours, theirs), frozenset(both_wait))
+    return _ComparisonResult(
+        compare_outcomes(judged - (both_wait & left_before), predicted, observed), frozenset(both_wait)
+    )
 
 
 def _find_evicted(then: Snapshot, before: Entries, after: Entries) -> set[str]:

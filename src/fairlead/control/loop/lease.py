@@ -79,15 +79,15 @@ class LeaseKeeper:
                 self.lease, version=self.lease.version + 1, expires_at=self.context.clock() + DURATION
             )
             try:
-                kept = await self._renew(renewed)
+                is_kept = await self._renew(renewed)
             except Unavailable as error:
                 log.warning("the lease on %s could not be renewed: %s", self.name, error)
                 continue
-            if kept is None:
+            if is_kept is None:
                 self.lease = None
                 lost()
                 return
-            self.lease = kept
+            self.lease = is_kept
 
     async def _renew(self, renewed: Lease) -> Lease | None:
         """The current lease; None if another server has it."""

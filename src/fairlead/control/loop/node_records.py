@@ -41,13 +41,13 @@ class NodeRecords(Generic[OrderT]):
         """A node that no longer exists is deleted; as long as it has pods, it stays and takes no new ones."""
         known, now, used = self._context.directory.nodes, self._context.clock(), self._find_used()
         capacity = {node.id: node for node in await self._driver.engine.capacity()}
-        gone = [node for node in known.values() if node.id not in capacity]
-        kept = {node.id: node for node in gone if node.name in used}
+        missing = [node for node in known.values() if node.id not in capacity]
+        still_used = {node.id: node for node in missing if node.name in used}
         observed = {id: self._with_owner(node) for id, node in capacity.items() if not self._is_recorded(node)}
-        observed |= {id: msgspec.structs.replace(node, ready=False) for id, node in kept.items()}
+        observed |= {id: msgspec.structs.replace(node, ready=False) for id, node in still_used.items()}
         writes: list[Put | Delete] = []
-        for node in gone:
-            if node.id not in kept:
+        for node in missing:
+            if node.id not in still_used:
                 writes += (Delete(NODES, node.id), self._end_supply(node, node, now))
         versions: dict[str, int] = {}
         for id, node in observed.items():
@@ -57,7 +57,7 @@ class NodeRecords(Generic[OrderT]):
             await self._commit(writes, observed.keys() | (known.keys() - capacity))
         unchanged = {id: self._recorded[id] for id in capacity if id not in observed}
         self._recorded = unchanged | {id: (capacity[id], versions[id]) for id in observed if id in capacity}
-        self.is_outdated, self._gone = False, {node.name for node in kept.values()}
+        self.is_outdated, self._gone = False, {node.name for node in still_used.values()}
 
     def _is_recorded(self, node: Node) -> bool:
         """Whether neither the engine's node nor its record has changed since it was recorded."""

@@ -56,11 +56,11 @@ class PodAdopter:
         """Pods on record that do not run wait for a new place, if theirs may belong to an adopted pod by now."""
         now = self._context.clock()
         for entry in list(self._board.entries.values()):
-            gone = [pod for pod in entry.pods if pod.node in nodes and pod.id not in running]
-            if gone:
-                ended = [end_before_restore(pod, now) for pod in gone]
+            not_running = [pod for pod in entry.pods if pod.node in nodes and pod.id not in running]
+            if not_running:
+                ended = [end_before_restore(pod, now) for pod in not_running]
                 await self._context.store.commit(Change(writes=_end_writes(entry.workload, ended, now)))
-                self._board.put(entry.workload, [pod for pod in entry.pods if pod not in gone])
+                self._board.put(entry.workload, [pod for pod in entry.pods if pod not in not_running])
 
     async def _adopt_workload(
         self, workload_id: str, reports: Sequence[PodReport], running: set[str]
@@ -111,8 +111,8 @@ class PodAdopter:
         await self._context.store.commit(Change(writes=writes, events=(event,)))
         known = self._board.entries.get(workload.id)
         ended = {pod.id for pod in adoption.ended}
-        kept = [pod for pod in known.pods if pod.id not in ended] if known else []
-        self._board.put(workload, [*kept, *adoption.pods])
+        other_pods = [pod for pod in known.pods if pod.id not in ended] if known else []
+        self._board.put(workload, [*other_pods, *adoption.pods])
         log.warning("workload %s of project %s: %s", workload.name, workload.project_name, message)
 
     async def _stop(self, reports: Sequence[PodReport]) -> list[PodReport]:
@@ -120,12 +120,12 @@ class PodAdopter:
         for report in reports:
             log.warning("stopping pod %s of workload %s: no record knows it", report.pod_id, report.workload_id)
         await self._engine.apply([Stop(report.pod_id, report.attempt, _GRACE_SECONDS) for report in reports])
-        left = {report.pod_id for report in reports}
+        still_running = {report.pod_id for report in reports}
         others: list[PodReport] = []
-        while left:
+        while still_running:
             observed = [report for report in await self._engine.observe() if isinstance(report, PodReport)]
-            others += [report for report in observed if report.pod_id not in left]
-            left -= {report.pod_id for report in observed if report.state in _ENDED}
+            others += [report for report in observed if report.pod_id not in still_running]
+            still_running -= {report.pod_id for report in observed if report.state in _ENDED}
             await asyncio.sleep(_LOOK_SECONDS)
         await self._engine.apply([Forget(report.pod_id) for report in reports])
         return others

@@ -37,8 +37,8 @@ from fairlead.store.collections import CALLER_ENVIRONMENTS, PODS, REVISIONS, USA
 log = logging.getLogger(__name__)
 
 _BATCH = 500
-#: The most changed workloads in one turn; the rest follows in the next, so that requests are answered in between.
-_TURN = 200
+#: The most changed workloads in one cycle; the rest follows in the next, so that requests are answered in between.
+_MAX_CHANGED = 200
 #: How long the loop waits before it retries when the store or the engine could not be reached.
 _RETRY_SECONDS = 1.0
 #: Phases with which others may stop waiting for a workload.
@@ -152,7 +152,7 @@ class Reconciler(Generic[OrderT]):
         """One turn: load → observe → decide → record → apply."""
         now = self.context.clock()
         await self._refresh_directory()
-        dirty = {self._dirty.pop() for _ in range(min(_TURN, len(self._dirty)))}
+        dirty = {self._dirty.pop() for _ in range(min(_MAX_CHANGED, len(self._dirty)))}
         try:
             touched = await self._load(dirty)
         except Unavailable:

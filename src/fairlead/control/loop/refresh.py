@@ -44,5 +44,5 @@ def find_mounting(
 
 
 def _mounts(podset: PodSet, wanted: set[Named] | None) -> bool:
-    named = {(use.reference, use.name) for use in pod_references(podset.container) if use.is_live}
-    return bool(named if wanted is None else named & wanted)
+    mounted = {(use.reference, use.name) for use in pod_references(podset.container) if use.is_live}
+    return bool(mounted if wanted is None else mounted & wanted)

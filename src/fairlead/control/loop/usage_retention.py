@@ -32,10 +32,10 @@ async def drop_old_usage(context: Context, now: Millis) -> int:
     await context.store.commit(Change(writes=(Put(SUPPLY, start),)))
     past = (Where("until", Comparison.BELOW, oldest),)
     dropped = 0
-    while gone := await context.store.find(Query(collection=USAGE, where=past, limit=_PORTION)):
-        await context.store.commit(Change(writes=tuple(Delete(USAGE, interval.id) for interval in gone)))
-        dropped += len(gone)
-    while left := await context.store.find(Query(collection=SUPPLY, where=past, limit=_PORTION)):
-        await context.store.commit(Change(writes=tuple(Delete(SUPPLY, interval.id) for interval in left)))
-        dropped += len(left)
+    while usage := await context.store.find(Query(collection=USAGE, where=past, limit=_PORTION)):
+        await context.store.commit(Change(writes=tuple(Delete(USAGE, interval.id) for interval in usage)))
+        dropped += len(usage)
+    while supply := await context.store.find(Query(collection=SUPPLY, where=past, limit=_PORTION)):
+        await context.store.commit(Change(writes=tuple(Delete(SUPPLY, interval.id) for interval in supply)))
+        dropped += len(supply)
     return dropped

@@ -109,10 +109,10 @@ async def delete_node_pool(context: Context, caller: Caller, id: str, request_id
             raise Invalid("The default node pool cannot be deleted: it holds all nodes that are in no other pool")
         steps = [RecordChange(NODE_POOLS, id, None, "Deleted", f"Node pool {pool.name} was deleted by {caller.name}")]
         for collection, owner in await _owners(context, pool.cluster_id):
-            kept = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
+            quotas = tuple(quota for quota in owner.resources if quota.node_pool_id != id)
             pools = tuple(name for name in owner.default_node_pools if name != pool.name)
-            if kept != owner.resources or pools != owner.default_node_pools:
-                after = _changed(owner, resources=kept, default_node_pools=pools)
+            if quotas != owner.resources or pools != owner.default_node_pools:
+                after = _changed(owner, resources=quotas, default_node_pools=pools)
                 steps.append(RecordChange(collection, owner.id, after, "Updated", f"Node pool {pool.name} was deleted"))
         await record_steps(context, AuditedRequest(caller, "delete", request_id), steps, None)
 

@@ -101,8 +101,8 @@ async def remove_emptied(context: Context) -> None:
     for department in [one for one in directory.departments.values() if one.deleted_at is not None]:
         if not any(project.department_id == department.id for project in directory.projects.values()):
             message = f"Department {department.name} was removed"
-            gone = RecordChange(DEPARTMENTS, department.id, None, "Deleted", message)
-            await _remove(context, gone, f"department/{department.id}")
+            removal = RecordChange(DEPARTMENTS, department.id, None, "Deleted", message)
+            await _remove(context, removal, f"department/{department.id}")
 
 
 async def _remove(context: Context, step: RecordChange, scope_key: str) -> None:

@@ -26,18 +26,18 @@ _NAMED: tuple[Collection[NamedRecord], ...] = (ASSETS, CONFIG_MAPS, POLICIES, SE
 
 async def scoped_record_steps(context: Context, scope_keys: Set[str], message: str) -> list[RecordChange]:
     """The steps that delete the records of these scopes."""
-    gone: list[tuple[Collection[VersionedRecord], str]] = []
+    removed: list[tuple[Collection[VersionedRecord], str]] = []
     for scope_key in sorted(scope_keys):
         for collection in _NAMED:
             where = (Where("place", Comparison.EQUAL, scope_key),)
-            gone += [
+            removed += [
                 (collection, one.id) for one in await context.store.find(Query(collection=collection, where=where))
             ]
         if scope_key.startswith("project/"):
             where = (Where("project_id", Comparison.EQUAL, scope_key.removeprefix("project/")),)
             rules: list[NotificationRule] = await context.store.find(Query(collection=NOTIFICATION_RULES, where=where))
-            gone += [(NOTIFICATION_RULES, one.id) for one in rules]
-    gone += [
+            removed += [(NOTIFICATION_RULES, one.id) for one in rules]
+    removed += [
         (ACCESS_RULES, one.id) for one in context.directory.access_rules.values() if one.scope.scope_key in scope_keys
     ]
-    return [RecordChange(collection, id, None, "Deleted", message) for collection, id in gone]
+    return [RecordChange(collection, id, None, "Deleted", message) for collection, id in removed]

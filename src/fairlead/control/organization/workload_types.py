@@ -91,9 +91,9 @@ async def delete_type(context: Context, caller: Caller, id: str, request_id: str
 
     async def attempt() -> None:
         cluster = await load_cluster(context)
-        gone = _find(cluster, id)
-        types = tuple(each for each in cluster.workload_types if each.id != gone.id)
-        message = f"Workload type {gone.group}/{gone.name} was deleted by {caller.name}"
+        deleted = _find(cluster, id)
+        types = tuple(each for each in cluster.workload_types if each.id != deleted.id)
+        message = f"Workload type {deleted.group}/{deleted.name} was deleted by {caller.name}"
         request = AuditedRequest(caller, "delete", request_id)
         await change_cluster(context, request, cluster, message, workload_types=types)
 

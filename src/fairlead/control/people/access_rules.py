@@ -189,8 +189,8 @@ def check_deletion(context: Context, caller: Caller, id: str) -> AccessRule:
     """The rule, if it can be deleted now; raises what deleting it would raise."""
     rule = load_rule(context, caller, id, "delete")
     _check_holding(context, caller, rule.role_id, rights_key(rule.scope), "remove")
-    left = [other for other in context.directory.access_rules.values() if other.id != id]
-    refuse_without_administrator(context, context.directory.users.values(), left)
+    remaining = [other for other in context.directory.access_rules.values() if other.id != id]
+    refuse_without_administrator(context, context.directory.users.values(), remaining)
     return rule
 
 

@@ -32,10 +32,10 @@ async def record_sign_in(context: Context, user_id: str, session: LoginSession |
         now = context.clock()
         if user is None or (session is None and now - (user.last_login_at or 0) < PRECISION):
             return False
-        kept = tuple(
+        sessions = tuple(
             one for one in user.login_sessions if one.expires_at > now and (session is None or one.id != session.id)
         )
-        login_sessions = kept if session is None else (*kept, session)[-MAX_SESSIONS:]
+        login_sessions = sessions if session is None else (*sessions, session)[-MAX_SESSIONS:]
         after = msgspec.structs.replace(
             user, version=user.version + 1, last_login_at=now, login_sessions=login_sessions
         )

@@ -104,8 +104,8 @@ async def delete_role(context: Context, caller: Caller, id: str, request_id: str
         if rules:
             raise Invalid(f"The role {role.name} is granted by {len(rules)} access rules; delete them first")
         message = f"Role {role.name} was deleted by {caller.name}"
-        left = tuple(other for other in cluster.roles if other.id != role.id)
-        await change_cluster(context, AuditedRequest(caller, "delete", request_id), cluster, message, roles=left)
+        remaining = tuple(other for other in cluster.roles if other.id != role.id)
+        await change_cluster(context, AuditedRequest(caller, "delete", request_id), cluster, message, roles=remaining)
 
     await retry_on_conflict(attempt)
 

@@ -137,8 +137,8 @@ def _reset(trees: Tree, path: str) -> list[ComplianceIssue]:
 async def _check_imposed(context: Context, scope: Scope, ids_by_role: Mapping[str, Sequence[str]]) -> None:
     """Imposed assets must be data sources of this scope or a wider one, and need no credential."""
     usable, issues = scopes.scope_keys_around(context, scope), []
-    named = [(role, number, id) for role, ids in ids_by_role.items() for number, id in enumerate(ids)]
-    for role, number, id in named:
+    imposed = [(role, number, id) for role, ids in ids_by_role.items() for number, id in enumerate(ids)]
+    for role, number, id in imposed:
         path = f"policy.imposedAssets{'.' * bool(role)}{role}[{number}]"
         asset: Asset | None = await context.store.get(ASSETS, id.lower())
         if asset is None or asset.kind not in DATA_SOURCES or asset.scope_key not in usable or asset.private:

@@ -123,14 +123,14 @@ class Resolver(msgspec.Struct, frozen=True):
 
     async def load(self, pod: PodSpec) -> Resolve:
         """Loads everything that the pod's variables refer to; the returned function only looks it up."""
-        named = [use for variable in pod.container.environment if (use := variable_reference(variable)) is not None]
-        if not named:
+        uses = [use for variable in pod.container.environment if (use := variable_reference(variable)) is not None]
+        if not uses:
             return _refuse_unknown
         workload: Workload | None = await self.context.store.get(WORKLOADS, pod.workload_id)
         if workload is None:
             raise Refused("its workload was deleted")
         loaded: dict[tuple[Reference, str], dict[str, str]] = {}
-        for use in named:
+        for use in uses:
             if (use.reference, use.name) not in loaded:
                 loaded[use.reference, use.name] = await load_values(self.context, workload, use)
         return lambda variable: _value(variable, loaded)

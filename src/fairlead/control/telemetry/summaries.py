@@ -126,8 +126,12 @@ async def count_nodes(context: Context, caller: Caller, type: str, group_by: tup
         pool = pool_name(context, node)
         if node_pool and pool != node_pool:
             continue
-        named = {"ClusterId": (context.directory.cluster_of(node), ""), "Nodepool": (pool, ""), "Node": (node.name, "")}
-        groups = tuple((name, *named[name]) for name in group_by)
+        labels = {
+            "ClusterId": (context.directory.cluster_of(node), ""),
+            "Nodepool": (pool, ""),
+            "Node": (node.name, ""),
+        }
+        groups = tuple((name, *labels[name]) for name in group_by)
         pods = pods_by_node.get(node.name, [])
         figure = _NODE_FIGURES.get(type)
         value = figure(node, pods) if figure else _used(type, node, pods, usage_samples, context.clock())

@@ -20,12 +20,12 @@ _SOURCES = "datasources"
 
 def _named(assets: Plain) -> list[tuple[str, str, tuple[str, ...]]]:
     """(path, id, allowed kinds) of every asset that a template names."""
-    named: list[tuple[str, str, tuple[str, ...]]] = []
-    named += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
+    ids_by_kind: list[tuple[str, str, tuple[str, ...]]] = []
+    ids_by_kind += [(f"assets.{kind}", str(assets[kind]), (kind,)) for kind in _SINGLE if assets.get(kind)]
     for number, source in enumerate(assets.get(_SOURCES) or ()):
         kinds = (source["kind"],) if source.get("kind") else DATA_SOURCES
-        named.append((f"assets.{_SOURCES}[{number}]", str(source["id"]), kinds))
-    return named
+        ids_by_kind.append((f"assets.{_SOURCES}[{number}]", str(source["id"]), kinds))
+    return ids_by_kind
 
 
 async def load_members(context: Context, assets: Plain, usable: Collection[str]) -> Plain:

@@ -86,9 +86,9 @@ async def update_from_manifest(
         if fixed:
             detail = f"cannot change in a submitted {kind.title}; delete the workload and submit it again"
             raise Invalid(issues=tuple(ComplianceIssue(f"spec.{name}", detail) for name in fixed))
-        return after, {"resource_changes": _find_resource_changes(workload, before, after), **kept}
+        return after, {"resource_changes": _find_resource_changes(workload, before, after), **members}
 
-    kept: dict[str, object] = {"manifest": new.text, "other_specs": new.other_specs}
+    members: dict[str, object] = {"manifest": new.text, "other_specs": new.other_specs}
     return await _update(context, caller, (workload.kind, workload.id), new.spec, change, request_id)
 
 

@@ -119,9 +119,9 @@ class _LastBytes:
 
     def _shorten(self) -> None:
         self._file.seek(-_MAX_BYTES_PER_POD, os.SEEK_END)
-        kept = self._file.read().partition(b"\n")[2]
+        last_lines = self._file.read().partition(b"\n")[2]
         self._file.seek(0)
-        self._file.write(kept)
+        self._file.write(last_lines)
         self._file.truncate()
 
     def close(self) -> None:

@@ -55,15 +55,15 @@ class Loki:
         origin = request.origin
         if origin is None or request.attempt is not None:
             raise NotFound("The pod was deleted from the cluster, and Loki does not distinguish its attempts")
-        left, is_empty = request.limit_bytes, True
+        remaining, is_empty = request.limit_bytes, True
         async for entry in self._entries(request, origin):
             is_empty = False
             line = _render(entry, has_time=request.timestamps)
-            if left is not None:
-                line = line[:left]
-                left -= len(line)
+            if remaining is not None:
+                line = line[:remaining]
+                remaining -= len(line)
             yield line
-            if left == 0:
+            if remaining == 0:
                 return
         if is_empty and request.tail != 0 and request.since is None:
             raise NotFound(f"The pod {origin.pod} was deleted from the cluster, and Loki has no output of it")

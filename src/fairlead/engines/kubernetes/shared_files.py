@@ -32,12 +32,14 @@ async def share_files(api: Api, secret: str, mine: Mapping[str, bytes]) -> dict[
     try:
         for _ in range(_TRIES):
             stored = await _load(api, namespace, name)
-            kept = {} if stored is None else {file: base64.b64decode(text) for file, text in stored.data.items()}
-            more = {file: content for file, content in mine.items() if file not in kept}
+            stored_files = (
+                {} if stored is None else {file: base64.b64decode(text) for file, text in stored.data.items()}
+            )
+            more = {file: content for file, content in mine.items() if file not in stored_files}
             if stored is not None and not more:
-                return kept
+                return stored_files
             if await _write(api, SECRET.path(namespace), name, stored, more):
-                return {**kept, **more}
+                return {**stored_files, **more}
     except (ApiError, OSError) as error:
         raise Refused(f"The keys in the Secret {secret} cannot be shared: {error}") from error
     raise Refused(f"The keys in the Secret {secret} cannot be shared: other servers keep changing it")

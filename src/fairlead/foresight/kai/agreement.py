@@ -57,42 +57,42 @@ def predict_outcome(before: Snapshot) -> SchedulingOutcome:
     Evicted pods leave at once and wait again only when the other pods are decided about: a cluster deletes them, and
     until their controller has made new ones, KAI decides several times without them.
     """
-    snapshot, evicted, gone = before, set[str](), dict[str, Job]()
+    snapshot, evicted, evicted_jobs = before, set[str](), dict[str, Job]()
     for _ in range(_CYCLES):
         decisions = decide(snapshot)
         if decisions.starts or decisions.evictions:
             evicted |= {eviction.job for eviction in decisions.evictions if not eviction.never_started}
             snapshot = advance(snapshot, decisions, snapshot.now + 1)
-            snapshot = _without_evicted(snapshot, decisions, gone)
-        elif gone:
-            snapshot = _with_new_pods(snapshot, gone)
-            gone = {}
+            snapshot = _without_evicted(snapshot, decisions, evicted_jobs)
+        elif evicted_jobs:
+            snapshot = _with_new_pods(snapshot, evicted_jobs)
+            evicted_jobs = {}
         else:
             break
     keys = SnapshotWorkloads(before).key_by_job
-    return observe_outcome(before, _with_new_pods(snapshot, gone), {keys[job] for job in evicted})
+    return observe_outcome(before, _with_new_pods(snapshot, evicted_jobs), {keys[job] for job in evicted})
 
 
-def _without_evicted(snapshot: Snapshot, decisions: Decisions, gone: dict[str, Job]) -> Snapshot:
+def _without_evicted(snapshot: Snapshot, decisions: Decisions, evicted_jobs: dict[str, Job]) -> Snapshot:
     """Pods that have just been evicted go from the snapshot into `gone`, which has jobs with only such pods by id."""
     tasks = {each.task for each in decisions.evictions if not each.never_started}
     jobs = []
     for job in snapshot.jobs:
-        left = tuple(task for task in job.tasks if task.id not in tasks or task.status != "Pending")
-        if len(left) < len(job.tasks):
-            known = gone[job.id].tasks if job.id in gone else ()
-            kept = {task.id for task in left}
-            lost = tuple(task for task in job.tasks if task.id not in kept)
-            gone[job.id] = replace(job, tasks=(*known, *lost))
-        if left:
-            jobs.append(job if len(left) == len(job.tasks) else replace(job, tasks=left))
+        remaining = tuple(task for task in job.tasks if task.id not in tasks or task.status != "Pending")
+        if len(remaining) < len(job.tasks):
+            known = evicted_jobs[job.id].tasks if job.id in evicted_jobs else ()
+            task_ids = {task.id for task in remaining}
+            lost = tuple(task for task in job.tasks if task.id not in task_ids)
+            evicted_jobs[job.id] = replace(job, tasks=(*known, *lost))
+        if remaining:
+            jobs.append(job if len(remaining) == len(job.tasks) else replace(job, tasks=remaining))
     without: Snapshot = replace(snapshot, jobs=tuple(jobs))
     return without
 
 
-def _with_new_pods(snapshot: Snapshot, gone: Mapping[str, Job]) -> Snapshot:
+def _with_new_pods(snapshot: Snapshot, evicted_jobs: Mapping[str, Job]) -> Snapshot:
     present = {job.id: job for job in snapshot.jobs}
-    for id, job in gone.items():
+    for id, job in evicted_jobs.items():
         present[id] = replace(present[id], tasks=(*present[id].tasks, *job.tasks)) if id in present else job
     whole: Snapshot = replace(snapshot, jobs=tuple(present.values()))
     return whole

@@ -215,10 +215,10 @@ def _job(group: KaiPodGroup, tasks: tuple[Task, ...], priorities: dict[str, int]
 
 def _tree(group: KaiPodGroup, parent: str | None) -> tuple[tuple[SubGroup, ...], tuple[JobPodSet, ...]]:
     """The subgroups below one of them: those with children are groups, the others are sets of pods."""
-    named = group.spec.sub_groups or ()
-    parents = {each.parent for each in named}
+    sub_groups = group.spec.sub_groups or ()
+    parents = {each.parent for each in sub_groups}
     groups, pod_sets = [], []
-    for each in named:
+    for each in sub_groups:
         if (each.parent or None) != parent:
             continue
         constraint = _constraint(each.topology_constraint)

@@ -160,8 +160,8 @@ def _pod_template(pod: Plain) -> Plain:
         name: value for name, value in read_mapping(pod, "metadata", "manifest").items() if name in _OF_TEMPLATES
     }
     annotations = read_mapping(metadata, "annotations", "manifest.metadata")
-    kept = {name: value for name, value in annotations.items() if not name.startswith(_OF_KUBECTL)}
-    template = {"metadata": {**metadata, "annotations": kept}, "spec": read_mapping(pod, "spec", "manifest")}
+    own_annotations = {name: value for name, value in annotations.items() if not name.startswith(_OF_KUBECTL)}
+    template = {"metadata": {**metadata, "annotations": own_annotations}, "spec": read_mapping(pod, "spec", "manifest")}
     return {"template": template}
 
 

@@ -101,8 +101,8 @@ def _shape(shape: object, field: Field, components: dict[str, Schema]) -> Schema
     if isinstance(shape, inspect.EnumType):
         return {"type": "string", "enum": [member.value for member in shape.cls]}
     if isinstance(shape, inspect.StrType):
-        named = {"minLength": shape.min_length, "maxLength": shape.max_length, "pattern": shape.pattern}
-        return {"type": "string", **{key: value for key, value in named.items() if value is not None}}
+        bounds = {"minLength": shape.min_length, "maxLength": shape.max_length, "pattern": shape.pattern}
+        return {"type": "string", **{key: value for key, value in bounds.items() if value is not None}}
     raise TypeError(f"{field.rest} is declared as {shape}, which has no schema")
 
 

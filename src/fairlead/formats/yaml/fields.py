@@ -118,8 +118,8 @@ def _field(field: Field, path: str) -> YamlField:
     if field.is_list and field.struct is not None:
         members = _members(about.yaml, field.struct)
         form = ITEMS if members else MAP
-        named = {member.path for member in members}
-        key = about.key if about.key not in named else ""
+        member_paths = {member.path for member in members}
+        key = about.key if about.key not in member_paths else ""
     elif about.yaml in _ITEM_MEMBERS:
         form = ITEMS
     return YamlField(

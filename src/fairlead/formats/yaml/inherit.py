@@ -67,18 +67,18 @@ def find_further(find: Find, fetch: Fetch) -> Find:
         if manifest is not None:
             return manifest
         if (namespace, name) not in fetched:
-            kept = fetch(namespace, name)
-            fetched[namespace, name] = None if kept is None else base_of(kept, namespace, name)
+            stored = fetch(namespace, name)
+            fetched[namespace, name] = None if stored is None else base_of(stored, namespace, name)
         return fetched[namespace, name]
 
     return look
 
 
-def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
+def base_of(stored: ServerTemplate, namespace: str, name: str) -> Manifest:
     """A template of the server as a base. A REST template ends the chain; it has nothing to merge here."""
-    if kept.manifest:
-        return msgspec.structs.replace(read_manifests(kept.manifest)[0][0], namespace=namespace)
-    kind = KINDS[kept.kind]
+    if stored.manifest:
+        return msgspec.structs.replace(read_manifests(stored.manifest)[0][0], namespace=namespace)
+    kind = KINDS[stored.kind]
     return Manifest(
         node=YamlNode(MAPPING, {}, 0, 0),
         kind=kind,
@@ -90,7 +90,7 @@ def base_of(kept: ServerTemplate, namespace: str, name: str) -> Manifest:
         usage=TEMPLATE,
         base="",
         spec={},
-        end=kept.id,
+        end=stored.id,
     )
 
 
@@ -140,5 +140,5 @@ def _where(manifest: Manifest) -> str:
 
 def _issue(manifest: Manifest, details: str, chain: list[str]) -> YamlIssue:
     shown = f" ({' → '.join(chain)})" if len(chain) > 1 else ""
-    named = (node for name, node in manifest.node.content.items() if name.lower() == _BASE.lower())
-    return issue_at(next(named, manifest.node), f"spec.{_BASE}", f"{details}{shown}")
+    base_nodes = (node for name, node in manifest.node.content.items() if name.lower() == _BASE.lower())
+    return issue_at(next(base_nodes, manifest.node), f"spec.{_BASE}", f"{details}{shown}")

@@ -227,9 +227,9 @@ def _find_serving(reading: Reading) -> Any:
     ports = reading.get("ports") or ()
     if reading.letter != "I":
         return None
-    named = next((port for port in ports if port.get("serviceType") == SERVING_PORT), None)
-    if named is not None or "serviceType" in reading.given:
-        return named
+    serving_port = next((port for port in ports if port.get("serviceType") == SERVING_PORT), None)
+    if serving_port is not None or "serviceType" in reading.given:
+        return serving_port
     return next((port for port in ports if "serviceType" not in port), None)
 
 

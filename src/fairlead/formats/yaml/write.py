@@ -156,10 +156,10 @@ _CREDENTIALS = frozenset({"username", "password", "key", "secret"})
 
 def _opened(field: YamlField, source: Source, here: str, members: Plain) -> bool:
     """Whether a secret is named: without it, its keys would be read as credentials. The older member is renamed."""
-    named = next((member for member in field.members if member.name == "secretName"), None)
-    if named is None:
+    secret_member = next((member for member in field.members if member.name == "secretName"), None)
+    if secret_member is None:
         return True
-    if source.peek(f"{here}.{named.path}") is not UNSET:
+    if source.peek(f"{here}.{secret_member.path}") is not UNSET:
         return True
     older = source.peek(f"{here}.passwordSecret")
     if older is UNSET:

@@ -319,8 +319,8 @@ class GitMount(_MountAtPath, frozen=True, kw_only=True):
     @property
     def secret(self) -> str:
         """The secret that opens the repository; empty for a public one."""
-        named = self.secret_ref.name if self.secret_ref is not None else None
-        return named or self.password_secret or ""
+        secret_name = self.secret_ref.name if self.secret_ref is not None else None
+        return secret_name or self.password_secret or ""
 
 
 class HostPathMount(_MountAtMountPath, frozen=True, kw_only=True):

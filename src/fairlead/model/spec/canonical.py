@@ -69,7 +69,7 @@ def items(value: Maybe[tuple[S | None, ...]]) -> list[S]:
 def drop_null_choices(struct: Struct, plain: dict[str, Json]) -> dict[str, Json]:
     """A plain spec without nulls of members that are one of several words. The contract lists those words without
     null, so that a strict client could not read them back; null means the same as leaving the member out."""
-    kept: dict[str, Json] = {}
+    members: dict[str, Json] = {}
     for field in fields_of(struct):
         if field.rest not in plain:
             continue
@@ -80,5 +80,5 @@ def drop_null_choices(struct: Struct, plain: dict[str, Json]) -> dict[str, Json]
             value = drop_null_choices(field.struct, value)
         elif field.struct is not None and isinstance(value, list):
             value = [drop_null_choices(field.struct, item) if isinstance(item, dict) else item for item in value]
-        kept[field.rest] = value
-    return kept
+        members[field.rest] = value
+    return members

@@ -111,12 +111,12 @@ class ReclaimValidator:
 
     def _is_fair(self, probe: PlacementProbe, freed: Iterable[tuple[LiveQueue, list[Part]]]) -> bool:
         request = next_request(probe.job)
-        left: dict[str, Amounts] = {}
+        remaining: dict[str, Amounts] = {}
         involved: dict[str, set[int]] = {}
         for queue, parts in freed:
-            if not self._may_take_all(queue, parts, request, left, involved):
+            if not self._may_take_all(queue, parts, request, remaining, involved):
                 return False
-        return self._stays_fair(request, probe.tasks, left, involved)
+        return self._stays_fair(request, probe.tasks, remaining, involved)
 
     def max_freed(self) -> float | None:
         """A bound on the GPUs that may be taken: each queue gives while it is above its bound, and one unit beyond.
@@ -186,13 +186,13 @@ class ReclaimValidator:
         return _within(_plus(self.usage[ours.name], request), ours.quota) and not _within(remaining, theirs.quota)
 
     def _stays_fair(
-        self, request: Amounts, tasks: Sequence[LiveTask], left: dict[str, Amounts], involved: dict[str, set[int]]
+        self, request: Amounts, tasks: Sequence[LiveTask], remaining: dict[str, Amounts], involved: dict[str, set[int]]
     ) -> bool:
         """At every level: we do not end up above our fair share and at least as saturated as a queue we took from."""
         requested = _resources(tasks)
         for queue in self.job.queue.path:
-            now = _plus(left.get(queue.name, self.usage[queue.name]), request)
-            for name, rest in left.items():
+            now = _plus(remaining.get(queue.name, self.usage[queue.name]), request)
+            for name, rest in remaining.items():
                 sibling = self.session.queues[name]
                 if sibling is queue or sibling.parent is not queue.parent:
                     continue
@@ -259,9 +259,9 @@ def _parts(tasks: list[LiveTask], ignore_moved: bool) -> list[Part]:
         surplus += own[minimum:]
     parts = []
     for piece in [*([task] for task in surplus), core]:
-        gone = [task for task in piece if not (ignore_moved and st.ACTIVE[task.status])]
-        if gone:
-            parts.append((_sum(gone), _resources(gone)))
+        leaving = [task for task in piece if not (ignore_moved and st.ACTIVE[task.status])]
+        if leaving:
+            parts.append((_sum(leaving), _resources(leaving)))
     return parts
 
 

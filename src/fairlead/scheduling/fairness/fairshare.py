@@ -49,34 +49,34 @@ class QueueDemandState:
 def divide(total: float, claims: Sequence[QueueDemandState], unit: float, k_value: float) -> None:
     """Fill in `fair` of all claims. Quotas are given in full even if they exceed the total together."""
     k_value = max(0, k_value)
-    left = total
+    remaining = total
     for claim in claims:
         claim.fair = min(total if claim.quota == INFINITE else claim.quota, claim.requestable)
-        left -= claim.fair
-    if left <= 0:
+        remaining -= claim.fair
+    if remaining <= 0:
         return
     levels: dict[int, list[QueueDemandState]] = {}
     for claim in claims:
         levels.setdefault(claim.priority, []).append(claim)
     ordered = [levels[priority] for priority in sorted(levels, reverse=True)]
     for level in ordered:
-        left = _divide_level(left, level, unit, k_value)
+        remaining = _divide_level(remaining, level, unit, k_value)
     for level in ordered:
-        left = _hand_out_rests(left, level, unit)
+        remaining = _hand_out_rests(remaining, level, unit)
 
 
-def _divide_level(left: float, level: list[QueueDemandState], unit: float, k_value: float) -> float:
+def _divide_level(remaining: float, level: list[QueueDemandState], unit: float, k_value: float) -> float:
     """Rounds among queues of one priority, until nobody asked for less than it was offered."""
     another = True
-    while another and left != 0:
+    while another and remaining != 0:
         another = False
         weights = _weights(level, k_value)
         total_weight = sum(weights.values())
         if total_weight == 0:
             break
-        to_give = left / unit
+        to_give = remaining / unit
         for claim in level:
-            if left == 0:
+            if remaining == 0:
                 break
             if claim.satisfied or claim.weight == 0:
                 continue
@@ -92,9 +92,9 @@ def _divide_level(left: float, level: list[QueueDemandState], unit: float, k_val
             if given == 0:
                 continue
             claim.fair += given
-            left -= given
+            remaining -= given
             another = another or missing / unit < offer
-    return left
+    return remaining
 
 
 def _weights(level: Iterable[QueueDemandState], k_value: float) -> dict[str, float]:
@@ -110,15 +110,15 @@ def _weights(level: Iterable[QueueDemandState], k_value: float) -> dict[str, flo
     return weights
 
 
-def _hand_out_rests(left: float, level: Iterable[QueueDemandState], unit: float) -> float:
+def _hand_out_rests(remaining: float, level: Iterable[QueueDemandState], unit: float) -> float:
     """What flooring left over goes a unit at a time: larger rest, older queue, smaller name."""
     for claim in sorted((c for c in level if c.rest > 0), key=lambda c: (-c.rest, c.created, c.name)):
-        if left <= 0:
+        if remaining <= 0:
             break
-        given = min(unit, left)
+        given = min(unit, remaining)
         claim.fair += given
-        left -= given
-    return left
+        remaining -= given
+    return remaining
 
 
 def set_fair_shares(tops: Sequence[LiveQueue], total: Amounts, k_value: float) -> None:

@@ -121,7 +121,7 @@ def _lacks_groups(task: Task) -> bool:
 
 
 def _with_groups(task: Task) -> Task:
-    named: Task = msgspec.structs.replace(
+    with_names: Task = msgspec.structs.replace(
         task, gpu_groups=tuple(f"{task.node}-device-{device}" for device in task.devices)
     )
-    return named
+    return with_names

@@ -86,20 +86,20 @@ def build_queues(snapshot: plain.Snapshot, pool: str) -> tuple[dict[str, LiveQue
 
 
 def link_queues(specs: dict[str, plain.Queue]) -> tuple[dict[str, LiveQueue], list[str]]:
-    kept: dict[str, LiveQueue] = {}
+    linked: dict[str, LiveQueue] = {}
     dropped: list[str] = []
     for name in sorted(specs):
         if _has_root(name, specs):
-            kept[name] = LiveQueue(specs[name])
+            linked[name] = LiveQueue(specs[name])
         else:
             dropped.append(name)
-    for queue in kept.values():
+    for queue in linked.values():
         if queue.spec.parent is not None:
-            queue.parent = kept[queue.spec.parent]
+            queue.parent = linked[queue.spec.parent]
             queue.parent.children.append(queue)
-    for queue in kept.values():
+    for queue in linked.values():
         queue.path = tuple(_path(queue))
-    return kept, dropped
+    return linked, dropped
 
 
 def _has_root(name: str, specs: dict[str, plain.Queue]) -> bool:

@@ -116,8 +116,8 @@ def free_parts(node: LiveNode) -> Gpus:
         return (1000,) * whole
     parts = []
     for group in node.groups.values():
-        left = node.gpu_memory - group.allocated + group.releasing - group.pipelined
-        parts.append(max(0, 1000 * left // node.gpu_memory))
+        free = node.gpu_memory - group.allocated + group.releasing - group.pipelined
+        parts.append(max(0, 1000 * free // node.gpu_memory))
     parts.sort()
     return (*parts, *(1000,) * whole)
 
@@ -125,12 +125,12 @@ def free_parts(node: LiveNode) -> Gpus:
 def place(task: RequestClass, gpus: Gpus) -> Gpus:
     """What is left after the task took the fullest GPUs that have room."""
     number, part = devices_of(task)
-    left = list(gpus)
+    free_gpus = list(gpus)
     for position, free in enumerate(gpus):
         if not number:
             break
         if free >= part:
-            left[position] = free - part
+            free_gpus[position] = free - part
             number -= 1
-    left.sort()
-    return tuple(left)
+    free_gpus.sort()
+    return tuple(free_gpus)

@@ -57,18 +57,20 @@ def _is_leaving(task: LiveTask, node: LiveNode) -> bool:
 
 def _whole_gangs(ready: list[LiveTask]) -> list[LiveTask]:
     """Without tasks of jobs that would lack members even so."""
-    kept: dict[int, int] = {}
+    kept_tasks: dict[int, int] = {}
     jobs: dict[str, LiveJob] = {}
     for task in ready:
-        kept[id(task.pod_set)] = kept.get(id(task.pod_set), 0) + (task.status == st.PIPELINED)
+        kept_tasks[id(task.pod_set)] = kept_tasks.get(id(task.pod_set), 0) + (task.status == st.PIPELINED)
         jobs[task.job.id] = task.job
     broken = {
-        job.id for job in jobs.values() if any(_lacks(pod_set, kept.get(id(pod_set), 0)) for pod_set in job.pod_sets)
+        job.id
+        for job in jobs.values()
+        if any(_lacks(pod_set, kept_tasks.get(id(pod_set), 0)) for pod_set in job.pod_sets)
     }
     return [task for task in ready if task.job.id not in broken]
 
 
-def _lacks(pod_set: LivePodSet, kept: int) -> bool:
+def _lacks(pod_set: LivePodSet, kept_tasks: int) -> bool:
     """Whether too few tasks have a place now; `kept`: how many promises are bound at once."""
-    waiting = pod_set.pipelined - kept
+    waiting = pod_set.pipelined - kept_tasks
     return waiting > 0 and pod_set.active - waiting < pod_set.minimum

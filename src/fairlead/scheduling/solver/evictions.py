@@ -33,9 +33,9 @@ def record_evictions(
     """Record the tasks of a solution that leave or move; those that got their own place back are left out."""
     for unit in solution:
         for task in unit:
-            left = task.status == st.RELEASING
+            is_leaving = task.status == st.RELEASING
             moved = task.status == st.PIPELINED and task.leaving is not None
-            if (left or moved) and task.before != st.PIPELINED:
+            if (is_leaving or moved) and task.before != st.PIPELINED:
                 record.evictions[task.id] = _eviction(action, task, winner, usage)
 
 

@@ -126,9 +126,9 @@ class Solver:
 
     def _needed(self) -> list[Unit]:
         """Units of the solution of which a task left or moved; the trial itself is undone."""
-        kept = [unit for unit in self.solution if any(task.status in (st.RELEASING, st.PIPELINED) for task in unit)]
+        needed = [unit for unit in self.solution if any(task.status in (st.RELEASING, st.PIPELINED) for task in unit)]
         self.session.rollback(0)
-        return kept
+        return needed
 
     def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
         probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)

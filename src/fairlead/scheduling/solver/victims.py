@@ -192,9 +192,9 @@ class VictimOrder:
 
     def push(self, job: LiveJob, tasks: Sequence[LiveTask]) -> None:
         """Put the rest of a job back; its place in the order follows from the tasks that it still has."""
-        left = PartialJob(job, tasks, shrink=False)
+        remaining = PartialJob(job, tasks, shrink=False)
         leaf = self.leaves[job.queue.name]
-        insort(leaf.pushed, (job_key(left), left), key=lambda entry: entry[0])
+        insort(leaf.pushed, (job_key(remaining), remaining), key=lambda entry: entry[0])
         leaf.changed()
 
     def _descend(self, branch: _Branch) -> _Branch | None:

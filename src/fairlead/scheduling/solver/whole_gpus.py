@@ -60,8 +60,8 @@ class WholeGpuForecast:
         # A job that is evicted in part is not one of these.
         if rooms is None or evicted != sum(len(job.tasks) for job in jobs.values()):
             return False
-        gone = self._find_unplaced(jobs, rooms)
-        return gone is None or (self.may_leave is not None and not self.may_leave(self.probe, gone))
+        unplaced = self._find_unplaced(jobs, rooms)
+        return unplaced is None or (self.may_leave is not None and not self.may_leave(self.probe, unplaced))
 
     def _is_simple_victim(self, job: LiveJob) -> bool:
         known = self.simple.get(job.id)

@@ -190,8 +190,8 @@ def _note_evictions(draft: Draft, report: WorkloadReport) -> None:
 
 def _went_with_them(draft: Draft) -> bool:
     """Whether the last pods ended because of an eviction. Of some, only that they are gone may be known."""
-    gone = [pod for pod in draft.pods.values() if pod.phase is PodPhase.STOPPED]
-    return any(pod.stopping_for == "evict" for pod in gone) or (bool(gone) and _belongs_to_last(draft, gone))
+    stopped = [pod for pod in draft.pods.values() if pod.phase is PodPhase.STOPPED]
+    return any(pod.stopping_for == "evict" for pod in stopped) or (bool(stopped) and _belongs_to_last(draft, stopped))
 
 
 def _belongs_to_last(draft: Draft, evicted: Sequence[Pod]) -> bool:

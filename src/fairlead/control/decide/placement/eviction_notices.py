@@ -34,8 +34,8 @@ def name_pods(
             names.append(HIDDEN_POD)
         else:
             names.append(next((pod.name for pod in entry.pods if pod.id == id), id))
-    named: Reason = msgspec.structs.replace(reason, waits_for=tuple(dict.fromkeys(names)))
-    return named
+    with_names: Reason = msgspec.structs.replace(reason, waits_for=tuple(dict.fromkeys(names)))
+    return with_names
 
 
 def note_eviction(

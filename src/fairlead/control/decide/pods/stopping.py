@@ -45,8 +45,8 @@ def stop_all(draft: Draft, pods: Iterable[Pod], cause: str) -> None:
 
 def stop_leftovers(draft: Draft, pods: Iterable[Pod]) -> None:
     """What still runs when the workload has ended, except sets that keep running."""
-    kept = {podset.role for podset in draft.entry.podsets if podset.keeps_running}
-    stop_all(draft, [pod for pod in pods if pod.role not in kept], "surplus")
+    kept_roles = {podset.role for podset in draft.entry.podsets if podset.keeps_running}
+    stop_all(draft, [pod for pod in pods if pod.role not in kept_roles], "surplus")
 
 
 def stop_on_lost_nodes(draft: Draft, pods: Iterable[Pod], has_node: Callable[[str], bool]) -> None:

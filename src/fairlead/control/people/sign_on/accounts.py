@@ -41,19 +41,19 @@ async def _find(context: Context, subject: str, name: str) -> User | None:
         stored: User | None = await context.store.get(USERS, known.id)
         return stored
     where = (Where("type", Comparison.EQUAL, "user"), Where("name", Comparison.EQUAL, name))
-    named: list[User] = await context.store.find(Query(collection=USERS, where=where, limit=1))
-    if not named:
+    users: list[User] = await context.store.find(Query(collection=USERS, where=where, limit=1))
+    if not users:
         return None
-    if named[0].subject == subject:
-        return named[0]
-    if named[0].subject:
+    if users[0].subject == subject:
+        return users[0]
+    if users[0].subject:
         raise BadProviderToken(f"{name} belongs to another person of the provider; ask an administrator")
-    if named[0].secret_hash:
+    if users[0].secret_hash:
         raise BadProviderToken(
             f"{name} has a local account with a password; sign in with it, or ask an administrator to "
             f"hand it over (fairlead user sign-on {name})"
         )
-    return named[0]
+    return users[0]
 
 
 async def _create(context: Context, issuer: str, identity: ProvidedIdentity) -> User:

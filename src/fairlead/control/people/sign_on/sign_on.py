@@ -168,8 +168,8 @@ class SignOn:
         values = self._sealed.open(_APPROVAL, approval)
         if values is None or not self._sealed.use_once(values):
             raise BadProviderToken("This sign-on was finished already or took too long; start it again")
-        kept = {name: values[name] for name in ("user", "refresh", "challenge")}
-        code = self._sealed.seal(_CODE, CODE_LIFETIME, **kept)
+        members = {name: values[name] for name in ("user", "refresh", "challenge")}
+        code = self._sealed.seal(_CODE, CODE_LIFETIME, **members)
         return f"http://127.0.0.1:{int(values['port'])}/?{urlencode({'code': code})}"
 
     async def redeem(self, code: str, verifier: str) -> SignedOnUser:

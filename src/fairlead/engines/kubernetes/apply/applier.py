@@ -134,10 +134,10 @@ class ObjectApplier(ObjectDeleter):
         self, run: DesiredWorkload, launch: LaunchChoices = NO_LAUNCH_CHOICES
     ) -> tuple[RenderContext, KeptObjects]:
         """The context with the server's own objects that the workload gets, and these objects."""
-        kept = await self.sources.load_kept(run.workload_id, run.podsets)
-        copies, volumes = copies_of(run.name, kept), dict(kept.data_volumes)
+        objects = await self.sources.load_kept(run.workload_id, run.podsets)
+        copies, volumes = copies_of(run.name, objects), dict(objects.data_volumes)
         context = msgspec.structs.replace(self.render_context(run, launch), copies=copies, data_volumes=volumes)
-        return context, kept
+        return context, objects
 
     # Applying
 

@@ -81,11 +81,11 @@ class ObjectDeleter(ObjectWriter):
         """Ask for the deletion of a workload's objects of these kinds; how many the API server still has."""
         label = f"{ID_LABEL}={order.workload_id}"
         claims = f"{label},{EPHEMERAL_LABEL}=true" if order.keeps_claims else label
-        left = 0
+        remaining = 0
         for resource in self.kinds_of_workloads():
             if resource in kinds:
-                left += await self._delete_all(resource, order.namespace, claims if resource is CLAIM else label)
-        return left
+                remaining += await self._delete_all(resource, order.namespace, claims if resource is CLAIM else label)
+        return remaining
 
     async def _delete_all(self, resource: Resource, namespace: str, label: str) -> int:
         """Ask for the deletion of every object with the label; how many there still are."""

@@ -106,10 +106,10 @@ class Executor:
         """Wait for created pods in the watch: a plan without them would create them again."""
         loop = asyncio.get_running_loop()
         give_up = loop.time() + _SHOWN_WITHIN
-        while (left := give_up - loop.time()) > 0:
+        while (seconds_left := give_up - loop.time()) > 0:
             if uids <= {pod.metadata.uid for pod in self._cache.objects_of(workload_id).pods}:
                 break
-            await changed.wait(left)
+            await changed.wait(seconds_left)
         # What came meanwhile has not been planned for.
         changed.set()
 
@@ -280,8 +280,8 @@ class Executor:
     async def _wait_until_gone(self, workload_id: str, changed: "Changed", seconds: float = _ASK_AGAIN) -> None:
         loop = asyncio.get_running_loop()
         ask_again = loop.time() + seconds
-        while self._cache.has_objects(workload_id) and (left := ask_again - loop.time()) > 0:
-            await changed.wait(left)
+        while self._cache.has_objects(workload_id) and (seconds_left := ask_again - loop.time()) > 0:
+            await changed.wait(seconds_left)
         await asyncio.sleep(_SETTLE)
 
 

@@ -65,9 +65,9 @@ class NodeMaintenance:
             path, body = NODE.path(name=order.name), {"spec": {"unschedulable": order.cordon or None}}
             await self._api.request("PATCH", path, body, query={"fieldManager": MANAGER}, content=MERGE)
         pods = self._list_pods() if order.evicts else ()
-        left = [pod for pod in pods if pod.spec.node_name == order.name and _is_left(pod)]
-        await asyncio.gather(*map(self._evict, left))
-        return not left
+        remaining = [pod for pod in pods if pod.spec.node_name == order.name and _is_left(pod)]
+        await asyncio.gather(*map(self._evict, remaining))
+        return not remaining
 
     async def _evict(self, pod: objects.Pod) -> None:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}

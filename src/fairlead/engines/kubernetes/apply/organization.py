@@ -314,9 +314,9 @@ class OrganizationSync(ObjectWriter):
         wanted = pool_of(node, pools)
         # Only the node still knows a pool that was deleted.
         noted = node.metadata.annotations.get(POOL_NOTE, "")
-        ours = {noted, *(pool.name for pool in pools)}
+        own_pools = {noted, *(pool.name for pool in pools)}
         has = {label: node.metadata.labels.get(label, "") for label in labels}
-        change = {label: wanted or None for label in labels if wanted or has[label] in ours}
+        change = {label: wanted or None for label in labels if wanted or has[label] in own_pools}
         if wanted == noted and all(has[label] == (value or "") for label, value in change.items()):
             return
         metadata = {"labels": change, "annotations": {POOL_NOTE: wanted or None}}

@@ -1,6 +1,7 @@
 """HTTP/1.1 to the API server on asyncio: kept connections, streamed answers, upgrades to other protocols.
 
 `api.py` is built on it. It knows nothing of Kubernetes. httptools, which our HTTP server uses too, parses the answers.
+Why not httpx or aiohttp: measured in docs/designs/0006-kubernetes-engine.md.
 """
 
 import asyncio

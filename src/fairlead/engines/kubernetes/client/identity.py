@@ -195,8 +195,8 @@ def _read_issued(credential: _Credential, version: str) -> Issued:
         raise ValueError(f"its status has neither a token nor a certificate with its key; {_ADVICE}")
     lasts = math.inf
     if status.expiration_timestamp is not None:
-        left = status.expiration_timestamp.timestamp() - time.time()
-        lasts = max(_SHORTEST_SECONDS, left - _EARLY_SECONDS)
+        seconds_left = status.expiration_timestamp.timestamp() - time.time()
+        lasts = max(_SHORTEST_SECONDS, seconds_left - _EARLY_SECONDS)
     certificate, key = status.client_certificate_data.encode(), status.client_key_data.encode()
     return Issued(status.token, certificate, key, lasts)
 

@@ -51,9 +51,9 @@ def load_access(kubeconfig: str, environment: Environment, home: Path | None = N
     """
     listed = environment.get("KUBECONFIG", "")
     # The server passes the variable as if it were the flag.
-    named = listed.split(os.pathsep)[0] if kubeconfig in ("", listed) else kubeconfig
-    if named:
-        return load_kubeconfig(Path(named), environment)
+    path = listed.split(os.pathsep)[0] if kubeconfig in ("", listed) else kubeconfig
+    if path:
+        return load_kubeconfig(Path(path), environment)
     if environment.get("KUBERNETES_SERVICE_HOST") and (_ACCOUNT / "token").exists():
         return _load_account(environment)
     usual = (home or Path.home()) / ".kube" / "config"

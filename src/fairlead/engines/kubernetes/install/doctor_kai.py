@@ -78,8 +78,8 @@ def decide_part(pod: UnacknowledgedPod, event: objects.Event | None, now: Millis
 
 async def _try_pod(api: Api) -> tuple[Finding, Millis]:
     """Whether a pod for KAI could be created, and the time in the cluster."""
-    ours = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
-    names = [one.metadata.name for one in msgspec.json.decode(ours, type=ListedObjects).items]
+    namespaces = await api.get(NAMESPACE.path(), labelSelector=CLUSTER_LABEL, limit="1")
+    names = [one.metadata.name for one in msgspec.json.decode(namespaces, type=ListedObjects).items]
     local_time = round(datetime.now(UTC).timestamp() * 1000)
     try:
         path = POD.path((names or ["default"])[0])

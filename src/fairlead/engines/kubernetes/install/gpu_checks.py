@@ -89,9 +89,9 @@ def _sharing(nodes: Iterable[objects.Node]) -> list[Finding]:
         strategy, replicas = labels.get(f"{_NVIDIA}gpu.sharing-strategy", "none"), _number(labels, "gpu.replicas")
         if strategy != "none" and replicas > 1:
             by_strategy.setdefault(strategy, []).append(f"{node.metadata.name} ({replicas} replicas of each)")
-    for strategy, named in sorted(by_strategy.items()):
+    for strategy, node_names in sorted(by_strategy.items()):
         advice = "Each replica counts as one GPU, in quotas too. Use either replicas or KAI's parts of GPUs on a node"
-        findings.append(Finding(f"GPUs shared by {strategy}", "note", _named(named), advice))
+        findings.append(Finding(f"GPUs shared by {strategy}", "note", _named(node_names), advice))
     renamed = [node.metadata.name for node in nodes if _amount(node, _RENAMED)]
     if renamed:
         advice = "Set renameByDefault to false in the device plugin's configuration: workloads request nvidia.com/gpu"

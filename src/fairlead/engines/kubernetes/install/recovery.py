@@ -51,14 +51,16 @@ def read_organization(queues: list[objects.Metadata], cluster_id: str) -> Recove
     if not cluster_id and len(ids) > 1:
         raise Refused(f"The cluster has several installations; choose one with --cluster-id: {', '.join(ids)}")
     chosen = cluster_id or ids[0]
-    ours = [queue for queue in queues if queue.labels[CLUSTER_LABEL] == chosen and OWNER_RECORD in queue.annotations]
-    projects = [queue for queue in ours if _PROJECT_ID in queue.labels]
-    departments = [queue for queue in ours if _PROJECT_ID not in queue.labels]
+    own_queues = [
+        queue for queue in queues if queue.labels[CLUSTER_LABEL] == chosen and OWNER_RECORD in queue.annotations
+    ]
+    projects = [queue for queue in own_queues if _PROJECT_ID in queue.labels]
+    departments = [queue for queue in own_queues if _PROJECT_ID not in queue.labels]
     return RecoveredOrganization(
         cluster_id=chosen,
         departments=_read(departments, OWNER_RECORD, Department),
         projects=_read(projects, OWNER_RECORD, Project),
-        node_pools=_read(ours, POOL_RECORD, NodePool),
+        node_pools=_read(own_queues, POOL_RECORD, NodePool),
     )
 
 

@@ -92,20 +92,22 @@ async def _plan(api: Api, wanted: TakeoverRequest) -> list[Takeover]:
     steps: list[Takeover] = []
     has_foreign = False
     for kind in kinds:
-        theirs, ours = (Resource(api_version(kind, group), kind.resource, plural_of(kind)) for group in _GROUPS)
-        definition = await api.find(DEFINITION.path(name=f"{theirs.plural}.{RUNAI_GROUP}"))
+        original_resource, own_resource = (
+            Resource(api_version(kind, group), kind.resource, plural_of(kind)) for group in _GROUPS
+        )
+        definition = await api.find(DEFINITION.path(name=f"{original_resource.plural}.{RUNAI_GROUP}"))
         if definition is None or _is_ours(definition):
             continue
         has_foreign = True
-        if await api.find(DEFINITION.path(name=f"{ours.plural}.{OWN_GROUP}")) is None:
+        if await api.find(DEFINITION.path(name=f"{own_resource.plural}.{OWN_GROUP}")) is None:
             raise Refused(
                 f"The definitions of {OWN_GROUP} are not installed; use `fairlead kubernetes manifests "
                 f"--group {OWN_GROUP}`"
             )
-        originals = msgspec.json.decode(await api.get(theirs.path(wanted.namespace)), type=_Originals).items
-        listed = msgspec.json.decode(await api.get(ours.path(wanted.namespace)), type=ListedObjects).items
+        originals = msgspec.json.decode(await api.get(original_resource.path(wanted.namespace)), type=_Originals).items
+        listed = msgspec.json.decode(await api.get(own_resource.path(wanted.namespace)), type=ListedObjects).items
         present = {(one.metadata.namespace, one.metadata.name) for one in listed}
-        steps += [plan_copy(ours, one, present, starts=wanted.starts) for one in originals]
+        steps += [plan_copy(own_resource, one, present, starts=wanted.starts) for one in originals]
     if not has_foreign:
         raise Refused(f"The cluster has no definitions of {RUNAI_GROUP} but Fairlead's own; there is nothing to adopt")
     listed = msgspec.json.decode(await api.get(NAMESPACE.path()), type=ListedObjects).items
@@ -118,15 +120,15 @@ def _is_ours(definition: bytes) -> bool:
     return labels.get(_MANAGED_BY) == "fairlead"
 
 
-def plan_copy(ours: Resource, original: Original, present: set[tuple[str, str]], *, starts: bool) -> Takeover:
+def plan_copy(own_resource: Resource, original: Original, present: set[tuple[str, str]], *, starts: bool) -> Takeover:
     """The copy of one object, or why there is none. Pure."""
     metadata = original.metadata
-    step = Takeover(kind=ours.kind, namespace=metadata.namespace, name=metadata.name, what="")
+    step = Takeover(kind=own_resource.kind, namespace=metadata.namespace, name=metadata.name, what="")
     if (metadata.namespace, metadata.name) in present:
         return msgspec.structs.replace(step, what="exists already")
     if metadata.deletion_timestamp is not None:
         return msgspec.structs.replace(step, what="is being deleted, so it is left out")
-    body = _render_copy(ours, original)
+    body = _render_copy(own_resource, original)
     problem = "" if "baseWorkload" in original.spec else _find_problem(body)
     if problem:
         return msgspec.structs.replace(step, what=f"cannot be adopted: {problem}", is_refused=True)
@@ -134,15 +136,17 @@ def plan_copy(ours: Resource, original: Original, present: set[tuple[str, str]],
     if not starts and _is_active(original):
         body["spec"]["active"] = {"value": False}
         what = "is copied, suspended"
-    return msgspec.structs.replace(step, what=what, method="POST", path=ours.path(metadata.namespace), body=body)
+    return msgspec.structs.replace(
+        step, what=what, method="POST", path=own_resource.path(metadata.namespace), body=body
+    )
 
 
-def _render_copy(ours: Resource, original: Original) -> Manifest:
+def _render_copy(own_resource: Resource, original: Original) -> Manifest:
     metadata = original.metadata
     notes = {name: text for name, text in metadata.annotations.items() if not name.startswith(_OF_KUBECTL)}
     return {
-        "apiVersion": ours.api,
-        "kind": ours.kind,
+        "apiVersion": own_resource.api,
+        "kind": own_resource.kind,
         "metadata": {
             "name": metadata.name,
             "namespace": metadata.namespace,

@@ -44,15 +44,15 @@ def reasons_for(resources: Iterable[Resource]) -> set[str]:
 
 def controllers_named_in(event: objects.Event) -> list[Controller]:
     """Which of our objects the event may be about: the one that it names, or that one's owner."""
-    named = event.involved_object
-    controllers = [(named.kind, named.name)]
-    if named.kind == _STATEFUL_SET:
-        stem, _, number = named.name.rpartition("-")
-        controllers += [(LEADER_WORKER_SET.kind, named.name)]
+    involved = event.involved_object
+    controllers = [(involved.kind, involved.name)]
+    if involved.kind == _STATEFUL_SET:
+        stem, _, number = involved.name.rpartition("-")
+        controllers += [(LEADER_WORKER_SET.kind, involved.name)]
         controllers += [(LEADER_WORKER_SET.kind, stem)] if number.isdecimal() else []
-    elif named.kind == JOB.kind and named.name.endswith(_LAUNCHER):
-        controllers.append((MPI.kind, named.name.removesuffix(_LAUNCHER)))
-    return [(named.namespace, kind, name) for kind, name in controllers]
+    elif involved.kind == JOB.kind and involved.name.endswith(_LAUNCHER):
+        controllers.append((MPI.kind, involved.name.removesuffix(_LAUNCHER)))
+    return [(involved.namespace, kind, name) for kind, name in controllers]
 
 
 def find_pod_creation_errors(
@@ -94,7 +94,7 @@ def _created_at(metadata: objects.Metadata) -> int:
 
 def _is_about(event: objects.Event, runner: objects.Metadata, kinds: Collection[str]) -> bool:
     """Whether the event names this object, or one that it may own: then only the time tells an older owner apart."""
-    named = event.involved_object
-    if named.kind in kinds:
-        return named.uid == runner.uid
+    involved = event.involved_object
+    if involved.kind in kinds:
+        return involved.uid == runner.uid
     return last_seen_at(event) >= _created_at(runner)

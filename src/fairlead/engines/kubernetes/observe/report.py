@@ -280,10 +280,10 @@ def is_complete(runner: objects.Runner) -> bool:
 def _blockers(current: _CurrentRun, runners: Collection[objects.Runner]) -> Iterable[SchedulingBlocker]:
     """Why pods cannot be created, and what the scheduler of each node pool said last about pods without a node."""
     seen = current.seen
-    named = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in current.pods if is_waiting(pod)}
+    group_names = {pod.metadata.annotations.get(GROUP_ANNOTATION, "") for pod in current.pods if is_waiting(pod)}
     latest: dict[str, objects.SchedulingCondition] = {}
     for group in seen.groups:
-        if group.metadata.name in named:
+        if group.metadata.name in group_names:
             latest |= {one.node_pool or DEFAULT_POOL: one for one in refusals_of(group)}
     unplaced = add_scaling([_blocker(pool, one) for pool, one in latest.items()], seen.scaling)
     return [*find_pod_creation_errors(runners, seen.kinds, seen.events, current.pods), *unplaced]

@@ -108,12 +108,12 @@ def _plan_deletion(state: WorkloadState, deletion: DeleteWorkload) -> Plan:
 def _plan_apply(state: WorkloadState, workload: DesiredWorkload, seen: ObservedWorkload, now: float) -> Plan:
     """Nothing is created beside pods whose controller somebody deleted."""
     is_fresh = now - state.lost_at < JUST_DELETED
-    left = find_orphaned_pods(seen, workload.run, is_fresh=is_fresh)
-    first = next(iter((*left.ending, *left.orphans)), None)
+    orphaned = find_orphaned_pods(seen, workload.run, is_fresh=is_fresh)
+    first = next(iter((*orphaned.ending, *orphaned.orphans)), None)
     if first is None:
         return state, (ApplyObjects(workload),)
     wait = WaitFor(f"the controller of pod {first.metadata.name} was deleted, and the pod is still terminating")
-    return state, (DeletePods(left.orphans), wait)
+    return state, (DeletePods(orphaned.orphans), wait)
 
 
 def _plan_upkeep(state: WorkloadState, workload: DesiredWorkload, seen: ObservedWorkload) -> Plan:

@@ -43,8 +43,8 @@ def decide_group(
 
 def _left_running(podsets: Sequence[PodSet], pods: Iterable[objects.Pod]) -> list[objects.Pod]:
     """Pods that run on after the end, and should not."""
-    kept = {podset.role for podset in podsets if podset.keeps_running}
-    return [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed") and _role(pod) not in kept]
+    kept_roles = {podset.role for podset in podsets if podset.keeps_running}
+    return [pod for pod in pods if pod.status.phase not in ("Succeeded", "Failed") and _role(pod) not in kept_roles]
 
 
 def _must_restart(podsets: Sequence[PodSet], pods: Iterable[objects.Pod]) -> bool:

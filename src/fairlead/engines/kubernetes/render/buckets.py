@@ -50,13 +50,13 @@ def _container(context: RenderContext, item: dict[str, Any], name: str, verb: st
         {"name": "BUCKET_FOLDER", "value": _FOLDER},
     ]
     if secret := item.get("accessKeySecret"):
-        named = name_of(context, Reference.SECRET, secret)
+        secret_name = name_of(context, Reference.SECRET, secret)
         keys = {
             "BUCKET_ACCESS": item.get("secretKeyOfAccessKeyId") or "AccessKeyId",
             "BUCKET_SECRET": item.get("secretKeyOfSecretKey") or "SecretKey",
         }
         for variable, key in keys.items():
-            environment.append({"name": variable, "valueFrom": {"secretKeyRef": {"name": named, "key": key}}})
+            environment.append({"name": variable, "valueFrom": {"secretKeyRef": {"name": secret_name, "key": key}}})
     return {
         "name": f"{name}-{verb}",
         "image": IMAGE,

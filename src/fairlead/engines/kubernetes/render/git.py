@@ -70,9 +70,9 @@ def _environment(context: RenderContext, item: dict[str, Any]) -> list[Manifest]
     if is_key:
         known = [password] if password != "Password" else _SSH_KEYS  # noqa: S105 - the names of keys
         wanted = {f"GIT_KEY_{number}": key for number, key in enumerate(known)}
-    named = name_of(context, Reference.SECRET, secret)
+    secret_name = name_of(context, Reference.SECRET, secret)
     for name, key in wanted.items():
         # The secret has its key under one of these names.
-        source = {"name": named, "key": key} | ({"optional": True} if is_key else {})
+        source = {"name": secret_name, "key": key} | ({"optional": True} if is_key else {})
         variables.append({"name": name, "valueFrom": {"secretKeyRef": source}})
     return variables

@@ -182,8 +182,8 @@ def render_priority_classes() -> list[Manifest]:
 def pool_of(node: objects.Node, pools: Iterable[NodePool]) -> str:
     """The pool whose label the node has; empty for the default pool, which has no label."""
     labels = node.metadata.labels
-    named = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)
-    return next((pool.name for pool in named), "")
+    matching = (pool for pool in pools if pool.label_key and labels.get(pool.label_key) == pool.label_value)
+    return next((pool.name for pool in matching), "")
 
 
 def find_pool_selectors(pools: Iterable[NodePool], names: Sequence[str]) -> tuple[str, ...]:

@@ -142,8 +142,8 @@ def _with_identity(container: PodContainer, context: RenderContext) -> PodContai
         return container
     own = [EnvironmentVariable(name=name, value=value) for name, value in context.identity.items()]
     own.append(EnvironmentVariable(name="NODE_NAME", pod_field="spec.nodeName"))
-    kept = [variable for variable in container.environment if variable.name not in {one.name for one in own}]
-    return replace(container, environment=(*kept, *own))
+    others = [variable for variable in container.environment if variable.name not in {one.name for one in own}]
+    return replace(container, environment=(*others, *own))
 
 
 def _words(words: tuple[str, ...], container: PodContainer) -> list[str]:
@@ -163,8 +163,8 @@ def _variable(context: RenderContext, variable: EnvironmentVariable) -> Manifest
     use = variable_reference(variable)
     if use is not None:
         source = "configMapKeyRef" if use.reference is Reference.CONFIG_MAP else "secretKeyRef"
-        named = {"name": name_of(context, use.reference, use.name), "key": use.key}
-        return {"name": variable.name, "valueFrom": {source: named}}
+        key_reference = {"name": name_of(context, use.reference, use.name), "key": use.key}
+        return {"name": variable.name, "valueFrom": {source: key_reference}}
     if variable.pod_field is not None:
         return {"name": variable.name, "valueFrom": {"fieldRef": {"fieldPath": variable.pod_field}}}
     # Kubernetes expands `$(NAME)` here too, and would turn `$$` into one dollar everywhere.

@@ -145,13 +145,13 @@ def tasks_of(podset: PodSet, done: str) -> tuple[int, ...]:
     without a command, tasks run one by one once the first Job has ended too early.
     """
     indices, finished = array_of(podset) or (), array.read_positions(done)
-    left = tuple(position for position in range(len(indices)) if position not in finished)
-    wanted = [indices[position] for position in left]
+    unfinished = tuple(position for position in range(len(indices)) if position not in finished)
+    wanted = [indices[position] for position in unfinished]
     if _is_counted_from_0(wanted):
-        return left
+        return unfinished
     if not podset.container.command:
-        return left[:1] if finished else left
-    return left[: sum(number for _, _, number in array.split_into_steps(wanted)[:_MAX_RANGES])]
+        return unfinished[:1] if finished else unfinished
+    return unfinished[: sum(number for _, _, number in array.split_into_steps(wanted)[:_MAX_RANGES])]
 
 
 def with_array_index(podset: PodSet, done: str) -> PodSet:
@@ -200,8 +200,8 @@ def _with_shell(container: PodContainer, indices: Sequence[int]) -> PodContainer
 
 def _note_tasks(podset: PodSet, done: str, number: int) -> dict[str, str]:
     """The annotations of a Job that runs this number of tasks after those that are done."""
-    left = (podset.completions or 1) - len(array.read_positions(done)) - number
-    return {name: value for name, value in ((TASKS_DONE, done), (TASKS_LEFT, str(left or ""))) if value}
+    remaining = (podset.completions or 1) - len(array.read_positions(done)) - number
+    return {name: value for name, value in ((TASKS_DONE, done), (TASKS_LEFT, str(remaining or ""))) if value}
 
 
 def _deployment(context: RenderContext, shape: PodTemplate) -> Manifest:
@@ -276,5 +276,5 @@ def _with_container_name(rendered: Manifest, given: Manifest) -> Manifest:
     """Controllers may know the container by its name."""
     container = given["spec"]["containers"][0]
     first, *others = rendered["spec"]["containers"]
-    named = {**first, "name": container.get("name") or first["name"]}
-    return {**rendered, "spec": {**rendered["spec"], "containers": [named, *others]}}
+    renamed = {**first, "name": container.get("name") or first["name"]}
+    return {**rendered, "spec": {**rendered["spec"], "containers": [renamed, *others]}}

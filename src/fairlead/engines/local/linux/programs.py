@@ -74,12 +74,12 @@ def _listen(reading: int, deadline: float) -> tuple[str, bool]:
     """Its output until it exited, and whether the time limit came first."""
     poll = select.poll()
     poll.register(reading, select.POLLIN)
-    kept = b""
+    output = b""
     while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):
-            return kept.decode("utf-8", "replace").strip(), True
+        seconds_left = deadline - time.monotonic()
+        if seconds_left <= 0 or not poll.poll(seconds_left * 1000):
+            return output.decode("utf-8", "replace").strip(), True
         data = os.read(reading, 65_536)
         if not data:
-            return kept.decode("utf-8", "replace").strip(), False
-        kept = (kept + data)[-KEPT:]
+            return output.decode("utf-8", "replace").strip(), False
+        output = (output + data)[-KEPT:]

@@ -78,12 +78,12 @@ def kill_marked(mark: str) -> bool:
     """Kill what a lost supervisor left of an attempt, known by its mark; whether nothing of it lives any more."""
     deadline = time.monotonic() + KILL_SECONDS
     while time.monotonic() < deadline:
-        left = procfs.marked(mark)
-        if not left:
+        remaining = procfs.marked(mark)
+        if not remaining:
             return True
-        for pid in left:
+        for pid in remaining:
             send(pid, signal.SIGSTOP)
-        for pid in left:
+        for pid in remaining:
             send(pid, signal.SIGKILL)
         time.sleep(0.002)
     return False

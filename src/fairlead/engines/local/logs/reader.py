@@ -38,10 +38,10 @@ async def _read_on(
     offset: int,
 ) -> AsyncIterator[bytes]:
     stamps = Stamps(segments) if request.timestamps else None
-    left = request.limit_bytes
+    remaining = request.limit_bytes
     pokes = Pokes(folders.control(key)) if request.follow else None
     try:
-        while left is None or left > 0:
+        while remaining is None or remaining > 0:
             begin, data = segments.read(offset)
             if not data:
                 if pokes is None or pokes.over:
@@ -50,8 +50,8 @@ async def _read_on(
                 continue
             offset = begin + len(data)
             piece = stamps.render(begin, data) if stamps else data
-            piece = piece if left is None else piece[:left]
-            left = None if left is None else left - len(piece)
+            piece = piece if remaining is None else piece[:remaining]
+            remaining = None if remaining is None else remaining - len(piece)
             yield piece
     finally:
         if pokes is not None:
@@ -131,10 +131,10 @@ class Pokes:
 
 def expire(folders: AttemptFolders, before: Millis, is_known: Callable[[str], bool]) -> int:
     """Remove the output of pods that are forgotten and wrote nothing since `before`; how many pods' output went."""
-    gone = 0
+    expired = 0
     for pod in os.listdir(f"{folders.root}/logs"):
         newest = max((os.stat(path).st_mtime for _, path in folders.log_files(pod)), default=0.0)
         if not is_known(pod) and newest * 1000 < before:
             remove_folder(folders.pod_logs(pod))
-            gone += 1
-    return gone
+            expired += 1
+    return expired

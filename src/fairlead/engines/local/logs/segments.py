@@ -25,8 +25,8 @@ class Segments:
             names = os.listdir(folder)
         except FileNotFoundError:
             return []
-        ours = (name for name in names if name.startswith(f"{attempt}.") and name.endswith(SEGMENT_SUFFIX))
-        return sorted(int(name.split(".")[1]) for name in ours)
+        own_names = (name for name in names if name.startswith(f"{attempt}.") and name.endswith(SEGMENT_SUFFIX))
+        return sorted(int(name.split(".")[1]) for name in own_names)
 
     def path(self, start: int, suffix: str = SEGMENT_SUFFIX) -> str:
         return f"{self._prefix}.{start:012d}{suffix}"

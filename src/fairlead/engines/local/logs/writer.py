@@ -96,8 +96,8 @@ class Output:
         self.close()
         self._open()
         folder, attempt = os.path.split(self._prefix)
-        kept = sorted(name for name in os.listdir(folder) if name.startswith(f"{attempt}."))
-        stems = [name.removesuffix(SEGMENT_SUFFIX) for name in kept if name.endswith(SEGMENT_SUFFIX)]
+        segments = sorted(name for name in os.listdir(folder) if name.startswith(f"{attempt}."))
+        stems = [name.removesuffix(SEGMENT_SUFFIX) for name in segments if name.endswith(SEGMENT_SUFFIX)]
         for stem in stems[: -self._keep]:
             os.unlink(f"{folder}/{stem}{SEGMENT_SUFFIX}")
             os.unlink(f"{folder}/{stem}{INDEX_SUFFIX}")

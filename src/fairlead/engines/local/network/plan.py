@@ -126,9 +126,9 @@ class PodNetworks:
         path = f"{self._folder}/range"
         used_ranges = _taken_ranges(self._devices)
         with contextlib.suppress(OSError, ValueError), open(path) as file:
-            kept = int(file.read())
-            if kept in _RANGES and kept not in used_ranges and self._claim(kept):
-                return kept
+            recorded = int(file.read())
+            if recorded in _RANGES and recorded not in used_ranges and self._claim(recorded):
+                return recorded
         start = int(self._id, 16) % len(_RANGES)
         order = [_RANGES[(start + step) % len(_RANGES)] for step in range(len(_RANGES))]
         chosen = next((number for number in order if number not in used_ranges and self._claim(number)), order[0])
@@ -311,9 +311,9 @@ class PodNetworks:
         if not self.is_able:
             return
         # The links first: a plan is there before its link, so one that is made meanwhile is not taken for stale.
-        ours = [name for name in os.listdir("/sys/class/net") if name.startswith(self._devices)]
-        kept = {plan.link for plan in tuple(self._plans.values())}
-        stale = [name for name in ours if name not in kept]
+        own_devices = [name for name in os.listdir("/sys/class/net") if name.startswith(self._devices)]
+        used_links = {plan.link for plan in tuple(self._plans.values())}
+        stale = [name for name in own_devices if name not in used_links]
         with router.locked(), Links() as links:
             for name in stale:
                 links.remove(name)

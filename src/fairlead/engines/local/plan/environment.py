@@ -41,11 +41,11 @@ def render_environment(
 
     As in Kubernetes, a value can refer to variables before it: `$(NAME)`.
     """
-    named = dict(pod.variables)
+    references = dict(pod.variables)
     for variable in pod.container.environment:
         value = _value(variable, pod, address, resolve)
-        named[variable.name] = value if variable.value is None else _expand(_VALUE_REFERENCE, value, named)
-    variables = base | named | pod.identity
+        references[variable.name] = value if variable.value is None else _expand(_VALUE_REFERENCE, value, references)
+    variables = base | references | pod.identity
     variables["NODE_NAME"] = pod.node
     variables |= _devices(pod.request, pod.gpu_devices, device_memory)
     limit = _memory_limit(pod.container.fields.compute, device_memory)

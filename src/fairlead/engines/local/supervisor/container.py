@@ -155,8 +155,8 @@ def _read(source: int, deadline: float) -> bytes | None:
     pieces: list[bytes] = []
     with os.fdopen(source, "rb", buffering=0) as pipe:
         while True:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 or not select.select([pipe], [], [], seconds_left)[0]:
                 return None
             piece = pipe.read(65_536)
             if not piece:
