@@ -28,6 +28,9 @@ def report(error: Exception, invocation: Invocation) -> int:
     if isinstance(error, UsageError):
         console.complain(f"fairlead: {error}\nSee `fairlead {' '.join(invocation.words)} --help`.")
         return exit_codes.USAGE
+    if isinstance(error, EOFError):
+        console.complain("\nfairlead: No answer was given; nothing was done.")
+        return exit_codes.USAGE
     if not isinstance(error, ClientError):
         raise error
     console.complain(f"fairlead: {render_error(error)}")

@@ -207,7 +207,8 @@ class CustomResourceSync:
         if not resource.status and not resource.is_leaving:
             message = (
                 f"Namespace {resource.namespace} belongs to another Fairlead installation, {other}, "
-                "which has not answered yet"
+                "which has not answered yet; if that is gone for good, `fairlead project describe` shows how to "
+                "take the namespace over"
             )
             await self._objects.set_status(resource, {"phase": Phase.PENDING.value, "message": message})
 

@@ -1,9 +1,13 @@
 """Errors in words, and the exit codes that go with them."""
 
+import io
+
 import pytest
 
 from fairlead.cli import exit_codes
-from fairlead.cli.session.report import exit_code, render_error
+from fairlead.cli.command import CommandEnvironment, Invocation
+from fairlead.cli.flags import Parsed
+from fairlead.cli.session.report import exit_code, render_error, report
 from fairlead.client import ClientError, Issue, NameNotFound, NotLoggedIn, ServerError, TimedOut, Unreachable
 
 
@@ -59,3 +63,11 @@ def test_exit_code(error: ClientError, want: int) -> None:
 def test_exit_codes_are_distinguished() -> None:
     codes = [code for code, _ in exit_codes.EXIT_CODES]
     assert len(set(codes)) == len(codes)
+
+
+def test_an_input_that_ends_at_a_question_is_no_fault() -> None:
+    """Ctrl-D where a password is asked for."""
+    err = io.StringIO()
+    invocation = Invocation(Parsed({}, [], None), CommandEnvironment({}, "/", io.StringIO(), io.StringIO(), err))
+    assert report(EOFError(), invocation) == exit_codes.USAGE
+    assert err.getvalue().endswith("fairlead: No answer was given; nothing was done.\n")
