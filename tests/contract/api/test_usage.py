@@ -126,7 +126,7 @@ def test_rows_have_the_members_by_which_they_are_grouped(api: ApiServer) -> None
 
 
 WRONG = [
-    ("?by=colour", "does not know colour"),
+    ("?by=colour", "has unknown values: colour"),
     ("?since=yesterday", "must be an ISO-8601 date and time"),
     ("?since=2023-11-14T22:14:00Z&until=2023-11-14T22:13:50Z", "The period is empty"),
     ("?until=2023-11-01T00:00:00Z", "Nothing is recorded before 2023-11-14T22:13:20.000Z"),
