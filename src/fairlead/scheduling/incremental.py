@@ -39,8 +39,7 @@ _STATES = frozenset({"Pending", "Running"})
 def can_decide_incrementally(cluster: Snapshot, jobs: Iterable[Job]) -> bool:
     """Whether an incremental cluster decides as `decide` does for these nodes, queues and jobs."""
     pools = {node.node_pool for node in cluster.nodes} | {queue.node_pool for queue in cluster.queues}
-    parents = {queue.parent for queue in cluster.queues}
-    leaves = {queue.name for queue in cluster.queues if queue.name not in parents}
+    leaves = {name for pool in pools for name, queue in build_queues(cluster, pool)[0].items() if not queue.children}
     settings = cluster.settings
     placements = [settings.placement, *(pool.placement for pool in settings.pools if pool.placement is not None)]
     return (

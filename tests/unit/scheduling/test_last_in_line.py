@@ -67,6 +67,13 @@ def test_nodes_must_have_room_for_pods_too() -> None:
     assert not fails({**JOBS, **PAIR}, ["v2", "w1"], gpus=2, pods=3)
 
 
+def test_a_gpu_that_is_only_promised_draws_tasks_to_its_node() -> None:
+    """They go to nodes with an idle GPU first, so that not each goes to the fullest node with room for it."""
+    promised = {"gpu": 1, "at": "n1", "queue": "b", "states": ["Pipelined"]}
+    assert LastInLine(open_probe(JOBS, gpus=2, pods=100)[1]).is_packed
+    assert not LastInLine(open_probe({**JOBS, "v2": promised}, gpus=2, pods=100)[1]).is_packed
+
+
 #: Three sizes on two nodes; the winner of 3 GPUs comes after a gang of 12.
 SIZES: dict[str, dict[str, Any]] = {
     "one": {"gpu": 1, "at": "n1", "queue": "b"},

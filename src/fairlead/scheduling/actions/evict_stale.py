@@ -56,13 +56,14 @@ def _end(session: SchedulingSession, job: LiveJob, record: Record) -> None:
     for task in job.tasks:
         if not st.ACTIVE[task.status]:
             continue
-        promised = task.status == st.PIPELINED
+        promised, known = task.status == st.PIPELINED, record.evictions.get(task.id)
         session.evict(task)
-        if not promised:
+        # What was only promised a place is not evicted, but what was moved there is.
+        if not promised or known is not None:
             record.evictions[task.id] = Eviction(
                 task=task.id,
                 job=job.id,
-                node=task.home.name,
+                node=known.node if known is not None else task.home.name,
                 action="stalegangeviction",
                 by_job=None,
                 rule="stale",

@@ -65,6 +65,18 @@ def has_room(node: LiveNode, task: LiveTask, whole: int) -> bool:
     return False
 
 
+def could_stay(node: LiveNode, task: LiveTask) -> bool:
+    """Whether a task that is being released from shared GPUs of a node could stay on them."""
+    memory, whole = node.shared_memory(task), 0
+    for name in task.groups:
+        group = node.groups[name]
+        releasing = group.releasing - group.pipelined
+        if node.gpu_memory - group.allocated + releasing - memory < 0:
+            return False
+        whole += group.allocated == releasing
+    return whole <= max(0, node.idle_gpu + node.releasing_gpu)
+
+
 def pick(node: LiveNode, task: LiveTask, spread: bool) -> list[GpuGroup | None]:
     """One entry per device, None for a new shared GPU: the fullest that fits first, or the emptiest when spreading."""
     shared = candidates(node, task)

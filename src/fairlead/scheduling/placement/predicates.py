@@ -135,6 +135,11 @@ def fits_later(task: LiveTask, node: LiveNode) -> bool:
     return task.gpu <= whole
 
 
+def could_stay(task: LiveTask) -> bool:
+    """Whether a task that is being released still has room where it is: others may have been promised its place."""
+    return fits_later(task, task.home) and gpus.could_stay(task.home, task)
+
+
 def _has_pod_slots(task: LiveTask, node: LiveNode) -> bool:
     """A shared GPU needs a slot for the pod that reserves it too.
 

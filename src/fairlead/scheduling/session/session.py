@@ -32,6 +32,7 @@ from fairlead.scheduling.placement.affinity import Affinities
 from fairlead.scheduling.placement.defragment import Fragmentation
 from fairlead.scheduling.placement.free_gpus import FreeGpus
 from fairlead.scheduling.placement.node_index import NodeIndex
+from fairlead.scheduling.placement.predicates import could_stay
 from fairlead.scheduling.placement.topology import TopologyTree
 
 #: Node, groups, how, sign: one line of a node's book.
@@ -263,11 +264,14 @@ class SchedulingSession:
         """Promise a task what is idle or being released.
 
         On a place that still books the task, the eviction is taken back: that is the place it was evicted from, and
-        also the one that it was leaving before. Then it returns to where it was before this eviction, as in KAI.
+        also the one that it was leaving before. Then it returns to where it was before this eviction, as in KAI. Unless
+        that place has been promised to others since: KAI books it twice, here the task moves back.
         """
-        if task.status == st.RELEASING and (node, groups) in ((task.node, task.groups), task.leaving):
-            self._unevict(task)
-            return
+        if task.status == st.RELEASING:
+            place = (node, groups)
+            if place == (task.node, task.groups) or (place == task.leaving and could_stay(task)):
+                self._unevict(task)
+                return
         bookings = ((node, groups, BOOK_PIPELINED, 1),)
         leaving = task.leaving
         if task.status == st.RELEASING and task.node is not None:

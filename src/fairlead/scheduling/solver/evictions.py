@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from fairlead.scheduling.fairness.fairshare import in_gpus
 from fairlead.scheduling.fairness.usage import Usage
 from fairlead.scheduling.messages import format_amount
@@ -30,12 +32,20 @@ def split_level(left: LiveQueue, right: LiveQueue) -> tuple[LiveQueue, LiveQueue
 def record_evictions(
     session: SchedulingSession, record: Record, action: Action, winner: LiveJob, solution: list[Unit], usage: Usage
 ) -> None:
-    """Record the tasks of a solution that leave or move; those that got their own place back are left out."""
+    """Record the tasks of a solution that leave or move; those that got their own place back are left out.
+
+    A task that was moved before in this cycle keeps its record while it only moves on.
+    """
     for unit in solution:
         for task in unit:
             is_leaving = task.status == st.RELEASING
             moved = task.status == st.PIPELINED and task.leaving is not None
-            if (is_leaving or moved) and task.before != st.PIPELINED:
+            known = record.evictions.get(task.id)
+            if known is not None and moved:
+                record.evictions[task.id] = replace(known, moved_to=task.home.name)
+            elif known is not None and is_leaving:
+                record.evictions[task.id] = replace(_eviction(action, task, winner, usage), node=known.node)
+            elif (is_leaving or moved) and task.before != st.PIPELINED:
                 record.evictions[task.id] = _eviction(action, task, winner, usage)
 
 

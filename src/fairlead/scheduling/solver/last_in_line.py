@@ -61,6 +61,7 @@ class LastInLine:
         #: By job: whether it goes before the winner and is placed again at once, wherever there is room for it.
         self.known: dict[str, bool] = {}
         self._open_nodes: bool | None = None
+        self._packed: bool | None = None
         #: By leaf and size: whether small victims go before the winner, but for the few of `late`.
         self.on_time: dict[tuple[str, int], bool] = {}
         #: GPUs by leaf of small victims that may come after the winner; together fewer than are missing.
@@ -100,9 +101,16 @@ class LastInLine:
             known = self.on_time[key] = self._is_on_time(job.queue, size)
         return known
 
-    def _is_packed(self) -> bool:
-        """Whether no GPU is free, and each goes to the fullest node with room for it."""
-        return not self.most_free and self.session.settings.placement.gpu == "binpack"
+    @property
+    def is_packed(self) -> bool:
+        """Whether each victim goes to the fullest node with room for it: no GPU is idle, not even one that is promised.
+
+        A task goes to a node with an idle GPU before all others, though another task waits for that GPU.
+        """
+        if self._packed is None:
+            is_full = not self.most_free and self.session.settings.placement.gpu == "binpack"
+            self._packed = is_full and all(node.idle_gpu <= 0 for node in self.session.nodes)
+        return self._packed
 
     def _refill(self) -> Refill:
         if self.refill is None:
@@ -160,7 +168,7 @@ class LastInLine:
     def fails(self, units: Sequence[Unit]) -> bool:
         if not self.applies:
             return False
-        if self.knows_small() and self._is_packed() and self._refill().comes_first(units):
+        if self.knows_small() and self.is_packed and self._refill().comes_first(units):
             return True
         nodes: set[int] = set()
         classes: set[RequestClass] = set()
