@@ -35,6 +35,7 @@ from fairlead.scheduling.model.snapshot import (
     Share,
     Snapshot,
     SnapshotNode,
+    Strategy,
     SubGroup,
     Task,
     TaskStatus,
@@ -205,7 +206,7 @@ class Play:
         self.snapshot = replace(self.snapshot, queues=tuple(queues))
 
     def _settings(self) -> Settings:
-        strategy = self.pick("spread", "binpack") if self.has("spread") else "binpack"
+        strategy: Strategy = self.pick("spread", "binpack") if self.has("spread") else "binpack"
         if self.has("defragment"):
             strategy = "defragment"
         device = self.pick("spread", "binpack") if self.has("devices-spread") else None
@@ -368,7 +369,7 @@ class Play:
             if is_there and self.dice.random() < 0.15:
                 continue
             if is_there and self.chance("deleting", 0.1):
-                job = replace(job, deleting=True)  # noqa: PLW2901
+                job = replace(job, deleting=True)
             jobs.append(replace(job, tasks=tuple(self._change_task(task, job) for task in job.tasks)))
         jobs += [self._job() for _ in range(self.dice.randint(0, 5))]
         self.snapshot = replace(self.snapshot, jobs=tuple(jobs))
@@ -456,9 +457,7 @@ def above_capacity(snapshot: Snapshot, decisions: Decisions) -> list[str]:
     problems = []
     for node in snapshot.nodes:
         coming = [tasks[bind.task] for bind in decisions.starts if bind.node == node.name]
-        there = [
-            task for task in tasks.values() if task.node == node.name and task.status not in ("Pipelined", *ENDED)
-        ]
+        there = [task for task in tasks.values() if task.node == node.name and task.status not in ("Pipelined", *ENDED)]
         groups = {group for bind in decisions.starts if bind.node == node.name for group in bind.gpu_groups}
         groups |= {group for task in there for group in task.gpu_groups}
         gpus = sum(task.gpu for task in (*there, *coming)) + len(groups) + node.foreign.gpu
@@ -491,10 +490,8 @@ def overlooks_a_change(snapshot: Snapshot, plain: Decisions, until: float | None
     now = plain
     # What starts in this cycle is protected from its start on, at whatever time that is: there is always a next change.
     for _ in range(8):
-        if now.next_change_at is None or now.next_change_at == until:
+        if now.next_change_at is None or (until is not None and now.next_change_at >= until):
             return False
-        if until is not None and now.next_change_at > until:
-            return True
         now = decide_without_shortcuts(replace(snapshot, now=now.next_change_at))
         if any(getattr(now, name) != getattr(plain, name) for name in ("binds", "pipelined", "stale")):
             return True
