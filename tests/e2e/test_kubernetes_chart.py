@@ -143,6 +143,9 @@ def test_its_account_may_do_what_the_tables_say_and_not_more(installed: str, kub
     for verb, what in outside:
         asked = ("auth", "can-i", verb, what, "-n", "kube-system", f"--as={ACCOUNT}")
         assert kubectl(*asked, check=False).stdout.strip() == "no", what
+    for name, want in (("fairlead-keys", "yes"), ("somebodys", "no")):
+        asked = ("auth", "can-i", "get", f"secrets/{name}", "-n", "fairlead", f"--as={ACCOUNT}")
+        assert kubectl(*asked, check=False).stdout.strip() == want, name
 
 
 def test_its_account_cannot_grant_itself_more(installed: str, kubectl: Kubectl) -> None:

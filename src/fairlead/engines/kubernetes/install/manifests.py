@@ -16,6 +16,7 @@ from fairlead.engines.kubernetes.install.permissions import (
     INGRESS_PERMISSIONS,
     OWN_PERMISSIONS,
     PROJECT_PERMISSIONS,
+    SHARED_KEYS,
     Permission,
     in_group,
     permissions_for,
@@ -232,7 +233,7 @@ def _arguments(wanted: Installation) -> Sequence[str]:
         scheme, name = ("https", f"#{NAME}.{wanted.namespace}.svc") if wanted.certificate else ("http", "")
         # Kubernetes expands the variables.
         database = ["--database=$(DATABASE)", f"--advertise={scheme}://$(ADDRESS):{PORT}{name}"]
-        database.append(f"--keys-secret={wanted.namespace}/{NAME}-keys")
+        database.append(f"--keys-secret={wanted.namespace}/{SHARED_KEYS}")
         # Other servers go on, and the cluster needs some seconds to send them all requests.
         database.append("--drain-seconds=10")
     listening = ["--host=0.0.0.0", f"--port={PORT}", f"--proxy-port={PROXY_PORT}", f"--data-dir={_FOLDER}"]

@@ -105,8 +105,13 @@ PROJECT_PERMISSIONS = (
 )
 #: Needed in the namespaces of projects only if Ingress objects are wanted.
 INGRESS_PERMISSIONS = (Permission("networking.k8s.io", "ingresses", ("get", "list", *_WRITE)),)
-#: Granted in the namespace of the installation: the keys that several servers share.
-OWN_PERMISSIONS = (Permission("", "secrets", ("get", "create", "patch")),)
+#: The Secret in the namespace of the installation with the keys that several servers share.
+SHARED_KEYS = "fairlead-keys"
+#: Granted in that namespace, which may have other Secrets. What is created has no name yet.
+OWN_PERMISSIONS = (
+    Permission("", "secrets", ("create",)),
+    Permission("", "secrets", ("get", "patch"), names=(SHARED_KEYS,)),
+)
 PERMISSIONS = (*CLUSTER_PERMISSIONS, *PROJECT_PERMISSIONS)
 
 
