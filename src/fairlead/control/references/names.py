@@ -11,8 +11,9 @@ from fairlead.control.context import Context
 from fairlead.control.decide.dependencies import format_waiting
 from fairlead.control.references.dependencies import recheck_dependencies
 from fairlead.control.references.resolve import load_existing
+from fairlead.formats.sent_paths import sent_path
 from fairlead.kinds import KINDS
-from fairlead.kinds.kind import read_stored_spec
+from fairlead.kinds.kind import Kind, read_stored_spec
 from fairlead.model.clock import Millis
 from fairlead.model.dialect import Dialect
 from fairlead.model.errors import ComplianceIssue, Conflict, Invalid
@@ -20,6 +21,7 @@ from fairlead.model.records.event import Event
 from fairlead.model.records.workload import WAITS_FOR_NAMES, Condition, Workload
 from fairlead.model.spec.fields import Spec
 from fairlead.model.spec.references import NamedReference
+from fairlead.model.submission import Submission
 from fairlead.store.base import Change, Comparison, Put, Query, Where
 from fairlead.store.collections import WORKLOADS
 
@@ -34,16 +36,22 @@ async def find_missing(
     return missing_names(uses, await load_existing(context, project_id, creator, uses))
 
 
-async def resolve_names(
-    context: Context, project_id: str, creator: str, spec: Spec, dialect: Dialect
-) -> tuple[str, ...]:
+async def resolve_names(context: Context, creator: str, submission: Submission) -> tuple[str, ...]:
     """The missing names that a workload in the older dialect waits for; raises Invalid for other dialects."""
-    missing = await find_missing(context, project_id, creator, spec)
-    if not missing or _is_in_cluster(context, project_id):
+    missing = await find_missing(context, submission.project_id, creator, submission.spec)
+    if not missing or _is_in_cluster(context, submission.project_id):
         return ()
-    if not dialect.is_lenient:
+    if submission.dialect.has_yaml_names:
+        kind = KINDS[submission.kind]
+        raise Invalid(issues=tuple(_in_yaml(kind, submission.spec, issue) for _, issue in missing))
+    if not submission.dialect.is_lenient:
         raise Invalid(issues=tuple(issue for _, issue in missing))
     return tuple(dict.fromkeys(f"{use.reference} {use.name}" for use, _ in missing))
+
+
+def _in_yaml(kind: Kind, spec: Spec, issue: ComplianceIssue) -> ComplianceIssue:
+    path = sent_path(kind, spec, issue.field.removeprefix("spec."), Dialect.WORKLOAD_YAML)
+    return msgspec.structs.replace(issue, field=path)
 
 
 def _is_in_cluster(context: Context, project_id: str) -> bool:

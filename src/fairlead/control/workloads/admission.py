@@ -10,8 +10,8 @@ from fairlead.admission.project_rules import apply_project_rules, has_project_ru
 from fairlead.control.context import Context
 from fairlead.control.decide.review import forbidden_fields
 from fairlead.control.workloads.policies import add_imposed_assets, policy_for
-from fairlead.formats.yaml.spec import yaml_path
-from fairlead.kinds.kind import Kind, outside_spec_names
+from fairlead.formats.sent_paths import sent_path
+from fairlead.kinds.kind import Kind
 from fairlead.model.errors import ComplianceIssue, Invalid
 from fairlead.model.spec.pod_fields import has_security_or_storage
 from fairlead.model.submission import Submission
@@ -53,8 +53,5 @@ def refuse_forbidden(context: Context, kind: Kind, submission: Submission, clust
     forbidden = forbidden_fields(kind.podsets(submission.spec), context.engine_of(cluster_id).review)
     if not forbidden:
         return
-    if submission.dialect.has_yaml_names:
-        raise Invalid(issues=[ComplianceIssue(yaml_path(kind, field), why) for field, why in forbidden])
-    outside = outside_spec_names(kind)
-    paths = [field if field.partition(".")[0] in outside else f"spec.{field}" for field, _ in forbidden]
+    paths = (sent_path(kind, submission.spec, field, submission.dialect) for field, _ in forbidden)
     raise Invalid(issues=[ComplianceIssue(path, why) for path, (_, why) in zip(paths, forbidden, strict=True)])

@@ -93,7 +93,7 @@ async def _prepare(context: Context, caller: Caller, submission: Submission) -> 
     admitted = await admit_for_project(context, kind, submission)
     submission = msgspec.structs.replace(submission, spec=admitted.spec)
     refuse_forbidden(context, kind, submission, project.cluster_id)
-    missing = await resolve_names(context, project.id, caller.name, submission.spec, submission.dialect)
+    missing = await resolve_names(context, caller.name, submission)
     missing += await find_unmet(context, project, requested_dependencies(kind, submission.spec))
     environment = await caller_environments.claim(context, caller, submission.caller_environment, project.cluster_id)
     return _Prepared(kind, project, submission, admitted, missing, environment)

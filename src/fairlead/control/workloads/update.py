@@ -183,7 +183,9 @@ async def _admit(context: Context, workload: Workload, spec: Mapping[str, object
     admitted = await admit_for_project(context, kind, submission, _changeable(kind))
     changed = msgspec.structs.replace(submission, spec=admitted.spec, dialect=workload.dialect)
     refuse_forbidden(context, kind, changed, workload.cluster_id)
-    await resolve_names(context, workload.project_id, workload.created_by, admitted.spec, submission.dialect)
+    # Strict in every dialect: what runs does not wait for names.
+    named = msgspec.structs.replace(submission, spec=admitted.spec)
+    await resolve_names(context, workload.created_by, named)
     return admitted
 
 

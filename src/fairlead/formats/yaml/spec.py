@@ -332,6 +332,15 @@ def yaml_path(kind: Kind, path: str) -> str:
     return f"spec.{next(others, name) if name == path else name}"
 
 
+def yaml_item_path(kind: Kind, list_path: str, key: str, member: str) -> str:
+    """The YAML path of a member of an item with that key; the member as REST has it, with a dot before it."""
+    field = next((field for field in yaml_fields(kind).values() if field.path == list_path), None)
+    if field is None:
+        return f"spec.{list_path}[{key}]{member}"
+    name = _yaml_name(kind, f"{list_path}[{key}]{member}") if member and field.members else ""
+    return f"spec.{field.name}.items.{key}" + (f".value.{name}" if name else "")
+
+
 def _yaml_name(kind: Kind, path: str) -> str:
     """The YAML name of a REST member; for a member of an item, its name in the item."""
     outer, bracket, inner = path.partition("[")
