@@ -63,6 +63,22 @@ def test_an_empty_list_and_a_wrong_address_say_where_to_go(visit: Visit, server:
     server.call("DELETE", f"/api/v1/workloads/trainings/{id}")
 
 
+def test_a_part_that_cannot_be_loaded_offers_to_load_the_page_again(visit: Visit, server: Server) -> None:
+    """A newer version of the page has replaced its files."""
+    page = visit.open("/ui/")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    gone = re.compile(r"/ui/assets/settings[^/]*\.js$")
+    page.route(gone, lambda route: route.fulfill(status=404))
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    again = page.get_by_role("alert").get_by_role("button", name="Load the page again")
+    expect(again).to_be_visible()
+    page.unroute(gone)
+    again.click()
+    expect(page.get_by_role("heading", name="Settings", level=1)).to_be_visible()
+    visit.errors.clear()  # the browser reports the answer 404
+
+
 def test_a_message_fits_into_a_narrow_window(visit: Visit, server: Server) -> None:
     id = server.run("with-a-name-that-takes-much-room", "sleep", "infinity")
     server.until_phase(id, "Running")

@@ -1,6 +1,7 @@
 // Parts that are loaded when they are first shown.
 import { type ComponentType, h } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import css from "./parts.module.css";
 
 export function later<P extends object>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
   return function Later(props: P) {
@@ -13,7 +14,14 @@ export function later<P extends object>(load: () => Promise<ComponentType<P>>): 
       );
     }, []);
     if (part.view) return h(part.view, props);
-    const text = part.error ? "This part of the page could not be loaded. Load the page again." : "Loading…";
-    return h("p", { style: { padding: "1rem" }, role: part.error ? "alert" : undefined }, text);
+    if (!part.error) return <p class={css.part}>Loading…</p>;
+    return (
+      <p class={css.part} role="alert">
+        This part of the page could not be loaded.{" "}
+        <button type="button" onClick={() => window.location.reload()}>
+          Load the page again
+        </button>
+      </p>
+    );
   };
 }
