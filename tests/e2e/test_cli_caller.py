@@ -109,3 +109,22 @@ def test_variables_and_input_survive_the_server_and_a_new_run(fairlead: Caller) 
     fairlead.ok("wait", "kept", "--for", "Running", "--timeout", "60s")
     assert until(lambda: fairlead.ok("logs", "kept") == "piped\nann\n", "the output of the second run")
     fairlead.ok("training", "delete", "kept")
+
+
+@pytest.mark.parametrize("words", [("run", "--", "true"), ("server", "start"), ("restore", "backup.tar.gz")])
+def test_a_data_folder_that_cannot_be_written_is_named(tmp_path: Path, words: tuple[str, ...]) -> None:
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "folder"
+    refused = Caller(tmp_path / "data")(*words, FAIRLEAD_DATA_DIR=str(nowhere))
+    assert refused.code in (exit_codes.FAILED, exit_codes.RUN_FAILED), refused
+    assert f"The data folder {nowhere} cannot be used: Not a directory" in refused.err
+    assert "Traceback" not in refused.err
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    refused = Caller(tmp_path / "data")("config", "set", "url", "http://127.0.0.1:9", HOME="/proc/none")
+    assert refused.code == exit_codes.FAILED
+    assert (
+        refused.err
+        == "fairlead: /proc/none/.config/fairlead/config.json cannot be written: No such file or directory.\n"
+    )

@@ -13,6 +13,7 @@ from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import OK
 from fairlead.cli.flags import Flag, UsageError
 from fairlead.cli.server.backup import FLAGS, find_database
+from fairlead.cli.session.background import open_lock
 from fairlead.cli.session.settings import data_folder, next_command
 from fairlead.cli.terminal.console import Console
 from fairlead.cli.terminal.progress import Progress
@@ -76,8 +77,7 @@ def _restore(invocation: Invocation) -> int:
 @contextmanager
 def _unused(invocation: Invocation, folder: Path) -> Iterator[None]:
     """Keep servers from using the folder."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with open(folder / HOLDER, "w", encoding="utf-8") as holder:
+    with open_lock(str(folder), HOLDER) as holder:
         try:
             fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -95,10 +95,7 @@ def _export(invocation: Invocation) -> int:
         session.console.data(render_bundle(bundle))
     else:
         path = os.path.join(invocation.environment.folder, os.path.expanduser(invocation.names[0]))
-        try:
-            write_private(path, render_bundle(bundle) + "\n")
-        except OSError as error:
-            raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+        write_private(path, render_bundle(bundle) + "\n")
         session.console.say("The file has no passwords and no values of secrets; only you can read it.")
     for line in bundle.lines():
         session.console.say(f"Not exported: {line}.")

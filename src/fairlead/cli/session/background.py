@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from typing import TextIO
 
 from fairlead.cli.flags import UsageError
 from fairlead.client import ClientError, Unreachable
@@ -45,8 +46,7 @@ def find_or_start(folder: str, flags: Sequence[str] | None, say: Callable[[str],
     server = _load_answering(folder)
     if server is not None:
         return server
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    with open(os.path.join(folder, LOCK), "w", encoding="utf-8") as lock:
+    with open_lock(folder, LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         while server is None:
             server = _wait_for_holder(folder, say)
@@ -54,6 +54,18 @@ def find_or_start(folder: str, flags: Sequence[str] | None, say: Callable[[str],
                 say("Starting a server in the background …")
                 server = _start(folder, load_flags(folder) if flags is None else flags)
         return server
+
+
+def open_lock(folder: str, name: str) -> TextIO:
+    """A lock file of a data folder, which is made if it does not exist."""
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return open(os.path.join(folder, name), "w", encoding="utf-8")
+    except OSError as error:
+        problem = error.strerror or error
+        raise ClientError(
+            f"The data folder {folder} cannot be used: {problem}. Name another one with --data-dir."
+        ) from error
 
 
 def check_flags(folder: str, flags: Sequence[str] | None) -> None:

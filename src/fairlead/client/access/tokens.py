@@ -7,6 +7,7 @@ import json
 import os
 from typing import NamedTuple
 
+from fairlead.client.errors import ClientError
 from fairlead.client.json_object import Json
 
 #: A token is renewed this many seconds before it expires, so that it does not expire during a request.
@@ -87,9 +88,12 @@ class TokenFile:
 
 def write_private(path: str, text: str) -> None:
     """Replace a file atomically; only its owner can read it."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temporary = f"{path}.{os.getpid()}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ClientError(f"{path} cannot be written: {error.strerror or error}.") from error
