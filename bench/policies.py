@@ -3,13 +3,15 @@
 Run with `python -m bench.policies`; the goal is at most 5 % more. Without policies, the requests have the values that
 the policies would set, so that both ways make the same workloads: four more variables cost the same, whoever sets them.
 The second row has another spec in every submission; the first repeats one, as sweeps do. Every other round begins with
-policies, because each submission finds more workloads than the one before. Of many short rounds the cheapest counts:
+policies, because each submission finds more workloads than the one before. A round ends when the server has nothing
+left to do, because the loop handles submissions after they were answered. Of many short rounds the cheapest counts:
 others had to share the machine's caches with other programs.
 """
 
 import argparse
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +59,24 @@ def _cpu_seconds(server: Server) -> float:
     return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
 
 
+def _idle_cpu_seconds(server: Server) -> float:
+    """Its CPU time once it does nothing any more."""
+    before, now = -1.0, _cpu_seconds(server)
+    while now - before > _NOTHING:
+        time.sleep(_PAUSE)
+        before, now = now, _cpu_seconds(server)
+    return now
+
+
+#: Seconds of CPU time that an idle server spends at most in a pause of so many seconds.
+_NOTHING, _PAUSE = 0.001, 0.3
+
+
 def _cost(server: Server, core: int, spec: dict[str, Any], requests: int, prefix: str) -> float:
     """Microseconds of the server's CPU time for one submission."""
-    before = _cpu_seconds(server)
+    before = _idle_cpu_seconds(server)
     send(server, core, requests, prefix, spec)
-    return (_cpu_seconds(server) - before) / requests * 1e6
+    return (_idle_cpu_seconds(server) - before) / requests * 1e6
 
 
 def _write(server: Server, *, present: bool) -> None:

@@ -6,6 +6,7 @@ record: the API hands them to `AuditWriter`, which writes them together, shortly
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -124,6 +125,8 @@ _UNTOLD = frozenset(
     )
 )
 _VARIABLES = "environmentVariables"
+#: `https://user:password@host`, as in the URL of a Git repository.
+_ACCOUNT_IN_URL = re.compile(r"://[^/?#\s]*@")
 
 
 def changes_between(before: object, after: object) -> dict[str, tuple[object, object]]:
@@ -153,7 +156,7 @@ def differences(old: Mapping[str, object], new: Mapping[str, object]) -> dict[st
 
 
 def without_values(name: str, value: object) -> object:
-    """Variables by name only: people put secrets into them, and the audit is kept and exported."""
+    """Variables by name only, URLs without accounts: people put secrets there, and the audit is kept and exported."""
     if isinstance(value, dict):
         is_variables = name.rpartition(".")[2] == _VARIABLES
         return {
@@ -161,7 +164,9 @@ def without_values(name: str, value: object) -> object:
         }
     if name.rpartition(".")[2] == _VARIABLES and isinstance(value, list):
         return [item.get("name") if isinstance(item, dict) else item for item in value]
-    return value
+    if isinstance(value, list):
+        return [without_values("", item) for item in value]
+    return _ACCOUNT_IN_URL.sub("://***@", value) if isinstance(value, str) else value
 
 
 class AuditWriter:

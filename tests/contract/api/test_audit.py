@@ -56,6 +56,30 @@ def test_a_new_and_a_deleted_record_are_recorded_with_their_values_but_no_secret
     assert b"a-secret" not in read(api, numberOfSamples=100).body
 
 
+def test_accounts_in_urls_are_not_recorded(api: ApiServer) -> None:
+    source = {"repository": "https://ann:url-secret@example.com/x.git", "path": "/x"}
+    scope = {"scopeType": "tenant", "scopeId": api.get("/api/v1/clusters")[0]["tenantId"]}
+    meta = {"name": "in-a-url", "scope": "tenant"}
+    made = api.call("POST", "/api/v1/asset/datasource/git", {"meta": meta, "spec": source})
+    assert made.status == 202, made
+    git = [{"name": "x", **source}]
+    body = {
+        "meta": {"name": "in-a-url", **scope, "scopeId": str(scope["scopeId"])},
+        "spec": {"image": "x", "storage": {"git": git}},
+    }
+    assert api.call("POST", "/api/v1/workload-templates/trainings", body).status == 202
+    policy = {"defaults": {"storage": {"git": {"instances": git}}}}
+    put = api.call(
+        "PUT", "/api/v2/policy/trainings", {"meta": {"name": "in-a-url", "scope": "tenant"}, "policy": policy}
+    )
+    assert put.status == 200, put
+    assert api.call("DELETE", "/api/v2/policy/trainings?scope=tenant").status == 204
+    found = lines(api, "entity_name==in-a-url")
+    assert len(found) >= 3
+    assert all("https://***@example.com/x.git" in one["metadata"]["changes"] for one in found)
+    assert "url-secret" not in json.dumps(found)
+
+
 def test_a_submission_is_recorded_by_name(api: ApiServer) -> None:
     body = {"name": "audited", "projectId": "1", "clusterId": api.cluster_id, "spec": {"image": "x"}}
     id = api.call("POST", "/api/v1/workloads/trainings", body).json["workloadId"]
