@@ -1,6 +1,7 @@
 """Filters, sorting and pages of the workload list, with every field of the contract's pattern."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -9,7 +10,7 @@ import pytest
 from fairlead.model.records.organization import GpuDevice, Node
 from fairlead.model.records.phase import Phase
 from fairlead.store.base import Change, Delete, Put
-from fairlead.store.collections import NODES
+from fairlead.store.collections import NODES, WORKLOADS
 from tests import builders
 from tests.contract.api.agreement import load_contract
 from tests.contract.api.api_server import START, ApiServer
@@ -165,3 +166,43 @@ def test_nodes_are_found_by_the_type_of_gpu_that_is_shown(api: ApiServer) -> Non
     finally:
         api.do(api.context.store.commit(Change(writes=(Delete(NODES, "gpus"),))))
         api.do(api.context.directory.load())
+
+
+@pytest.fixture
+def timed(api: ApiServer) -> Iterator[ApiServer]:
+    """Three workloads, two minutes after their last change of phase; one had run for ten seconds before."""
+    phases = {"waits": Phase.PENDING, "runs": Phase.RUNNING, "ended": Phase.COMPLETED}
+    for number, (name, phase) in enumerate(phases.items()):
+        id, at = f"00000000-0000-4000-8000-0000000001{number:02}", api.clock.now - 120_000
+        ran = 0 if phase is Phase.PENDING else 10_000
+        times = {"created_at": at, "phase_updated_at": at, "running_time": ran}
+        api.put(builders.workload(name, id=id, cluster_id=api.cluster_id, project_name="timed", phase=phase, **times))
+    yield api
+    for number in range(len(phases)):
+        api.do(
+            api.context.store.commit(
+                Change(writes=(Delete(WORKLOADS, f"00000000-0000-4000-8000-0000000001{number:02}"),))
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("query", "want"),
+    [
+        ("filterBy=totalRunningTimeSeconds>=100", ["runs"]),
+        ("filterBy=totalRunningTimeSeconds==130", ["runs"]),
+        ("filterBy=totalRunningTimeSeconds<=10,phase!=Completed", ["waits"]),
+        ("filterBy=totalPendingTimeSeconds>=120", ["waits"]),
+        ("filterBy=totalPendingTimeSeconds!=120&sortBy=name&sortOrder=desc", ["runs", "ended"]),
+        ("sortBy=totalRunningTimeSeconds&sortOrder=desc", ["runs", "ended", "waits"]),
+        ("sortBy=totalRunningTimeSeconds&sortOrder=desc&offset=1&limit=1", ["ended"]),
+        ("filterBy=totalRunningTimeSeconds>=1,aiApplicationId==x", []),
+    ],
+)
+def test_times_count_until_now(timed: ApiServer, query: str, want: list[str]) -> None:
+    """As they are shown, not only until the last change of phase."""
+    where = "projectName==timed"
+    query = query.replace("filterBy=", f"filterBy={where},") if "filterBy" in query else f"filterBy={where}&{query}"
+    assert names(timed, query) == want
+    if "limit" not in query:
+        assert timed.get(f"/api/v1/workloads/count?{query.partition('&')[0]}") == {"count": len(want)}

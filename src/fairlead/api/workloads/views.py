@@ -34,6 +34,7 @@ from fairlead.api.workloads.resource_views import (
 )
 from fairlead.control.decide.expand import base_role, expand_spec
 from fairlead.control.serving.urls import UrlSettings
+from fairlead.control.workloads.elapsed import pending_seconds, running_seconds
 from fairlead.kinds import KINDS
 from fairlead.model.clock import Millis, iso
 from fairlead.model.dialect import Dialect
@@ -44,8 +45,6 @@ from fairlead.model.records.phase import Phase, PodPhase
 from fairlead.model.records.workload import Condition, Pod, Workload
 
 #: Phases that count as waiting and as running.
-WAITING = frozenset({Phase.CREATING, Phase.PENDING, Phase.RESUMING})
-RUNNING = frozenset({Phase.RUNNING, Phase.DEGRADED, Phase.UPDATING})
 
 _SOURCES = {Dialect.CLI: "CLI", Dialect.REST: "Control-plane", Dialect.OLDER_REST: "Control-plane"}
 #: The phases that Kubernetes has for a pod.
@@ -211,12 +210,6 @@ def instant(at: Millis | None) -> str | None:
     return None if at is None else iso(at)
 
 
-def elapsed(stored: Millis, workload: Workload, counting: frozenset[Phase], now: Millis) -> int:
-    """Seconds spent in some phases: the stored time, and the time since the last change if it is in one of them now."""
-    going_on = max(0, now - workload.phase_updated_at) if workload.phase in counting and not workload.gone else 0
-    return (stored + going_on) // 1000
-
-
 def render_workload_view(workload: Workload, pods: Sequence[Pod], view_context: ViewContext) -> WorkloadView:
     return WorkloadView(**_members(workload, pods, view_context))
 
@@ -274,8 +267,8 @@ def _members(workload: Workload, pods: Sequence[Pod], view_context: ViewContext)
         "phase_reason": workload.phase_reason,
         "preemptible": workload.preemptible,
         "completed_at": instant(workload.completed_at),
-        "total_pending_time_seconds": elapsed(workload.pending_time, workload, WAITING, view_context.now),
-        "total_running_time_seconds": elapsed(workload.running_time, workload, RUNNING, view_context.now),
+        "total_pending_time_seconds": pending_seconds(workload, view_context.now),
+        "total_running_time_seconds": running_seconds(workload, view_context.now),
         "requested_node_pools": workload.node_pools,
         "current_node_pools": tuple(sorted({pod.node_pool for pod in pods if pod.node_pool})),
         "actions_support": ActionsSupport(delete=workload.deleted_at is None, suspend=kind.can_suspend and not ended),

@@ -12,6 +12,7 @@ from fairlead.control import access
 from fairlead.control.context import Context
 from fairlead.control.filters import FilterField
 from fairlead.control.lists import ListRequest, Page, build_query, find_page, normal_id, seen_by
+from fairlead.control.workloads.elapsed import asks_for_elapsed, find_by_elapsed
 from fairlead.kinds import KINDS
 from fairlead.model.errors import NotFound
 from fairlead.model.records.caller_environment import CallerEnvironment
@@ -70,6 +71,9 @@ async def find_workloads(context: Context, caller: Caller, request: ListRequest)
     access.check(caller, "workloads:read")
     revision = await load_revision(context)
     where = _listed(request) + seen_by(caller)
+    if asks_for_elapsed(request, WORKLOAD_FIELDS):
+        found = await find_by_elapsed(context, request, WORKLOAD_FIELDS, where, _WORKLOAD_SEARCH)
+        return msgspec.structs.replace(found, revision=revision)
     query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return await find_page(context, query, request, revision)
 
@@ -77,6 +81,8 @@ async def find_workloads(context: Context, caller: Caller, request: ListRequest)
 async def count_workloads(context: Context, caller: Caller, request: ListRequest) -> int:
     access.check(caller, "workloads:read")
     where = _listed(request) + seen_by(caller)
+    if asks_for_elapsed(request, WORKLOAD_FIELDS):
+        return (await find_by_elapsed(context, request, WORKLOAD_FIELDS, where, _WORKLOAD_SEARCH)).total
     query = build_query(WORKLOADS, WORKLOAD_FIELDS, request, where, _WORKLOAD_SEARCH)
     return 0 if query is None else await context.store.count(query)
 
