@@ -4,8 +4,6 @@ Called by `loop.py` after a restore, or if the database was lost. The workload w
 project's rules and limits are not applied again, and its pods run on.
 """
 
-from typing import Any
-
 import msgspec
 
 from fairlead.admission.admit import admit
@@ -52,9 +50,9 @@ async def adopt(context: Context, caller: Caller, resource: CustomResource, subm
     return workload
 
 
-def _members(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
+def _members(new: Workload, status: dict[str, object]) -> dict[str, object]:
     """What the status knows of the record."""
-    members: dict[str, Any] = {}
+    members: dict[str, object] = {}
     for member, name in (("name", "workloadName"), ("created_by", "createdBy")):
         if value := _text(status, name):
             members[member] = value
@@ -70,7 +68,7 @@ def _members(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
     return members
 
 
-def _end(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
+def _end(new: Workload, status: dict[str, object]) -> dict[str, object]:
     completed_at = _time(status, "completedAt") or new.created_at
     lifetime = expand_spec(new.kind, bytes(new.spec)).lifetime_after_end
     return {
@@ -81,7 +79,7 @@ def _end(new: Workload, status: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _revisions(workload: Workload, status: dict[str, Any]) -> tuple[Revision, ...]:
+def _revisions(workload: Workload, status: dict[str, object]) -> tuple[Revision, ...]:
     """The revision that serves, under its number: its objects in the cluster carry that in their names."""
     number, replicas = status.get("revision"), status.get("replicas")
     if not isinstance(number, int) or workload.is_terminal:
@@ -93,12 +91,12 @@ def _revisions(workload: Workload, status: dict[str, Any]) -> tuple[Revision, ..
     return (msgspec.structs.replace(revision, stage=Stage.SERVING, serving_since=now),)
 
 
-def _text(status: dict[str, Any], name: str) -> str:
+def _text(status: dict[str, object], name: str) -> str:
     value = status.get(name)
     return value if isinstance(value, str) else ""
 
 
-def _time(status: dict[str, Any], name: str) -> Millis | None:
+def _time(status: dict[str, object], name: str) -> Millis | None:
     try:
         return from_iso(_text(status, name))
     except ValueError:

@@ -7,7 +7,6 @@ import hashlib
 import json
 import secrets
 from pathlib import Path
-from typing import Any
 
 import jwt
 import msgspec
@@ -84,7 +83,7 @@ class Signer:
 
     def sign(self, user: User, use: str, seconds: int, key: User | None = None, session_id: str = "") -> str:
         now = self._clock() // 1000
-        claims: dict[str, Any] = {
+        claims: dict[str, object] = {
             "iss": self.issuer,
             "sub": user.name,
             "uid": user.id,
@@ -124,7 +123,7 @@ class Signer:
         return content
 
 
-def _plain(claims: dict[str, Any]) -> bytes:
+def _plain(claims: dict[str, object]) -> bytes:
     """The claims as JSON whose base64url has neither `-` nor `_`.
 
     NVIDIA's client reads the expiry with a decoder for plain base64, which drops those two characters and then fails.

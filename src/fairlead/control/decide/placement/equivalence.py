@@ -9,7 +9,7 @@ because more of the same leaves all shares as they are. Tests compare both ways.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,7 +48,7 @@ class Equivalent(msgspec.Struct, frozen=True, eq=False):
     #: The sentence of the reason, with _NAME where it names the workload.
     message: str
     #: The reason as data. It names the workload if it has the member "task".
-    blocked_by: dict[str, Any]
+    blocked_by: dict[str, object]
     names_task: bool
     notes: tuple[Condition, ...]
 

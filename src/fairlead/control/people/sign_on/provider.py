@@ -100,7 +100,7 @@ class Provider:
         self._metadata: tuple[Metadata, Millis] | None = None
         #: Why the first metadata could not be read, and when.
         self._failure: tuple[ProviderUnavailable, Millis] | None = None
-        self._keys: tuple[list[dict[str, Any]], Millis] | None = None
+        self._keys: tuple[list[dict[str, object]], Millis] | None = None
         self._lock = asyncio.Lock()
 
     async def metadata(self) -> Metadata:
@@ -194,7 +194,7 @@ class Provider:
         if status == 200:
             return _read(body, endpoint, type)
         if status in (400, 401, 403):
-            problem = _read(body, endpoint, dict[str, Any])
+            problem = _read(body, endpoint, dict[str, object])
             raise ProviderRefusal(str(problem.get("error", status)), str(problem.get("error_description", ""))[:200])
         is_its_own = status >= 500 and _has_error(body)
         raise (ProviderFailure if is_its_own else ProviderUnavailable)(f"The provider answered {status} at {endpoint}")
@@ -217,11 +217,11 @@ class Provider:
                 raise ProviderUnavailable(f"The provider names the address {endpoint[:200]!r}, which is not secure")
         return metadata
 
-    def _load_keys(self, url: str) -> list[dict[str, Any]]:
+    def _load_keys(self, url: str) -> list[dict[str, object]]:
         status, body = self._send(urllib.request.Request(url))
         if status != 200:
             raise ProviderUnavailable(f"The provider answered {status} at {url}")
-        keys = _read(body, url, dict[str, Any]).get("keys")
+        keys = _read(body, url, dict[str, object]).get("keys")
         if not isinstance(keys, list):
             raise ProviderUnavailable(f"The provider's answer at {url} has no keys")
         return [key for key in keys if isinstance(key, dict) and key.get("use", "sig") == "sig"]
@@ -248,12 +248,12 @@ class Provider:
 def _has_error(body: bytes) -> bool:
     """Whether it is an error of OAuth 2, not the page of a proxy in front of the provider."""
     try:
-        return "error" in msgspec.json.decode(body, type=dict[str, Any])
+        return "error" in msgspec.json.decode(body, type=dict[str, object])
     except msgspec.DecodeError:
         return False
 
 
-def _with_id(keys: list[dict[str, Any]], key_id: str | None) -> list[dict[str, Any]]:
+def _with_id(keys: list[dict[str, object]], key_id: str | None) -> list[dict[str, object]]:
     return keys if key_id is None else [key for key in keys if key.get("kid") == key_id]
 
 

@@ -153,7 +153,7 @@ def check_plugin(plugin: Members, source: Path) -> None:
 def run_plugin(plugin: Members, cluster: Members, folder: Path) -> Issued:
     """Run a credential plugin, as cloud providers have them; raises OSError if it issues nothing now."""
     version, command = plugin["apiVersion"], _find_command(plugin["command"], folder)
-    spec: dict[str, Any] = {"interactive": False}
+    spec: dict[str, object] = {"interactive": False}
     if plugin.get("provideClusterInfo"):
         spec["cluster"] = _describe_cluster(cluster, folder)
     credential_request = {"apiVersion": version, "kind": "ExecCredential", "spec": spec}
@@ -201,7 +201,7 @@ def _read_issued(credential: _Credential, version: str) -> Issued:
     return Issued(status.token, certificate, key, lasts)
 
 
-def _describe_cluster(cluster: Members, folder: Path) -> dict[str, Any]:
+def _describe_cluster(cluster: Members, folder: Path) -> dict[str, object]:
     """As client-go tells a plugin that asks for it with provideClusterInfo."""
     same = ("server", "tls-server-name", "insecure-skip-tls-verify", "proxy-url")
     members = {name: cluster[name] for name in same if name in cluster}

@@ -5,7 +5,6 @@ without either ends only with its pods, or never.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import msgspec
 
@@ -26,14 +25,14 @@ def read_runner(custom: objects.CustomObject) -> objects.Runner:
     return objects.Runner(metadata=custom.metadata, status=objects.RunnerStatus(conditions=tuple(ends[:1])))
 
 
-def _ends_by_condition(status: dict[str, Any]) -> Iterator[objects.Condition]:
+def _ends_by_condition(status: dict[str, object]) -> Iterator[objects.Condition]:
     conditions = status.get("conditions")
     for one in conditions if isinstance(conditions, list) else ():
         if isinstance(one, dict) and str(one.get("status")).lower() == "true":
             yield from _end(str(one.get("type")), str(one.get("reason") or ""), str(one.get("message") or ""))
 
 
-def _ends_by_state(status: dict[str, Any]) -> Iterator[objects.Condition]:
+def _ends_by_state(status: dict[str, object]) -> Iterator[objects.Condition]:
     for name in _STATES:
         value = status.get(name)
         if isinstance(value, dict):

@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -328,7 +327,7 @@ def _render_memory(volume: Volume) -> str:
 
 def merge_registries(texts: Iterable[str]) -> str:
     """One configuration out of several; of two for the same registry the later one counts."""
-    merged: dict[str, Any] = {}
+    merged: dict[str, object] = {}
     for text in texts:
         try:
             merged |= json.loads(text)["auths"]

@@ -8,7 +8,6 @@ import grp
 import os
 import pwd
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import msgspec
 
@@ -158,7 +157,7 @@ def _user(security: ContainerSecurity, rights: ServerRights) -> Identity:
         return base
     uid, gid = security.run_as_uid, security.run_as_gid
     groups = security.supplemental_groups
-    changes: dict[str, Any] = {}
+    changes: dict[str, object] = {}
     if uid is not None and uid != base.uid:
         # The owner's home is not another user's; in shared mode each pod has a home of its own.
         changes = {"uid": uid, "login": str(uid), "groups": (), "home": base.home if rights.is_shared else "/"}

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
-from typing import Any
 
 from fairlead.engines.local.settings import LocalSettings
 from fairlead.model.errors import Refused
@@ -93,10 +92,10 @@ def _ephemeral_owner(claim_id: str) -> str:
     return owner if dot and number.isdigit() else ""
 
 
-def _load(folder: str) -> dict[str, Any] | None:
+def _load(folder: str) -> dict[str, object] | None:
     try:
         with open(f"{folder}/{_RECORD}") as file:
-            record: dict[str, Any] = json.load(file)
+            record: dict[str, object] = json.load(file)
             return record
     except (OSError, ValueError):
         return None
