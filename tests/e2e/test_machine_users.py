@@ -115,6 +115,19 @@ def test_a_job_runs_as_the_account_in_the_folder_of_the_call(administrator: Call
     assert (work / "out.txt").stat().st_uid == ann.uid
 
 
+def test_a_folder_that_jobs_do_not_see_is_refused(administrator: Caller, people: dict[str, Person]) -> None:
+    """Each job has its own /tmp, so what it wrote into a folder there was lost without a word."""
+    ann = people["ann"]
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        refused = ann("run", "--", "touch", "out.txt", folder=folder)
+        assert refused.code == 2, refused
+        assert f"has its own /tmp, so it would not see {folder}" in refused.err
+        called = ann("run", "--working-dir", str(ann.home), "--", "pwd", folder=folder)
+        assert called.out == f"{ann.home}\n", called
+
+
 def test_doctor_checks_the_server_that_people_use(administrator: Caller, people: dict[str, Person]) -> None:
     called = people["ann"]("doctor")
     assert called.code == 0, called

@@ -51,6 +51,7 @@ _FLAGS = (
 #: The statuses of an answer if no pod runs any more.
 _NO_POD = (400, 404, 503)
 _WAITING = ("Creating", "Pending", "Resuming")
+_TEMPORARY = "/tmp"  # noqa: S108 - no file is made there
 
 
 def commands(_noun: str) -> tuple[Command, ...]:
@@ -134,11 +135,25 @@ def _submit(session: ServerSession, command: list[str], piped: caller_environmen
         return submit_checked(session, _kind().key, request, caller_environment=stored)
 
 
+def _refuse_temporary_folder(session: ServerSession, spec: Json) -> None:
+    """Output in a folder below /tmp would be lost: on a shared machine each job has its own."""
+    invocation = session.invocation
+    if invocation.get("working-dir") or invocation.get("image"):
+        return
+    folder = str(spec.get("workingDir", ""))
+    if f"{folder}/".startswith(f"{_TEMPORARY}/") and session.is_of_machine:
+        raise UsageError(
+            f"Each job on this machine has its own {_TEMPORARY}, so it would not see {folder}. "
+            "Call this in another folder, or name one with --working-dir."
+        )
+
+
 def make_request(session: ServerSession, command: list[str]) -> Json:
     """The creation request: run the command once, on this machine, in this folder."""
     invocation = session.invocation
     spec = host_spec(invocation.environment.folder)
     apply_flags(load_table(_kind().key), invocation.parsed.values, spec)
+    _refuse_temporary_folder(session, spec)
     apply_expected_runtime(invocation.parsed.values, spec)
     _apply_gpu(invocation, spec)
     additions.apply_additions(invocation.parsed.values, spec)
