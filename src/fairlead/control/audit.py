@@ -8,6 +8,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -172,10 +173,13 @@ def without_values(name: str, value: object) -> object:
 class AuditWriter:
     """Writes lines that belong to no other change. One per server."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, pause: float = _PAUSE) -> None:
         self._context = context
+        self._pause = pause
         self._lines: list[AuditLine] = []
         self._task: asyncio.Task[None] | None = None
+        #: Set while the server stops: nothing is collected any longer.
+        self._stopping = asyncio.Event()
 
     def add(self, line: AuditLine) -> None:
         if len(self._lines) >= _MAX_WAITING_LINES:
@@ -186,8 +190,9 @@ class AuditWriter:
             self._task = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
-        while self._lines:
-            await asyncio.sleep(_PAUSE)
+        while self._lines and not self._stopping.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), self._pause)
             await self.flush()
 
     async def flush(self) -> None:
@@ -200,8 +205,11 @@ class AuditWriter:
             self._lines = lines + self._lines
 
     async def stop(self) -> None:
+        """Write what is left. A commit that is in progress is not cancelled, because its lines would be lost."""
+        self._stopping.set()
         if self._task is not None:
-            self._task.cancel()
+            await asyncio.wait([self._task])
+        self._stopping.clear()
         if self._lines:
             await self.flush()
 
