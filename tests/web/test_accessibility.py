@@ -25,6 +25,8 @@ CUT_OFF = """width => {
   return boxes.filter(box => box.scrollWidth > Math.min(width, box.clientWidth + 1))
     .map(box => box.getAttribute("aria-label") ?? "the window");
 }"""
+CUT_CELLS = """() => [...document.querySelectorAll("tr td[data-key]:not([data-key=message])")]
+  .filter(cell => cell.scrollWidth > cell.clientWidth).map(cell => cell.textContent)"""
 #: Views, and a button of each that opens a dialog.
 DIALOGS = (
     ("/cluster", "Drain, what if…"),
@@ -95,6 +97,10 @@ def test_the_list_shows_all_that_it_knows_of_a_workload(browser: Browser, scene:
     assert find_violations(page) == []
     page.get_by_role("button", name="Age").click()
     expect(page).to_have_url(re.compile("sort=created"))
+    page.get_by_label("Search workloads").fill("")
+    expect(page.get_by_role("link", name="segment-anything-large", exact=True)).to_be_visible()
+    # Only reasons may be longer than their place.
+    assert page.evaluate(CUT_CELLS) == []
     visit.close()
 
 
