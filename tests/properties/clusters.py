@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
+
+import msgspec
 
 from fairlead.scheduling.model.snapshot import (
     Job,
@@ -266,3 +269,35 @@ def whole_gpu_job(dice: random.Random, cluster: Snapshot, number: int, now: floa
         priority=dice.choice((50, 50, 50, 75)),
         preemptible=dice.random() < 0.9,
     )
+
+
+def mostly_one_gpu(dice: random.Random) -> tuple[Snapshot, Callable[[int, float], Job]]:
+    """A cluster in which nearly everything waits for few GPUs, and a maker of jobs: number and time to job."""
+    cluster = whole_gpu_cluster(dice)
+    if dice.random() < 0.7:
+        nodes = tuple(msgspec.structs.replace(node, gpu=8) for node in cluster.nodes)
+        cluster = msgspec.structs.replace(cluster, nodes=nodes)
+    queues = []
+    for queue in cluster.queues:
+        quota = dice.choice((0, 0, queue.resources.gpu.quota))
+        shares = msgspec.structs.replace(queue.resources.gpu, over_quota_weight=1, quota=quota)
+        resources = msgspec.structs.replace(queue.resources, gpu=shares)
+        queues.append(msgspec.structs.replace(queue, resources=resources))
+    cluster = msgspec.structs.replace(cluster, queues=tuple(queues))
+    sizes = dice.choice(((8, 0, 0, 1), (8, 1, 1, 1), (8, 0, 2, 1), (5, 2, 0, 1), (6, 1, 1, 0), (9, 1, 2, 2)))
+    busy = [dice.choice((1, 1, 3, 6)) for _ in queues]
+
+    def make(number: int, now: float) -> Job:
+        gpus = dice.choices((1, 2, 4, 8), sizes)[0]
+        pods = 1 if dice.random() < 0.85 else dice.choice((2, 3, 4))
+        queue = dice.choices(queues, busy)[0]
+        return Job(
+            id=f"j{number:03d}",
+            queue=queue.name,
+            tasks=tuple(Task(id=f"j{number:03d}-{pod}", gpu=gpus) for pod in range(pods)),
+            min_available=pods,
+            created=now + dice.random(),
+            priority=50,
+        )
+
+    return cluster, make

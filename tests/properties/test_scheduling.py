@@ -16,7 +16,7 @@ from fairlead.scheduling.model.decisions import Decisions
 from fairlead.scheduling.model.snapshot import Job, Snapshot, Task
 from fairlead.scheduling.simulate import advance
 
-from .clusters import Maker, whole_gpu_cluster, whole_gpu_job
+from .clusters import Maker, mostly_one_gpu, whole_gpu_cluster, whole_gpu_job
 
 seeds = st.integers(min_value=0, max_value=100_000)
 some = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -254,7 +254,17 @@ def test_shortcuts_on_full_clusters_of_equal_gangs(seed: int) -> None:
     assert decide(snapshot).states == decide_without_shortcuts(snapshot).states
 
 
-@pytest.mark.parametrize("seed", range(40))
+def decide_both_ways(snapshot: Snapshot) -> Decisions:
+    quick, plain = decide(snapshot), decide_without_shortcuts(snapshot)
+    assert (quick.binds, quick.early_binds) == (plain.binds, plain.early_binds)
+    assert quick.evictions == plain.evictions
+    assert quick.pipelined == plain.pipelined
+    assert quick.next_change_at == plain.next_change_at
+    return quick
+
+
+#: In the last one, a GPU is idle but promised.
+@pytest.mark.parametrize("seed", [*range(40), 244])
 def test_shortcuts_on_busy_clusters_of_whole_gpus(seed: int) -> None:
     """Jobs come and end over several cycles, so that queues are above and below their shares."""
     dice = random.Random(seed)
@@ -267,9 +277,21 @@ def test_shortcuts_on_busy_clusters_of_whole_gpus(seed: int) -> None:
             number += 1
             jobs.append(whole_gpu_job(dice, snapshot, number, now))
         snapshot = msgspec.structs.replace(snapshot, jobs=tuple(jobs), now=now)
-        quick, plain = decide(snapshot), decide_without_shortcuts(snapshot)
-        assert (quick.binds, quick.early_binds) == (plain.binds, plain.early_binds)
-        assert quick.evictions == plain.evictions
-        assert quick.pipelined == plain.pipelined
-        assert quick.next_change_at == plain.next_change_at
-        snapshot = advance(snapshot, quick, now)
+        snapshot = advance(snapshot, decide_both_ways(snapshot), now)
+
+
+#: In the last one, a victim was moved before in the same cycle.
+@pytest.mark.parametrize("seed", [*range(30), 1933])
+def test_shortcuts_where_most_jobs_ask_for_one_gpu(seed: int) -> None:
+    """Nothing is free, few victims are large, and gangs that do not fit wait before the others."""
+    dice = random.Random(seed)
+    snapshot, make = mostly_one_gpu(dice)
+    number = 0
+    for cycle in range(16):
+        now = cycle * 10.0
+        jobs = [job for job in snapshot.jobs if any(task.node is None for task in job.tasks) or dice.random() > 0.1]
+        for _ in range(dice.choice((25, 40)) if cycle == 0 else dice.randint(0, 5)):
+            number += 1
+            jobs.append(make(number, now))
+        snapshot = msgspec.structs.replace(snapshot, jobs=tuple(jobs), now=now)
+        snapshot = advance(snapshot, decide_both_ways(snapshot), now)

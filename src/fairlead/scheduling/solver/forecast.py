@@ -63,7 +63,9 @@ class Forecast:
             return False
         return all(
             task.request_class is self.request_class
-            and st.ACTIVE[task.status]
+            and st.HELD[task.status]
+            # What was moved in this cycle may also return to the node that it is leaving.
+            and task.leaving is None
             and task.node is not None
             and static_cause(task, task.node) is None
             and not self.session.affinities.concerns(task)

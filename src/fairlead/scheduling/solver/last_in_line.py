@@ -26,8 +26,9 @@ from fairlead.scheduling.solver.filters import EPSILON, asked_gpus
 from fairlead.scheduling.solver.forecast import has_limit
 from fairlead.scheduling.solver.packing import all_fit_again
 from fairlead.scheduling.solver.refill import Refill, Waiting, plain_sizes
+from fairlead.scheduling.solver.returns import ReturnsByNode
 from fairlead.scheduling.solver.scenarios import PlacementProbe, Unit
-from fairlead.scheduling.solver.victims import held
+from fairlead.scheduling.solver.victims import VictimOrder, held
 
 #: Later than every job.
 _END: JobKey = (1 << 62, 0, 0, "")
@@ -100,6 +101,20 @@ class LastInLine:
         if known is None:
             known = self.on_time[key] = self._is_on_time(job.queue, size)
         return known
+
+    def describe_all(self, victims: VictimOrder) -> Refill | None:
+        """What is known of all victims together, see `Refill.is_known`; None if it is not true of them."""
+        if not self.is_packed:
+            return None
+        refill = self._refill()
+        return refill if victims.are_all(refill.is_known) else None
+
+    def returns_by_node(self) -> ReturnsByNode | None:
+        """For victims of this probe; None if sums by node do not suffice."""
+        if self.probe.loaded or not self.knows_small() or not self.is_packed:
+            return None
+        refill = self._refill()
+        return ReturnsByNode(refill.places, refill.most)
 
     @property
     def is_packed(self) -> bool:

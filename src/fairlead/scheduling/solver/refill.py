@@ -5,6 +5,14 @@ all of them find a place, the key of each is known in advance: its queue then us
 younger victims hold. So sorting is enough, and nodes with equal room need not be told apart. Once all victims that are
 not small (`LastInLine.is_small`) have a place, the winner gets none. Called by `last_in_line`; false if there is no
 telling.
+
+Often the order does not matter: `packing` knows cases, and with at most one task of several GPUs that is smaller than a
+node everybody gets a place. A task can only take the place of another one if it breaks into a node that is free as a
+whole although no more such nodes are free than tasks of that size still come. As the victims just fill the room, what
+is free in parts of nodes is then as much as the smaller tasks need that still come, but none of these parts has room
+for this task. If a task of one GPU comes, any part has room. If the only larger one comes, either its own node still
+has room, or single GPUs went there; they use up the smallest part first and then the next one, so all parts that are
+left are as large as that one was, or there is but one.
 """
 
 from __future__ import annotations
@@ -88,6 +96,8 @@ class _Victim(NamedTuple):
     #: Node and GPUs of each task, in the order of the tasks.
     places: tuple[tuple[int, int], ...]
     is_small: bool
+    #: Tasks of several GPUs that are less than a node.
+    parts: int
 
 
 class Refill:
@@ -108,12 +118,24 @@ class Refill:
         self.most = max((node.gpu_count for node in session.nodes), default=0)
         self.leaves: dict[str, _Leaf | None] = {}
         self.victims: dict[str, _Victim | None] = {}
+        #: Of the victims for which `is_known` was asked: their parts, and whether one of them is on several nodes.
+        self.parts = 0
+        self.is_spread = False
+
+    def is_known(self, job: LiveJob) -> bool:
+        """Whether this victim, and all others that were asked about, come back in any order or each leave one node."""
+        victim = self._find(job)
+        if victim is None:
+            return False
+        self.parts += victim.parts
+        self.is_spread = self.is_spread or len({node for node, _ in victim.places}) > 1
+        return self.parts <= 1 or not self.is_spread
 
     def comes_first(self, units: Sequence[Unit]) -> bool:
         """Whether all but small victims certainly get a place before the winner."""
         leaves: dict[_Leaf, list[_Victim]] = {}
         rooms: dict[int, int] = {}
-        large = 0
+        large = parts = 0
         for unit in units:
             victim = self._find(unit[0].job)
             if victim is None or len(unit) != len(victim.places):
@@ -122,13 +144,16 @@ class Refill:
             for node, size in victim.places:
                 rooms[node] = rooms.get(node, 0) + size
             large += not victim.is_small
-        counts = [0] * (self.most + 1)
-        for room in rooms.values():
-            counts[room] += 1
+            parts += victim.parts
+        if not large or parts <= 1:
+            return True
         order: list[tuple[_Turn, int, _Victim]] = []
         for leaf, victims in leaves.items():
             if not _append_turns(leaf, victims, order):
                 return False
+        counts = [0] * (self.most + 1)
+        for room in rooms.values():
+            counts[room] += 1
         order.sort()
         for _, _, victim in order:
             if not large:
@@ -137,6 +162,11 @@ class Refill:
                 return False
             large -= not victim.is_small
         return True
+
+    def places(self, job: LiveJob) -> Sequence[tuple[int, int]]:
+        """Node and GPUs of each task of a victim that comes before the winner; nothing if that is not known."""
+        victim = self._find(job)
+        return () if victim is None else victim.places
 
     def _find(self, job: LiveJob) -> _Victim | None:
         if job.id not in self.victims:
@@ -152,7 +182,8 @@ class Refill:
         if leaf is None:
             return None
         places = tuple((task.home.index, task.gpu) for task in job.pod_sets[0].tasks)
-        return _Victim(leaf, (-job.priority, 0, job.created, job.id), 1000 * sum(sizes), places, is_small)
+        parts = sum(1 < size < self.most for size in sizes)
+        return _Victim(leaf, (-job.priority, 0, job.created, job.id), 1000 * sum(sizes), places, is_small, parts)
 
     def _find_leaf(self, queue: LiveQueue) -> _Leaf | None:
         if queue.name not in self.leaves:

@@ -19,6 +19,7 @@ from fairlead.scheduling.solver.filters import (
     freed_gpus,
 )
 from fairlead.scheduling.solver.partial_job import PartialJob
+from fairlead.scheduling.solver.returns import ReturnsByNode
 from fairlead.scheduling.solver.victims import VictimOrder, active_tasks, next_unit
 
 Unit = list[LiveTask]
@@ -50,12 +51,17 @@ class VictimAccumulator:
     """Pops victims one unit at a time; tasks that are already loaded are skipped."""
 
     def __init__(
-        self, probe: PlacementProbe, victims: VictimOrder, is_small: Callable[[LiveJob], bool] | None = None
+        self,
+        probe: PlacementProbe,
+        victims: VictimOrder,
+        is_small: Callable[[LiveJob], bool] | None = None,
+        returns: ReturnsByNode | None = None,
     ) -> None:
         """`is_small`: victims that cannot help, alone or together with any others like them."""
         self.probe = probe
         self.victims = victims
         self.is_small = is_small
+        self.returns = returns
         #: Nodes with a victim that is not small; scenarios without one of them are left out.
         self.hopeful: set[int] = set()
         #: Every scenario has a victim that is not small.
@@ -111,6 +117,8 @@ class VictimAccumulator:
                     numbers.append(number)
         for check in self.filters:
             check.add(unit)
+        if self.returns is not None:
+            self.returns.add(unit)
         if not self.is_hopeful and not self._is_small(unit):
             self.hopeful.update(task.node.index for task in unit if task.node is not None)
 
@@ -121,6 +129,10 @@ class VictimAccumulator:
     def may_help(self, node: int) -> bool:
         """Whether the victims on a node, with those that are loaded, are not all small."""
         return self.is_hopeful or node in self.hopeful
+
+    def all_return(self, nodes: Sequence[int]) -> bool:
+        """Whether the victims on these nodes certainly leave nothing to the winner."""
+        return self.returns is not None and self.returns.all_return(nodes)
 
 
 def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
@@ -133,7 +145,7 @@ def node_local(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
         seen: set[frozenset[str]] = set()
         for index in _nodes_of(accumulator.probe.session, unit[0].job):
             jobs = accumulator.jobs_on.get(index)
-            if not jobs or not accumulator.may_help(index):
+            if not jobs or not accumulator.may_help(index) or accumulator.all_return([index]):
                 continue
             units = [list(accumulator.by_job[job]) for job in jobs]
             tasks = frozenset(task.id for own in units for task in own)
@@ -173,7 +185,7 @@ def _prefixes(accumulator: VictimAccumulator) -> Iterator[list[Unit]]:
     hopeful = next((number for number, index in enumerate(nodes) if accumulator.may_help(index)), len(nodes))
     step = 1
     while length <= len(nodes):
-        if length > hopeful or accumulator.is_hopeful:
+        if (length > hopeful or accumulator.is_hopeful) and not accumulator.all_return(nodes[:length]):
             chosen = {number for index in nodes[:length] for number in units_on[index]}
             yield [accumulator.units[number] for number in sorted(chosen)]
         if length == len(nodes):

@@ -62,6 +62,10 @@ class Solver:
         self.accumulated = 0
         #: The undo log already holds the solution that the final probe would find.
         self.is_final = False
+        #: What the search for the first task knows, without loaded victims.
+        self.last: LastInLine | None = None
+        #: No victims of a single node make room.
+        self.is_local_hopeless = False
 
     def solve(self) -> bool:
         tasks = tasks_to_place(self.job, real=False)
@@ -69,6 +73,8 @@ class Solver:
         if self._cannot_succeed(tasks):
             return False
         generators = GENERATORS if self.session.settings.multi_node_victims else GENERATORS[:1]
+        if self.is_local_hopeless:
+            generators = generators[1:]
         for generator in generators if tasks else ():
             loaded = self._search(generator, tasks)
             if self.is_final or (loaded is not None and self._probe(generator, tasks, loaded)):
@@ -84,12 +90,20 @@ class Solver:
         max_freed = self.rules.max_freed
         if max_freed is not None and is_short(tasks, self.session.free_gpus().exact_total, max_freed()):
             return True
-        return bool(tasks) and not self.rules.moves_only and self._has_only_small_victims(tasks[:1])
+        return bool(tasks) and not self.rules.moves_only and self._cannot_make_room(tasks[:1])
 
-    def _has_only_small_victims(self, tasks: list[LiveTask]) -> bool:
+    def _cannot_make_room(self, tasks: list[LiveTask]) -> bool:
         """Whether no victims at all could make room for the first task."""
-        last = LastInLine(PlacementProbe(self.session, self.job, tasks, [], self.feasible))
-        return last.knows_small() and self.victims().are_all(last.is_small)
+        last = self.last = LastInLine(PlacementProbe(self.session, self.job, tasks, [], self.feasible))
+        if not last.knows_small():
+            return False
+        victims = self.victims()
+        if victims.are_all(last.is_small):
+            return True
+        known = last.describe_all(victims)
+        # Otherwise each victim leaves one node, and all that leave it find room on it again.
+        self.is_local_hopeless = known is not None
+        return known is not None and known.parts <= 1
 
     def _search(self, generator: Generator, tasks: list[LiveTask]) -> list[Unit] | None:
         """Victims of the largest number of tasks that could be placed; None if not even one could."""
@@ -132,9 +146,10 @@ class Solver:
 
     def _probe(self, generator: Generator, tasks: list[LiveTask], loaded: list[Unit]) -> bool:
         probe = PlacementProbe(self.session, self.job, tasks, loaded, self.feasible)
-        last = None if self.session.plain or self.rules.moves_only else LastInLine(probe)
+        last = self._last_in_line(probe)
         is_small = last.is_small if last is not None and last.knows_small() else None
-        accumulator = VictimAccumulator(probe, self.victims(), is_small)
+        returns = last.returns_by_node() if last is not None else None
+        accumulator = VictimAccumulator(probe, self.victims(), is_small, returns)
         room = None if self.session.plain else RoomForAll(probe)
         forecasts = () if self.session.plain else (Forecast(probe), self._whole_gpu_forecast(probe))
         probed = frozenset(task.id for task in tasks)
@@ -155,6 +170,12 @@ class Solver:
                 return True
             self.failed.add(mark)
         return False
+
+    def _last_in_line(self, probe: PlacementProbe) -> LastInLine | None:
+        if self.session.plain or self.rules.moves_only:
+            return None
+        is_first = self.last is not None and len(probe.tasks) == 1 and not probe.loaded
+        return self.last if is_first else LastInLine(probe)
 
     def _whole_gpu_forecast(self, probe: PlacementProbe) -> WholeGpuForecast:
         return WholeGpuForecast(probe, self.rules.moves_only, self.rules.may_leave)
