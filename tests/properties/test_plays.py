@@ -19,8 +19,8 @@ def test_shortcuts_find_what_the_plain_way_finds_with_each_feature(feature: str)
             assert differences(snapshot, plain) == []
 
 
-@pytest.mark.parametrize("seed", [1034, 1162, 1353])
+@pytest.mark.parametrize("seed", [1034, 1162, 1353, 2651])
 def test_plays_that_found_faults(seed: int) -> None:
-    """A proof that took a promised GPU for no GPU, and places that were promised twice."""
+    """A proof that took a promised GPU for no GPU, places that were promised twice, and costs of jobs that had left."""
     for snapshot, plain in play(seed, 12):
         assert differences(snapshot, plain) == []

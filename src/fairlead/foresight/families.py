@@ -26,7 +26,7 @@ from fairlead.foresight.changes import (
     SetWorkers,
     ShareField,
 )
-from fairlead.foresight.search import Changes, Pick, Steps
+from fairlead.foresight.search import FEW_JOBS, Changes, Pick, Steps
 from fairlead.foresight.workloads import SnapshotWorkloads, gpus_of, is_waiting
 from fairlead.model.priority import CURRENT_PRIORITIES, PRIORITIES
 from fairlead.scheduling.model.decisions import FairShare
@@ -74,6 +74,11 @@ class WaitingWorkload(NamedTuple):
         return self.waiting[0].node_pools
 
     @property
+    def is_large(self) -> bool:
+        """Whether only the most telling changes are tried, so that an answer takes seconds."""
+        return len(self.snapshot.jobs) > FEW_JOBS
+
+    @property
     def nodes(self) -> list[SnapshotNode]:
         """Nodes of its pools, by name."""
         return sorted((node for node in self.snapshot.nodes if node.node_pool in self.pools), key=lambda n: n.name)
@@ -85,7 +90,7 @@ def families(question: WaitingWorkload) -> Iterator[Family]:
     yield from _workers(question)
     yield from _attributes(question)
     yield from _constraints(question)
-    yield Family("user", "suspend", Pick(_removals(question, question.own)))
+    yield Family("user", "suspend", Pick([*_removals(question, question.own), *_waiting_removals(question)]))
     yield from _nodes(question)
     yield from _shares(question)
     yield Family("time", "ends", Pick(_removals(question, question.workloads.holders())))
@@ -177,6 +182,19 @@ def _removals(question: WaitingWorkload, keys: Iterable[str]) -> list[Change]:
     return [RemoveWorkload(workload=key) for key in sorted(chosen, key=order)]
 
 
+def _waiting_removals(question: WaitingWorkload) -> list[Change]:
+    """Own workloads that wait too: they may be next in line for what others leave."""
+    if question.is_large:
+        return []
+    jobs, pools = question.workloads.jobs, set(question.pools)
+    holding = set(question.workloads.holders())
+    return [
+        RemoveWorkload(workload=key)
+        for key in sorted(question.own - holding - {question.key})
+        if any(is_waiting(job) and pools & set(job.node_pools) for job in jobs.get(key, ()))
+    ]
+
+
 def _is_on(jobs: Iterable[Job], nodes: set[str]) -> bool:
     return any(task.node in nodes for job in jobs for task in job.tasks)
 
@@ -197,9 +215,17 @@ def _nodes(question: WaitingWorkload) -> Iterator[Family]:
         if taint.effect != "PreferNoSchedule" and not all(_tolerates(task, taint) for task in question.tasks)
     ]
     yield Family("administrator", "untaint", Pick(tainted))
-    max_tasks = max(len(job.tasks) for job in question.waiting)
+    max_count = max(len(job.tasks) for job in question.waiting)
+    if not question.is_large:
+        # Others that wait may come first.
+        max_count += sum(
+            task.status == "Pending"
+            for job in question.snapshot.jobs
+            if job not in question.waiting and set(question.pools) & set(job.node_pools)
+            for task in job.tasks
+        )
     for like in _shapes(nodes, _labels(question)):
-        changes = ((AddNodes(like=like, count=count),) for count in range(1, max_tasks + 1))
+        changes = ((AddNodes(like=like, count=count),) for count in range(1, max_count + 1))
         yield from _steps("administrator", "addNodes", changes)
 
 

@@ -203,7 +203,7 @@ class _Explanation:
         own = self.asker.own
         if own is None:
             queue = self.workloads.jobs[self.key][0].queue
-            own = frozenset(key for key in self.workloads.holders() if self.workloads.jobs[key][0].queue == queue)
+            own = frozenset(key for key, jobs in self.workloads.jobs.items() if jobs[0].queue == queue)
         return WaitingWorkload(self.snapshot, self.workloads, self.key, own, self.before.first.fair_shares)
 
     def _moments(self) -> list[tuple[Solution, float]]:

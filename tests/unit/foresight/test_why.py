@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from fairlead.foresight.changes import RemoveWorkload
 from fairlead.foresight.why import Asker, VerifiedChange, WhyAnswer, explain_why
 from fairlead.foresight.workloads import UnknownName
 from fairlead.scheduling import (
@@ -207,6 +208,18 @@ def test_hidden_workloads_are_counted_and_never_named() -> None:
     assert messages(answer, "suspend") == []
     assert b"secret" not in msgspec.json.encode(answer)
     assert b"secret" in msgspec.json.encode(explain_why(snapshot, "waits"))
+
+
+def test_others_that_wait_may_come_first() -> None:
+    """What one workload leaves, or one node brings, goes to the one that waits longer."""
+    snapshot = cluster(job("holds", on="n1", gpu=4), job("first", gpu=4), job("waits", gpu=4))
+    answer = explain_why(snapshot, "waits")
+    (suspend,) = changes(answer, "suspend")
+    assert sorted(each.workload for each in suspend.changes if isinstance(each, RemoveWorkload)) == [
+        "a/first",
+        "a/holds",
+    ]
+    assert messages(answer, "addNodes") == ["Add 2 nodes like n1 (4 GPUs each)"]
 
 
 def test_changes_of_an_answer_can_be_asked_about_again() -> None:

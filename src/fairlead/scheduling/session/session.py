@@ -452,6 +452,10 @@ class SchedulingSession:
         self._pending = None
         self._victims = None
         self._ready = None
+        if self._fragmentation is not None:
+            # It weighs by what all jobs ask for, and so do the indexes that were made with it.
+            self._fragmentation = None
+            self._node_indexes.clear()
         if self.affinities.avoided:
             for job in self.jobs.values():
                 job.alike = UNKNOWN
