@@ -254,7 +254,7 @@ def test_shortcuts_on_full_clusters_of_equal_gangs(seed: int) -> None:
     assert decide(snapshot).states == decide_without_shortcuts(snapshot).states
 
 
-def decide_both_ways(snapshot: Snapshot) -> Decisions:
+def assert_equal_decisions(snapshot: Snapshot) -> Decisions:
     quick, plain = decide(snapshot), decide_without_shortcuts(snapshot)
     assert (quick.binds, quick.early_binds) == (plain.binds, plain.early_binds)
     assert quick.evictions == plain.evictions
@@ -277,7 +277,7 @@ def test_shortcuts_on_busy_clusters_of_whole_gpus(seed: int) -> None:
             number += 1
             jobs.append(whole_gpu_job(dice, snapshot, number, now))
         snapshot = msgspec.structs.replace(snapshot, jobs=tuple(jobs), now=now)
-        snapshot = advance(snapshot, decide_both_ways(snapshot), now)
+        snapshot = advance(snapshot, assert_equal_decisions(snapshot), now)
 
 
 #: In the last one, a victim was moved before in the same cycle.
@@ -294,4 +294,4 @@ def test_shortcuts_where_most_jobs_ask_for_one_gpu(seed: int) -> None:
             number += 1
             jobs.append(make(number, now))
         snapshot = msgspec.structs.replace(snapshot, jobs=tuple(jobs), now=now)
-        snapshot = advance(snapshot, decide_both_ways(snapshot), now)
+        snapshot = advance(snapshot, assert_equal_decisions(snapshot), now)
