@@ -7,7 +7,8 @@ not part of this project: it is `simulator/traces/philly.csv` in the branch `osd
 GitHub (CC BY 4.0, Microsoft). Without it, a made-up trace of the same form and a tenth of its size is replayed.
 
 What holds a replay back: searches for room by reclaim that find none, and that are made again after every arrival and
-end. Where many jobs of one GPU run above their share, each search tries some 200 sets of more than 100 victims.
+end. If two or more of the jobs above their share each take a part of a node, such as 4 of 8 GPUs, each search checks
+some 200 sets of up to 100 victims.
 """
 
 from __future__ import annotations
