@@ -229,7 +229,7 @@ class _Explanation:
             if not isinstance(each, RemoveWorkload) or self.workloads.is_visible(each.workload)
         )
         started = [(cycle, bind) for cycle, bind in solution.outlook.binds.values() if bind.job in self.waiting]
-        ends = self.workloads.refer(_placed(self.workloads, removed))
+        ends = self.workloads.refer(_pods_of(self.workloads, removed))
         return VerifiedChange(
             by=by,
             family=family,
@@ -265,10 +265,14 @@ class _Explanation:
         return format_changes(self.snapshot, self.workloads, changes)
 
 
-def _placed(workloads: SnapshotWorkloads, keys: Sequence[str]) -> list[tuple[str, str]]:
-    return [
-        (job.id, task.id) for key in keys for job in workloads.jobs[key] for task in job.tasks if task.node is not None
-    ]
+def _pods_of(workloads: SnapshotWorkloads, keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Pods of each workload that are on a node; of one that only waits, those that wait."""
+    chosen: list[tuple[str, str]] = []
+    for key in keys:
+        tasks = [(job.id, task) for job in workloads.jobs[key] for task in job.tasks]
+        placed = [(job_id, task.id) for job_id, task in tasks if task.node is not None]
+        chosen += placed or [(job_id, task.id) for job_id, task in tasks]
+    return chosen
 
 
 def _rank(change: VerifiedChange) -> tuple[int, int, bool, float, str, str]:

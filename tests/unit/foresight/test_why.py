@@ -219,6 +219,7 @@ def test_others_that_wait_may_come_first() -> None:
         "a/first",
         "a/holds",
     ]
+    assert suspend.message == "Suspend first and holds"
     assert messages(answer, "addNodes") == ["Add 2 nodes like n1 (4 GPUs each)"]
 
 
