@@ -224,14 +224,20 @@ def test_equal_null_and_empty_changes_change_nothing(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "body"),
-    list(enumerate([{"spec": {"workers": 2}}, {"replicas": 2}, {"spec": {"replicas": 1001}}, {"spec": []}])),
+    ("name", "body", "want"),
+    [
+        ("workers", {"spec": {"workers": 2}}, "replicas"),
+        ("outside", {"replicas": 2}, "replicas"),
+        ("too-many", {"spec": {"replicas": 1001}}, "spec.replicas"),
+        ("list", {"spec": []}, "spec: is a list; an object is expected"),
+    ],
+    ids=["workers", "outside", "too-many", "list"],
 )
-def test_other_changes_are_refused(server: Server, number: int, body: Any) -> None:
-    workload_id = serve(server, f"fixed-{number}", leader=program(SLEEP), replicas=0)
+def test_other_changes_are_refused(server: Server, name: str, body: Any, want: str) -> None:
+    workload_id = serve(server, f"fixed-{name}", leader=program(SLEEP), replicas=0)
     answer = server.call("PATCH", f"{GROUPS}/{workload_id}", body)
     assert answer.status == 400, answer
-    assert "replicas" in answer.json["details"]
+    assert want in answer.json["details"]
     assert "complianceIssues" not in answer.json
     delete(server, workload_id)
 

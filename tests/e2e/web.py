@@ -68,7 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args): pass
 http.server.ThreadingHTTPServer(("", port), Handler).serve_forever()
 """
-PROBE = {"readiness": {"periodSeconds": 1, "handler": {"httpGet": {"path": "/ready", "port": 8080}}}}
+#: A busy machine may take seconds for an answer; that does not make the pod unready.
+PROBE = {
+    "readiness": {"periodSeconds": 1, "timeoutSeconds": 30, "handler": {"httpGet": {"path": "/ready", "port": 8080}}}
+}
 
 
 def start_web(server: Server, folder: Path, name: str, port: int = 8080, **spec: Any) -> str:
