@@ -49,7 +49,7 @@ install_through_index() {
   .tools/uv pip install --quiet --python .venv/bin/python --no-deps --editable .
 }
 
-echo "installing what uv.lock names into .venv" >&2
+echo "installing the packages of uv.lock into .venv" >&2
 .tools/uv sync --frozen --quiet "${groups[@]}" ${groups:+--inexact} || install_through_index
 # Bytecode of what the server and the commands load, so that the first call is as fast as the next, also where Python is
 # told to write none.

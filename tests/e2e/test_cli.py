@@ -406,7 +406,8 @@ def test_files_are_copied_to_and_from_a_pod(fairlead: Caller, tmp_path: Path) ->
     fairlead.ok("cp", str(tmp_path / "data" / "one"), "copies:/tmp/copied-data")
     fairlead.ok("cp", "copies:/tmp/copied-data", str(tmp_path / "back"))
     assert (tmp_path / "back" / "one").read_text() == "1"
-    fairlead.ok("cp", "copies:/tmp/copied-data/one", str(tmp_path))
+    copied = fairlead("cp", "copies:/tmp/copied-data/one", f"{tmp_path}/.")
+    assert copied.err.endswith(f"to {tmp_path}.\n")
     assert (tmp_path / "one").read_text() == "1"
     missing = fairlead("cp", "copies:/tmp/nothing", str(tmp_path / "x"))
     assert missing.code == exit_codes.FAILED

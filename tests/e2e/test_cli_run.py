@@ -147,7 +147,10 @@ def test_what_waits_is_not_said_to_run(warm: Caller) -> None:
     assert "--allow-pending submits it" in refused.err
     called = warm("run", "--allow-pending", "--detach", "--name", "too-large", "--gpu", "100", "--", "true")
     assert (called.code, called.out) == (0, "too-large\n")
-    assert "as soon as there is room" in called.err
+    assert "in the background as soon as there is room" in called.err
+    called = warm("run", "--detach", "--name", "later", "--after", "any:too-large", "--", "true")
+    assert "in the background after too-large, as soon as there is room" in called.err
+    warm.ok("training", "delete", "later")
     warm.ok("training", "delete", "too-large")
 
 

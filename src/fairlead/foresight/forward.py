@@ -295,7 +295,7 @@ def explain_missing_start(
         earliest = in_words(round(min(reached) * 1000))
         return f"No estimate: it starts after {earliest}, and the scheduler was not run further."
     if shown:
-        return f"No estimate: nothing like {enumerate_names(shown)} has ended yet."
+        return f"No estimate: no workload similar to {enumerate_names(shown)} has ended yet."
     if blind:
-        return f"No estimate: nothing like {plural(len(blind), 'workload')} of other projects has ended yet."
+        return f"No estimate: how long {plural(len(blind), 'workload')} of other projects will run is unknown."
     return "No estimate: it would not start even if all running workloads end. `fairlead why` shows what helps."

@@ -56,4 +56,4 @@ def test_a_caller_with_fewer_rights(api: ApiServer, tmp_path: Path) -> None:
     called = run(api, ada.token, tmp_path)
     assert ("default-breaks-rule", "policy small") in places(called)
     assert "Not checked: the scheduler's snapshot" in called.err
-    assert "Checked: 1 workloads" in called.err
+    assert "Checked: 1 workload and 1 policy" in called.err

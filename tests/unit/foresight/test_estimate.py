@@ -97,16 +97,16 @@ def test_what_is_not_known_is_not_guessed() -> None:
     snapshot = cluster(job("v1", "b", on="n1", gpu=4), job("waits"))
     answer = estimate_start(snapshot, "waits", {})
     assert (answer.status, answer.p50) == ("unknown", None)
-    assert answer.message == "No estimate: nothing like v1 has ended yet."
+    assert answer.message == "No estimate: no workload similar to v1 has ended yet."
     hidden = estimate_start(snapshot, "waits", {}, Asker(visible=frozenset({"project-a"})))
-    assert hidden.message == "No estimate: nothing like 1 workload of other projects has ended yet."
+    assert hidden.message == "No estimate: how long 1 workload of other projects will run is unknown."
 
 
 def test_an_unknown_running_time_of_who_goes_first_is_named() -> None:
     first = job("first", gpu=4, created=1.0)
     snapshot = cluster(job("holds", on="n1", gpu=4), first, job("waits", gpu=4, created=2.0))
     answer = estimate_start(snapshot, "waits", {HOLDS: RunningTime(declared=100)})
-    assert answer.message == "No estimate: nothing like first has ended yet."
+    assert answer.message == "No estimate: no workload similar to first has ended yet."
 
 
 def test_what_starts_now_and_what_never_does() -> None:

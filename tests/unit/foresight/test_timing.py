@@ -60,4 +60,4 @@ def test_no_workload_is_delayed_where_there_is_room() -> None:
 
 def test_what_cannot_be_estimated() -> None:
     timing = estimate_timing(cluster(job("holds", on="n1", gpu=4), job("new")), "new", {})
-    assert (timing.p50, timing.message) == (None, "No estimate: nothing like holds has ended yet.")
+    assert (timing.p50, timing.message) == (None, "No estimate: no workload similar to holds has ended yet.")

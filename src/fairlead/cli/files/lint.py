@@ -83,12 +83,17 @@ def _show(console: Console, form: str, findings: tuple[LintFinding, ...]) -> Non
 
 
 def _summary(material: LintMaterial, findings: tuple[LintFinding, ...]) -> str:
-    counts = f"{len(material.workloads)} workloads and {len(material.policies)} policies"
+    workloads = _count(len(material.workloads), "workload", "workloads")
+    policies = _count(len(material.policies), "policy", "policies")
     cluster = material.cluster
     if cluster is None:
         known = "no cluster: to check quotas, add a snapshot or an export"
     elif cluster.nodes is None:
         known = "quotas, but no nodes: to check nodes, add a snapshot"
     else:
-        known = f"a cluster of {len(cluster.nodes)} nodes"
-    return f"Findings: {len(findings)}. Checked: {counts}, {known}."
+        known = f"a cluster of {_count(len(cluster.nodes), 'node', 'nodes')}"
+    return f"Findings: {len(findings)}. Checked: {workloads} and {policies}, {known}."
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

@@ -90,7 +90,7 @@ def _download(session: ServerSession, source: Place, target: str) -> None:
             duplex.close()
         archive.seek(0)
         left_out = unpack(archive, target)
-    session.console.say(f"Copied {source.workload}:{source.path} to {target}.")
+    session.console.say(f"Copied {source.workload}:{source.path} to {os.path.normpath(target)}.")
     if left_out:
         session.console.complain(f"{left_out} links or special files were left out.")
 

@@ -46,7 +46,9 @@ def show_changes(console: Console, answer: Json) -> None:
         if len(changes) > _SHOWN:
             console.data(f"… and {len(changes) - _SHOWN} more; `-o json` has all.")
         if not changes:
-            console.data("- Nothing that you or an administrator can change would start it.")
+            console.data(
+                "- None of the changes that were tried would start it. `fairlead what-if` tries several together."
+            )
     if answer["notSearched"]:
         console.data(f"Not tried, because the cluster is large: {', '.join(answer['notSearched'])}.")
     show_basis(console, answer)

@@ -144,8 +144,8 @@ def _load_recorded(invocation: Invocation) -> _Material:
     if not history:
         raise UsageError(f"No workload ran from {recorded['since']} to {recorded['until']}; choose with --since.")
     remarks = [
-        f"{plural(len(history), 'workload')} that ran from {recorded['since']} to {recorded['until']}; what ran before "
-        "is submitted at the beginning, and what runs at the end has run as long as until then."
+        f"{plural(len(history), 'workload')} ran from {recorded['since']} to {recorded['until']}. Those that started "
+        "earlier are submitted at the beginning; those that still ran at the end are taken to end then."
     ]
     if recorded["leftOut"]:
         remarks.append(f"Left out: {plural(recorded['leftOut'], 'workload')} that only waited.")

@@ -78,7 +78,7 @@ def _log_in(invocation: Invocation, credentials: Credentials, name: str) -> int:
 def _ask(invocation: Invocation, prompt: str) -> str:
     environment = invocation.environment
     if not environment.stdin.isatty():
-        raise UsageError("There is no terminal to ask for the name; pass it as a flag.")
+        raise UsageError("There is no terminal to ask for the name. Pass it with --user.")
     environment.stderr.write(prompt)
     environment.stderr.flush()
     return environment.stdin.readline().strip()

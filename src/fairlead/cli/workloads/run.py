@@ -102,9 +102,9 @@ def _run(invocation: Invocation) -> int:
         if invocation.get("detach"):
             session.console.data(created["name"])
             again = next_command(invocation, f"logs -f {created['name']}", "project")
-            session.console.say(
-                f"It starts in the background as soon as there is room. Show its output with `{again}`."
-            )
+            others = " and ".join(str(name).removeprefix("any:") for name in invocation.get("after") or ())
+            room = f"after {others}, as soon as there is room" if others else "as soon as there is room"
+            session.console.say(f"It starts in the background {room}. Show its output with `{again}`.")
             return OK
         if not piped.is_whole:
             caller_environment.InputStream(session, created, piped).start()

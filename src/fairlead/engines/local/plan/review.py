@@ -83,7 +83,9 @@ def name_isolation(runtime: str, rights: ServerRights) -> tuple[str, str]:
         return "Container", f"it runs in a container of {runtime}{root}"
     if rights.isolates:
         name, more = ("Namespaces", "mount") if rights.has_root else ("UserNamespaces", "user, mount")
-        account = "; as an account of this machine, also where that account may write" if rights.has_root else ""
+        account = (
+            ", and where its account may write if it runs as an account of this machine" if rights.has_root else ""
+        )
         return name, f"{more} and process namespaces: it can write only to its volumes, home and /tmp{account}"
     if rights.is_shared:
         return NO_ISOLATION, "the operator allows this (--allow no-isolation): it sees this machine as its user does"
