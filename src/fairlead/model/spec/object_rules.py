@@ -16,7 +16,7 @@ from fairlead.model.spec.compute import Compute, ExtendedResource
 from fairlead.model.spec.environment import Variable
 from fairlead.model.spec.fields import Field, Struct, fields_of, is_given, sources_of, value_or
 from fairlead.model.spec.network import ExposedUrl, Port, RelatedUrl
-from fairlead.model.spec.placement import MatchExpression, NodeAffinityRequired, NodeSelectorTerm, Toleration
+from fairlead.model.spec.placement import MatchExpression, NodeAffinityRequired, Toleration
 from fairlead.model.spec.security import BasicSecurity, Security
 from fairlead.model.spec.storage import S3, BasicStorage, DataStorage, EmptyDir, Git, HostPath, Nfs, Storage
 from fairlead.model.syntax import Syntax, flaw_of
@@ -320,14 +320,16 @@ def _toleration(item: Toleration) -> Broken:
 
 
 def _node_affinity(item: NodeAffinityRequired) -> Broken:
+    """A null or empty term matches no node, which is wrong only if there is no other."""
     terms = item.node_selector_terms
-    if isinstance(terms, tuple) and not any(term is not None for term in terms):
+    if not isinstance(terms, tuple) or any(items(term.match_expressions) for term in items(terms)):
+        return
+    if not items(terms):
         yield "nodeSelectorTerms", "is empty, so no node could match; give a term or leave nodeAffinityRequired out", ""
-
-
-def _node_selector_term(item: NodeSelectorTerm) -> Broken:
-    if not items(item.match_expressions):
-        yield "matchExpressions", "is empty, and an empty term matches no node; give at least one expression", ""
+    for number, term in enumerate(terms):
+        if term is not None:
+            path = f"nodeSelectorTerms[{number}].matchExpressions"
+            yield path, "is empty, and an empty term matches no node; give at least one expression", ""
 
 
 def _match_expression(item: MatchExpression) -> Broken:
@@ -362,7 +364,6 @@ RULES: dict[type, Callable[[Any], Broken]] = {
     Nfs: _outside_path,
     AccessModes: _access_modes,
     NodeAffinityRequired: _node_affinity,
-    NodeSelectorTerm: _node_selector_term,
     BasicStorage: _mounts,
     DataStorage: _storage,
     Storage: _storage,

@@ -200,6 +200,8 @@ CASES: list[tuple[str, dict[str, Any], list[str]]] = [
      ["spec.nodeAffinityRequired.nodeSelectorTerms"]),
     ("affinity with an empty term", expression(),
      ["spec.nodeAffinityRequired.nodeSelectorTerms[0].matchExpressions"]),
+    ("affinity with an empty term beside another", {"nodeAffinityRequired": {"nodeSelectorTerms": [
+        {}, None, {"matchExpressions": [{"key": "k", "operator": "Exists"}]}]}}, []),
     ("toleration of no key", toleration(key=""), [f"{TOL}.key"]),
     ("pod affinity without key", {"podAffinity": {"type": "Required"}}, ["spec.podAffinity.key"]),
     ("pod affinity to no key", {"podAffinity": {"type": "Required", "key": ""}}, ["spec.podAffinity.key"]),

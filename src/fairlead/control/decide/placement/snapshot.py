@@ -315,7 +315,9 @@ def _render_template(entry: WorkloadEntry, podset: PodSet) -> facts.Task:
 def _node_affinity(fields: ContainerFields, node_types: tuple[str, ...]) -> tuple[tuple[facts.Requirement, ...], ...]:
     """The terms of the workload. Without a node type of its own, each also asks for one that the project allows."""
     required = fields.node_affinity_required
-    terms = tuple(map(_term, required.node_selector_terms or ())) if required is not None else ()
+    asked = required.node_selector_terms or () if required is not None else ()
+    # An empty term matches no node.
+    terms = tuple(_term(term) for term in asked if term.match_expressions)
     if not node_types or fields.node_type:
         return terms
     typed = facts.Requirement(key=_NODE_TYPE, operator="In", values=node_types)

@@ -66,7 +66,9 @@ def _toleration(source: Source, number: int, item: dict[str, Any]) -> Manifest:
 
 def _affinity(context: RenderContext, source: Source) -> Manifest:
     affinity: Manifest = {}
-    terms = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or []
+    asked = (source.plain.get("nodeAffinityRequired") or {}).get("nodeSelectorTerms") or []
+    # An empty term matches no node; with a node type or a pool it would match some.
+    terms = [term for term in asked if term.get("matchExpressions")]
     source.take_below("nodeAffinityRequired.")
     if context.node_types and not source.plain.get("nodeType"):
         typed = {"key": NODE_TYPE_LABEL, "operator": "In", "values": list(context.node_types)}

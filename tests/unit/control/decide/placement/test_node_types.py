@@ -30,6 +30,15 @@ OTHER = Requirement(key="zone", operator="Exists")
             ((OTHER, TYPED),),
             id="beside its affinity",
         ),
+        pytest.param(
+            {
+                "nodeAffinityRequired": {
+                    "nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+                }
+            },
+            ((OTHER, TYPED),),
+            id="beside an empty term, which matches no node",
+        ),
     ],
 )
 def test_where_a_workload_of_such_a_project_may_run(spec: dict[str, Any], want: Any) -> None:

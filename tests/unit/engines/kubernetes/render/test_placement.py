@@ -81,6 +81,11 @@ def test_every_term_of_the_user_holds_in_every_pool() -> None:
     assert found == [[ZONE | {"values": [zone]}, pool] for zone in ("a", "b") for pool in pools]
 
 
+def test_an_empty_term_matches_no_node_in_any_pool() -> None:
+    asked = {"nodeSelectorTerms": [{}, {"matchExpressions": [ZONE]}]}
+    assert terms(render("training", place("gpu=a100"), nodeAffinityRequired=asked)) == [[ZONE, within("gpu=a100")]]
+
+
 @pytest.mark.parametrize(
     "launch",
     [
