@@ -90,7 +90,8 @@ def families(question: WaitingWorkload) -> Iterator[Family]:
     yield from _workers(question)
     yield from _attributes(question)
     yield from _constraints(question)
-    yield Family("user", "suspend", Pick([*_removals(question, question.own), *_waiting_removals(question)]))
+    holding = _removals(question, question.own)
+    yield Family("user", "suspend", Pick([*holding, *_waiting_removals(question, holding)]))
     yield from _nodes(question)
     yield from _shares(question)
     yield Family("time", "ends", Pick(_removals(question, question.workloads.holders())))
@@ -182,17 +183,17 @@ def _removals(question: WaitingWorkload, keys: Iterable[str]) -> list[Change]:
     return [RemoveWorkload(workload=key) for key in sorted(chosen, key=order)]
 
 
-def _waiting_removals(question: WaitingWorkload) -> list[Change]:
-    """Own workloads that wait too: they may be next in line for what others leave."""
+def _waiting_removals(question: WaitingWorkload, holding: list[Change]) -> list[Change]:
+    """Own workloads that only wait: they may be next in line for what others leave."""
     if question.is_large:
         return []
     jobs, pools = question.workloads.jobs, set(question.pools)
-    holding = set(question.workloads.holders())
-    return [
+    waiting = (
         RemoveWorkload(workload=key)
-        for key in sorted(question.own - holding - {question.key})
+        for key in sorted(question.own - {question.key})
         if any(is_waiting(job) and pools & set(job.node_pools) for job in jobs.get(key, ()))
-    ]
+    )
+    return [removal for removal in waiting if removal not in holding]
 
 
 def _is_on(jobs: Iterable[Job], nodes: set[str]) -> bool:
