@@ -103,6 +103,8 @@ def test_every_verb(fairlead: Caller, project: str, tmp_path: Path) -> None:
     assert fairlead("policy", "test", str(cases)).code == exit_codes.FAILED
     planned = fairlead.ok("plan", "training", "planned", "-p", project, *HOST)
     assert "Set by policy: backoffLimit = 2" in planned
+    command = json.loads(fairlead.ok("plan", "run", "-n", "command", "-p", project, "-o", "json", "--", "true"))
+    assert (command["workload"], command["status"]) == ("command", "starts")
     assert "max" in fairlead("plan", "training", "planned", "-p", project, *HOST, "-g", "2").err
     fairlead.ok("policy", "delete", *where)
     assert fairlead("policy", "describe", *where).code != exit_codes.OK

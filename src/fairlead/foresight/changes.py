@@ -30,6 +30,8 @@ Resource = Literal["gpu", "cpu", "memory"]
 ShareField = Literal["quota", "limit", "weight"]
 Amount = Literal["gpu", "gpuPortion", "gpuMemoryMib", "cpuMilli", "memoryBytes"]
 HOSTNAME = "kubernetes.io/hostname"
+#: A question that adds nodes is refused beyond this many: each takes 2 KB of memory while it is answered.
+_MAX_NODES = 100_000
 _TASK_FIELDS = {
     "gpu": "gpu",
     "gpuPortion": "gpu_portion",
@@ -319,6 +321,8 @@ def _find_node(snapshot: Snapshot, name: str) -> SnapshotNode:
 def _add_nodes(snapshot: Snapshot, change: AddNodes) -> Snapshot:
     if change.count < 1:
         raise UnknownName(f"{change.count} is not a number of nodes to add.")
+    if len(snapshot.nodes) + change.count > _MAX_NODES:
+        raise UnknownName(f"{change.count} nodes are too many to add; a question may have {_MAX_NODES} nodes.")
     like = _find_node(snapshot, change.like)
     names = {node.name for node in snapshot.nodes}
     fresh: list[SnapshotNode] = []

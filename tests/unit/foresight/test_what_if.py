@@ -124,6 +124,10 @@ def test_what_a_drain_stops_starts_over() -> None:
         ((SetShare(queue="c", field="quota", value=1),), "There is no project or department 'c'."),
         ((SetNode(node="n9", action="cordon"),), "There is no node 'n9'."),
         ((AddNodes(like="n9", count=1),), "There is no node 'n9'."),
+        (
+            (AddNodes(like="n1", count=10**9),),
+            "1000000000 nodes are too many to add; a question may have 100000 nodes.",
+        ),
         ((RemoveWorkload(workload="nobody"),), "The snapshot has no workload 'nobody'."),
         (
             (SetShare(queue="a", field="quota", value=1), SetShare(queue="a", field="quota", value=2)),

@@ -32,7 +32,7 @@ def why(invocation: Invocation) -> int:
         snapshot = load_snapshot(invocation)
         answer = explain_why(snapshot, read_workload(invocation))
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "snapshot", error.problems)
     except UnknownName as error:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
@@ -47,7 +47,7 @@ def plan(invocation: Invocation) -> int:
         runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
         answer = make_plan(snapshot, read_workload(invocation), runtimes=runtimes)
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "snapshot", error.problems)
     except UnknownName as error:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
@@ -61,7 +61,7 @@ def estimate(invocation: Invocation) -> int:
         snapshot = load_snapshot(invocation)
         answer = estimate_start(snapshot, read_workload(invocation), _read_runtimes(invocation, snapshot))
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "snapshot", error.problems)
     except UnknownName as error:
         raise UsageError(str(error)) from None
     if not show_document(invocation, answer):
@@ -86,7 +86,7 @@ def what_if(invocation: Invocation, changes: list[Json]) -> int:
         runtimes = _read_runtimes(invocation, snapshot) if invocation.get("runtimes") else None
         answer = ask_what_if(snapshot, msgspec.convert(changes, tuple[Change, ...]), runtimes=runtimes)
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "snapshot", error.problems)
     except msgspec.ValidationError as error:
         raise UsageError(f"The changes are not valid: {error}.") from None
     except UnknownName as error:

@@ -59,9 +59,11 @@ def load_file(invocation: Invocation, flag: str) -> str:
         raise UsageError(f"{path} cannot be read: {error}.") from None
 
 
-def refuse(invocation: Invocation, problems: tuple[str, ...]) -> int:
-    """Print everything that is wrong with a file."""
-    invocation.environment.stderr.write("fairlead: The input is not valid:\n")
+def refuse(invocation: Invocation, flag: str, problems: tuple[str, ...]) -> int:
+    """Print everything that is wrong with the file that a flag names."""
+    path = invocation.get(flag)
+    name = "Standard input" if path == _STANDARD_INPUT else path
+    invocation.environment.stderr.write(f"fairlead: {name} is not valid:\n")
     for problem in problems:
         invocation.environment.stderr.write(f"  {problem}\n")
     return FAILED
@@ -80,7 +82,7 @@ def _schedule(invocation: Invocation) -> int:
     try:
         snapshot = load_snapshot(invocation)
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "snapshot", error.problems)
     actions = _actions(invocation)
     if actions is not None:
         settings = msgspec.structs.replace(snapshot.settings, actions=actions)
@@ -108,6 +110,6 @@ def _fairshare(invocation: Invocation) -> int:
     try:
         request = read_shares(load_file(invocation, "queues"))
     except SnapshotError as error:
-        return refuse(invocation, error.problems)
+        return refuse(invocation, "queues", error.problems)
     _print(invocation, divide_queues(request))
     return OK

@@ -5,7 +5,7 @@ It starts a server if none is running; the workload uses the same REST API as ev
 
 from fairlead.cli.command import Command, Invocation
 from fairlead.cli.exit_codes import INTERRUPTED, OK, RUN_FAILED
-from fairlead.cli.flags import PROJECT, Flag, UsageError
+from fairlead.cli.flags import OUTPUT, PROJECT, Flag, UsageError
 from fairlead.cli.pods.attach import attach_to
 from fairlead.cli.pods.waiting import wait_for_pod
 from fairlead.cli.session import caller_environment
@@ -29,6 +29,8 @@ from fairlead.client.json_object import Json
 from fairlead.client.kinds import KindEntry, load_kinds
 from fairlead.client.phases import ENDED
 
+#: The flags for the format of a plan, the only record that `run` prints.
+_PLAN_FORMATS = ("output", "json", "yaml")
 #: The kind that `run` submits is the first one: work that completes.
 _FLAGS = (
     PROJECT,
@@ -47,6 +49,11 @@ _FLAGS = (
     ),
     *additions.FLAGS,
     *caller_environment.FLAGS,
+    *(
+        flag._replace(help=f"With --plan: {flag.help[0].lower()}{flag.help[1:]}")
+        for flag in OUTPUT
+        if flag.name in _PLAN_FORMATS
+    ),
 )
 #: The statuses of an answer if no pod runs any more.
 _NO_POD = (400, 404, 503)

@@ -82,7 +82,7 @@ def find_unusable_pool(material: LintMaterial) -> Iterator[LintFinding]:
             if gpus <= has_gpus and not _may_anybody_start(queues, leaves, pool, gpus):
                 request = "1 GPU" if gpus else "no GPU"
                 cause = "the limits of the projects or their departments are 0" if leaves else "it has no project"
-                projects = plural(len(leaves), "project")
+                whose = f" of {plural(len(leaves), 'project')}" if leaves else ""
                 yield LintFinding(
                     rule="unusable-pool",
                     level="warning",
@@ -90,7 +90,7 @@ def find_unusable_pool(material: LintMaterial) -> Iterator[LintFinding]:
                     subject=f"node pool {pool}",
                     path=path,
                     message=f"Nobody may use {what} {pool}.",
-                    counter_example=f"No pod with {request} of {projects} can start there: {cause}.",
+                    counter_example=f"No pod with {request}{whose} can start there: {cause}.",
                 )
                 break
 

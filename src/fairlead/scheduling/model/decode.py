@@ -31,7 +31,7 @@ def read_snapshot(data: bytes | str) -> Snapshot:
         raw = msgspec.json.decode(data)
         snapshot, problems = _sound_parts(raw), list(violations(raw, Snapshot)) or [f"{error}."]
     except msgspec.DecodeError as error:
-        raise SnapshotError([f"{error}."]) from error
+        raise SnapshotError([_not_json(data, error)]) from error
     snapshot = name_groups(snapshot)
     problems += contradictions(snapshot)
     if problems:
@@ -46,7 +46,11 @@ def read_document(data: bytes | str, kind: type[Document]) -> Document:
     except msgspec.ValidationError as error:
         raise SnapshotError(list(violations(msgspec.json.decode(data), kind)) or [f"{error}."]) from error
     except msgspec.DecodeError as error:
-        raise SnapshotError([f"{error}."]) from error
+        raise SnapshotError([_not_json(data, error)]) from error
+
+
+def _not_json(data: bytes | str, error: msgspec.DecodeError) -> str:
+    return f"It is not JSON: {error}." if data.strip() else "It is empty."
 
 
 def violations(value: object, kind: object, path: str = "") -> Iterator[str]:

@@ -51,12 +51,13 @@ def test_plan_needs_something_to_plan(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words", "code", "want"),
     [
-        ("{", ("j2",), FAILED, "Input data was truncated"),
+        ("{", ("j2",), FAILED, "file.json is not valid:\n  It is not JSON: Input data was truncated.\n"),
+        ("", ("j2",), FAILED, "file.json is not valid:\n  It is empty.\n"),
         (snapshot(), ("nobody",), USAGE, "The snapshot has no workload 'nobody'."),
         (snapshot(), (), USAGE, "Name one workload, as in `fairlead why NAME` or with --workload NAME."),
         (snapshot(), ("j2", "--workload", "j2"), USAGE, "Name one workload"),
     ],
-    ids=["not JSON", "unknown workload", "no name", "two names"],
+    ids=["not JSON", "empty", "unknown workload", "no name", "two names"],
 )
 def test_bad_input_is_answered(tmp_path: Path, content: object, words: tuple[str, ...], code: int, want: str) -> None:
     called = call("why", *words, "--snapshot", save(tmp_path, content), home=tmp_path)

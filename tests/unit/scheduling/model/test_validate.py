@@ -142,7 +142,8 @@ def test_violations_of_form_and_contradictions_are_reported_together() -> None:
 @pytest.mark.parametrize(
     ("document", "want"),
     [
-        pytest.param(b"{", "Input data was truncated.", id="cut off"),
+        pytest.param(b"{", "It is not JSON: Input data was truncated.", id="cut off"),
+        pytest.param(b"\n", "It is empty.", id="empty"),
         pytest.param(b"[]", "the document: Expected `object`, got `array`.", id="a list"),
         pytest.param(b'{"now": 1, "nodes": {}}', "nodes: Expected `array`, got `object`.", id="nodes as an object"),
     ],
