@@ -193,6 +193,37 @@ def test_what_has_ended_does_not_tie_a_job_to_its_pool() -> None:
     assert [bind.node for bind in decide(snapshot).binds] == ["n2"]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "want"),
+    [
+        ({}, {}, "a-0"),
+        ({"created": 2}, {"created": 1}, "a-1"),
+        ({"created": 1}, {"created": 2, "priority": 0}, "a-1"),
+        ({"priority": 1}, {"priority": 2}, "a-1"),
+        ({"priority": 2}, {"leader": True}, "a-1"),
+    ],
+)
+def test_which_task_goes_first(first: dict[str, Any], second: dict[str, Any], want: str) -> None:
+    """The leader, then the larger priority, none at last, then the older, then the smaller id."""
+    snapshot = build({"nodes": {"n1": {"gpu": 1}}, "queues": {"q": 1}, "jobs": {"a": {"gpu": 1, "tasks": 2, "min": 1}}})
+    job = snapshot.jobs[0]
+    tasks = (msgspec.structs.replace(job.tasks[0], **first), msgspec.structs.replace(job.tasks[1], **second))
+    snapshot = msgspec.structs.replace(snapshot, jobs=(msgspec.structs.replace(job, tasks=tasks),))
+    assert [bind.task for bind in decide(snapshot).binds] == [want]
+
+
+@pytest.mark.parametrize("minimum", [1, 2])
+def test_only_a_job_that_really_starts_has_a_last_start(minimum: int) -> None:
+    """Not one that is only promised its place, and not one that grows."""
+    jobs = {
+        "a": {"gpu": 1, "tasks": 2, "min": minimum, "priority": 60},
+        "b": {"gpu": 1, "at": "n1", "states": ["Releasing"]},
+        "c": {"cpu": 1, "tasks": 2, "min": 1, "at": ["n1"]},
+    }
+    starts = [start.job for start in decided(jobs=jobs).last_starts]
+    assert starts == (["a"] if minimum == 1 else [])
+
+
 def test_the_last_start_is_reported_once() -> None:
     snapshot = build({**ONE_NODE, "jobs": {"a": {"gpu": 1, "tasks": 2, "min": 1}}})
     decisions = decide(snapshot)
