@@ -276,11 +276,11 @@ def _pods_of(workloads: SnapshotWorkloads, keys: Sequence[str]) -> list[tuple[st
 
 
 def _rank(change: VerifiedChange) -> tuple[int, int, bool, float, str, str]:
-    """Harm to others, who acts, suspending last, size; ties by name and text."""
+    """Harm to others, who acts, suspending and new nodes last, size; ties by name and text."""
     return (
         change.effects.harm,
         _PARTIES[change.by],
-        change.family == "suspend",
+        change.family in ("suspend", "addNodes"),
         change.size,
         change.family,
         change.message,

@@ -172,6 +172,11 @@ def test_what_an_administrator_takes_back_on_a_node(more: dict[str, Any], want: 
     assert messages(explain_why(snapshot, "waits"), want[0]) == [want[1]]
 
 
+def test_a_node_that_exists_comes_before_a_new_one() -> None:
+    answer = explain_why(cluster(job("waits"), nodes=(node(unschedulable=True),)), "waits")
+    assert [change.family for change in answer.changes] == ["uncordon", "addNodes"]
+
+
 def test_one_constraint_less() -> None:
     waits = job("waits", task={"node_selector": {"run.ai/type": "h100", "disk": "fast"}})
     answer = explain_why(cluster(waits, nodes=(node(labels={"disk": "fast"}),)), "waits")
