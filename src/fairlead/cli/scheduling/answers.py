@@ -21,6 +21,8 @@ OFFLINE = "scheduling.offline"
 #: Changes that are shown without -o json.
 _SHOWN = 12
 _NAMES = 4
+#: What a running time rests on, where the word of the API says too little beside a time.
+_SHOWN_BASIS = {"longer than all similar runs": "it has already run longer than all similar runs"}
 
 
 def read_workload(invocation: Invocation) -> str:
@@ -59,7 +61,8 @@ def show_basis(console: Console, answer: Json) -> None:
     revision = answer.get("revision")
     if revision is not None:
         console.data("")
-        console.data(console.paint(f"Computed on revision {revision}. {' '.join(answer['assumptions'])}", "grey"))
+        assumed = " ".join(answer["assumptions"])
+        console.data(console.paint(f"Computed on revision {revision}. Assumed: {assumed}", "grey"))
 
 
 def show_why(console: Console, answer: Json) -> None:
@@ -227,8 +230,9 @@ def show_estimate(console: Console, answer: Json) -> None:
             console.data(f"… {len(chain) - _SHOWN} earlier ends and starts; `-o json` has all.")
         for step in chain[-_SHOWN:]:
             name = step["workload"] or "a workload of another project"
-            basis = f" ({step['basis']})" if step["event"] == "ends" else ""
-            console.data(f"- {shown_moment(step['at'])}: {name} {step['event']}{basis}")
+            basis = _SHOWN_BASIS.get(step["basis"], step["basis"])
+            remark = f" ({basis})" if step["event"] == "ends" else ""
+            console.data(f"- {shown_moment(step['at'])}: {name} {step['event']}{remark}")
     show_basis(console, answer)
 
 
