@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fairlead.foresight.forward import (
     ASSUMPTIONS,
+    NOTHING_HELPS,
     ForwardPlayer,
     PlayedSample,
     SampleTurn,
@@ -20,6 +21,7 @@ from fairlead.foresight.forward import (
     format_start,
 )
 from fairlead.foresight.messages import plural
+from fairlead.foresight.outlook import starts_alone
 from fairlead.foresight.runtimes import UNKNOWN, Basis, RunningTime, foretell
 from fairlead.foresight.submissions import NO_SUBMISSIONS, PastSubmissions
 from fairlead.foresight.why import ANYBODY, Asker
@@ -93,7 +95,9 @@ def estimate_start(
     starts = [each.starts.get(key, _NEVER) for each in played]
     median, late = foretell(starts, 0.5), foretell(starts, 0.9)
     if late == _NEVER:
-        message = explain_missing_start(workloads, runtimes, [each for each in played if key not in each.starts])
+        missing = [each for each in played if key not in each.starts]
+        can_start = starts_alone(snapshot, workloads.jobs[key], waiting)
+        message = explain_missing_start(workloads, runtimes, missing) if can_start else NOTHING_HELPS
         unknown: EstimateAnswer = replace(empty, status="unknown", message=message, samples=samples, decisions=calls)
         return unknown
     middle = next(each for each in played if each.starts.get(key) == median)

@@ -29,6 +29,7 @@ ASSUMPTIONS = (
     "Evicted pods stop at once; their grace periods are not included.",
 )
 #: Workloads that a message names.
+NOTHING_HELPS = "No estimate: it would not start even if all running workloads end. `fairlead why` shows what helps."
 _SHOWN = 5
 #: Every end and submission is decided by itself in so many calls of `decide`; later, those together that lie within
 #: this part of the time since the beginning. An estimate far ahead is not exact to the minute in any case.
@@ -298,4 +299,4 @@ def explain_missing_start(
         return f"No estimate: no workload similar to {enumerate_names(shown)} has ended yet."
     if blind:
         return f"No estimate: how long {plural(len(blind), 'workload')} of other projects will run is unknown."
-    return "No estimate: it would not start even if all running workloads end. `fairlead why` shows what helps."
+    return NOTHING_HELPS

@@ -66,6 +66,12 @@ def look_ahead(snapshot: Snapshot, cycles: int = CYCLES) -> Outlook:
     return Outlook(tuple(played), snapshot, binds, evictions)
 
 
+def starts_alone(snapshot: Snapshot, jobs: Iterable[Job], waiting: Iterable[str]) -> bool:
+    """Whether a waiting one of these jobs starts when the cluster has no other jobs."""
+    alone: Snapshot = replace(snapshot, jobs=tuple(jobs))
+    return look_ahead(alone).starts(waiting) is not None
+
+
 def step(snapshot: Snapshot, decisions: Decisions, now: float) -> Snapshot:
     """The snapshot after the decisions were carried out, without the pods that had only to stop."""
     following = advance(snapshot, decisions, now)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from fairlead.foresight.effects import Effects, compare
 from fairlead.foresight.messages import format_concerned, plural
-from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead
+from fairlead.foresight.outlook import ASSUMPTIONS, Outlook, look_ahead, starts_alone
 from fairlead.foresight.runtimes import RunningTime
 from fairlead.foresight.timing import PlanTiming, estimate_timing
 from fairlead.foresight.why import ANYBODY, Asker, Status, redact
@@ -121,8 +121,7 @@ def make_plan(
 
 
 def _status_alone(snapshot: Snapshot, workloads: SnapshotWorkloads, key: str) -> Status:
-    alone: Snapshot = replace(snapshot, jobs=tuple(workloads.jobs[key]))
-    return "waits" if look_ahead(alone).starts(workloads.waiting_jobs(key)) is not None else "never"
+    return "waits" if starts_alone(snapshot, workloads.jobs[key], workloads.waiting_jobs(key)) else "never"
 
 
 def _pods(after: Outlook, waiting: frozenset[str]) -> tuple[PlannedPod, ...]:

@@ -116,4 +116,6 @@ def test_what_starts_now_and_what_never_does() -> None:
     )
     assert never.status == "unknown"
     assert never.message.startswith("No estimate: it would not start even if all running workloads end.")
+    untold = estimate_start(cluster(job("holds", on="n1"), job("waits", gpu=9)), "waits", {})
+    assert untold.message == never.message
     assert estimate_start(cluster(job("runs", on="n1")), "runs", {}).status == "notWaiting"
