@@ -136,6 +136,11 @@ class Workloads(Requests):
         answer: Json = self.request("POST", path, {"changes": list(changes)}, times=times)
         return answer
 
+    def gpu_shares(self) -> list[Json]:
+        """Quota, fair share and use of GPUs by project and department, and what they borrow and lend."""
+        answer: Json = self.request("GET", "/api/v1/scheduling/shares")
+        return list(answer["shares"])
+
     def submission_history(self, **query: QueryValue) -> Json:
         """What was submitted from `since` to `until` and how long it ran, to be replayed by `what-if history`."""
         answer: Json = self.request("GET", "/api/v1/scheduling/history", **query)

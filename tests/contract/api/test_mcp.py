@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from fairlead.control.loop.usage_retention import begin_ledger
 from tests.contract.api.api_server import START, ApiServer
 from tests.contract.api.busy_node import WAITS, fill_node
+from tests.contract.api.test_gpu_shares import share
 
 READING = {"explain", "plan", "what_if", "estimate", "queue_overview", "audit_quota", "diagnose_eviction", "usage"}
 SMALL = {"image": "x", "compute": {"cpuCoreRequest": 1}}
@@ -53,6 +54,8 @@ async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 def test_reading_tools_answer_as_the_server_does(busy: ApiServer, tmp_path: Path) -> None:
+    busy.context.fair_shares = (share("project-1", 3.0, 3.0, 4.0),)
+
     async def talk() -> None:
         async with over_pipes(busy, tmp_path) as client:
             tools = (await client.list_tools()).tools
@@ -68,7 +71,9 @@ def test_reading_tools_answer_as_the_server_does(busy: ApiServer, tmp_path: Path
             changed = await ask(client, "what_if", changes=[{"change": "addNodes", "like": "alpha", "count": 1}])
             assert [ref["workload"] for ref in changed["starts"]["workloads"]] == ["waits"]
             quotas = await ask(client, "audit_quota", project="default")
-            assert [project["name"] for project in quotas["projects"]] == ["default"]
+            (project,) = quotas["projects"]
+            (own,) = project["gpuShares"]
+            assert (project["name"], own["name"], own["fairShare"]) == ("default", "default", 3)
             assert (await ask(client, "diagnose_eviction", workload="fills"))["lastEviction"] is None
             busy.clock.now += 60_000
             used = await ask(client, "usage", by="project,day", since="2023-11-14T22:00:00Z")

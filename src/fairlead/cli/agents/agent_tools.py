@@ -4,6 +4,7 @@ The docstrings are what an agent reads to choose a tool.
 """
 
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead.cli.session.session import ServerSession
@@ -81,13 +82,15 @@ class AgentTools:
 
     def audit_quota(self, project: str | None = None) -> Json:
         """Compare quotas with use: for each project and department and each node pool, its quota, limit and over-quota
-        weight, and what it has allocated and requested. Without a project, all that you may see."""
+        weight, what it has allocated and requested, and its fair share of GPUs with what it borrows and lends. Who
+        uses more than its fair share can lose it. Without a project, all that you may see."""
         with self._turn:
             projects = self._client.projects() if project is None else [self._client.project(project)]
             departments = self._client.departments() if project is None else []
+            shares = self._client.gpu_shares()
         return {
-            "projects": [_quota_of(row) for row in projects],
-            "departments": [_quota_of(row) for row in departments],
+            "projects": [_quota_of(row, "project", shares) for row in projects],
+            "departments": [_quota_of(row, "department", shares) for row in departments],
         }
 
     def diagnose_eviction(self, workload: str, project: str | None = None) -> Json:
@@ -145,9 +148,10 @@ def _is_about_eviction(event: Json) -> bool:
     return any(word in text for word in _EVICTIONS)
 
 
-def _quota_of(row: Json) -> Json:
+def _quota_of(row: Json, owner: str, shares: Sequence[Json]) -> Json:
     return {
         "name": row["name"],
         "resources": row.get("resources"),
         "used": (row.get("status") or {}).get("nodePoolQuotaStatuses"),
+        "gpuShares": [share for share in shares if (share["type"], share["id"]) == (owner, row["id"])],
     }
