@@ -51,7 +51,8 @@ def test_a_plan_that_does_not_exist(api: ApiServer) -> None:
 def test_an_invalid_request_has_no_plan(api: ApiServer) -> None:
     refused = api.call("POST", "/api/v1/workloads/trainings?dryRun=plan", body(api, -1))
     assert refused.status == 400
-    assert api.call("POST", "/api/v1/workloads/trainings?dryRun=perhaps", body(api, 1, "odd")).status == 400
+    odd = api.call("POST", "/api/v1/workloads/trainings?dryRun=perhaps", body(api, 1, "odd"))
+    assert (odd.status, odd.json["message"]) == (400, "dryRun: must be true, false or plan")
 
 
 def test_what_if_changes_nothing(api: ApiServer) -> None:

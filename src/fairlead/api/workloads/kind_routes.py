@@ -165,7 +165,7 @@ async def _create_as_asked(call: Call, kind: Kind, submission: Submission) -> Re
         return as_json(
             await plan_submission(*arguments, with_times=query_boolean(call, TIMES.name, default=True) is True)
         )
-    if query_boolean(call, DRY_RUN.name):
+    if _tries_out(call):
         return JsonAnswer(render_workload(kind, await submit(*arguments, is_dry_run=True)), 200)
     plan_id = query_text(call, PLAN_ID.name)
     if plan_id:
@@ -175,6 +175,13 @@ async def _create_as_asked(call: Call, kind: Kind, submission: Submission) -> Re
     else:
         workload = await submit(*arguments)
     return JsonAnswer(render_workload(kind, workload), 202)
+
+
+def _tries_out(call: Call) -> bool:
+    try:
+        return query_boolean(call, DRY_RUN.name) is True
+    except Invalid:
+        raise wrong_parameter(DRY_RUN.name, "must be true, false or plan") from None
 
 
 def _creator(kind: Kind) -> Handler:
