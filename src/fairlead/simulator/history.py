@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -47,6 +48,9 @@ def read_history(text: str, form: str) -> tuple[Arrival, ...]:
     arrivals = sorted(reader(text), key=lambda arrival: (arrival.at, arrival.id))
     if not arrivals:
         raise HistoryError("The file has no submissions.")
+    for arrival in arrivals:
+        if not (0 <= arrival.duration < math.inf and arrival.gpus >= 0 and arrival.pods >= 1):
+            raise HistoryError(f"{arrival.id}: the duration and GPUs must not be negative, and pods at least 1.")
     return tuple(arrivals)
 
 
@@ -81,12 +85,12 @@ def _read_philly(text: str) -> Iterator[Arrival]:
     """Microsoft's Philly trace as reduced by Pollux' authors: timestamp, duration, num_gpus, cluster."""
     for number, row in _rows(text, ",", ("timestamp", "duration", "num_gpus", "cluster")):
         try:
-            gpus, pods = _split(int(row["num_gpus"]))
+            gpus, pods = _split(_whole(row, "num_gpus"))
             yield Arrival(
                 id=f"job-{number:06d}",
-                at=_moment(row["timestamp"]),
+                at=_moment(row, "timestamp"),
                 project=row["cluster"],
-                duration=float(row["duration"]),
+                duration=_number(row, "duration"),
                 gpus=gpus,
                 pods=pods,
             )
@@ -99,16 +103,16 @@ def _read_openb(text: str) -> Iterator[Arrival]:
     needed = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "creation_time", "deletion_time")
     for number, row in _rows(text, ",", needed):
         try:
-            devices, portion = int(row["num_gpu"]), int(row["gpu_milli"] or 0) / 1000
-            began = float(row["creation_time"])
+            devices, portion = _whole(row, "num_gpu"), _whole(row, "gpu_milli", "0") / 1000
+            began = _number(row, "creation_time")
             yield Arrival(
                 id=row["name"],
                 at=began,
                 project=row.get("qos") or "default",
-                duration=max(1.0, float(row["deletion_time"] or began) - began),
+                duration=max(1.0, _number(row, "deletion_time", str(began)) - began),
                 gpus=portion if devices == 1 and portion < 1 else devices,
-                cpu_milli=int(row["cpu_milli"]),
-                memory_bytes=int(row["memory_mib"]) << 20,
+                cpu_milli=_whole(row, "cpu_milli"),
+                memory_bytes=_whole(row, "memory_mib") << 20,
             )
         except ValueError as error:
             raise HistoryError(f"Line {number}: {error}.") from None
@@ -119,26 +123,45 @@ def _read_sacct(text: str) -> Iterator[Arrival]:
     for number, row in _rows(text, "|", ("JobID", "Account", "Submit", "ElapsedRaw", "NNodes", "ReqTRES")):
         try:
             wanted = dict(part.split("=", 1) for part in row["ReqTRES"].split(",") if "=" in part)
-            pods = max(1, int(row["NNodes"]))
-            gpus = int(wanted.get("gres/gpu", 0))
-            duration = float(row["ElapsedRaw"])
+            pods = max(1, _whole(row, "NNodes"))
+            gpus = _whole(wanted, "gres/gpu", "0")
+            duration = _number(row, "ElapsedRaw")
             if duration > 0:
                 yield Arrival(
                     id=row["JobID"],
-                    at=_moment(row["Submit"]),
+                    at=_moment(row, "Submit"),
                     project=row["Account"] or "default",
                     duration=duration,
                     gpus=gpus // pods,
                     pods=pods,
-                    cpu_milli=1000 * int(wanted.get("cpu", 0)) // pods,
+                    cpu_milli=1000 * _whole(wanted, "cpu", "0") // pods,
                     memory_bytes=_bytes(wanted.get("mem", "0")) // pods,
                 )
         except ValueError as error:
             raise HistoryError(f"Line {number}: {error}.") from None
 
 
-def _moment(text: str) -> float:
-    moment = datetime.fromisoformat(text)
+def _whole(row: Mapping[str, str], column: str, missing: str = "") -> int:
+    text = row.get(column) or missing
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{column} is '{text}', not a whole number") from None
+
+
+def _number(row: Mapping[str, str], column: str, missing: str = "") -> float:
+    text = row.get(column) or missing
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{column} is '{text}', not a number") from None
+
+
+def _moment(row: Mapping[str, str], column: str) -> float:
+    try:
+        moment = datetime.fromisoformat(row[column])
+    except ValueError:
+        raise ValueError(f"{column} is '{row[column]}', not a time such as 2026-10-01T08:00:00") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 

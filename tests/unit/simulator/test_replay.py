@@ -212,7 +212,18 @@ def test_four_formats() -> None:
     ("text", "form", "want"),
     [
         ("", "philly", "Line 1: the columns timestamp, duration, num_gpus, cluster are missing."),
-        (PHILLY.replace("60,16", "60,many"), "philly", "Line 2: invalid literal for int() with base 10: 'many'."),
+        (PHILLY.replace("60,16", "60,many"), "philly", "Line 2: num_gpus is 'many', not a whole number."),
+        (SACCT.replace("120", "2m"), "sacct", "Line 2: ElapsedRaw is '2m', not a number."),
+        (
+            SACCT.replace("2026-01-01T00:00:00", "Unknown"),
+            "sacct",
+            "Line 2: Submit is 'Unknown', not a time such as 2026-10-01T08:00:00.",
+        ),
+        (
+            PHILLY.replace("60,16", "-60,16"),
+            "philly",
+            "job-000002: the duration and GPUs must not be negative, and pods at least 1.",
+        ),
         ('{"id": 1}', "fairlead", "Line 1: Expected `str`, got `int` - at `$.id`."),
         ("\n", "fairlead", "The file has no submissions."),
         (SACCT.replace("64G", "much"), "sacct", "Line 2: 'much' is not an amount of memory."),

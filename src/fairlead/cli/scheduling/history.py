@@ -57,8 +57,11 @@ def replay_history(invocation: Invocation) -> int:
     answer = msgspec.structs.replace(answer, assumptions=(*answer.assumptions, *remarks))
     picture = invocation.get("svg")
     if picture:
-        with open(os.path.join(invocation.environment.folder, picture), "w", encoding="utf-8") as file:
-            file.write(render_svg(answer))
+        try:
+            with open(os.path.join(invocation.environment.folder, picture), "w", encoding="utf-8") as file:
+                file.write(render_svg(answer))
+        except OSError as error:
+            raise UsageError(f"{picture} cannot be written: {error.strerror}.") from None
     if not show_document(invocation, answer):
         _show(Console(invocation), answer)
         for remark in remarks:

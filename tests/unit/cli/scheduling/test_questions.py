@@ -132,6 +132,8 @@ def test_a_history_is_replayed_without_a_server(tmp_path: Path) -> None:
     assert (answer["before"]["waitP90"], answer["after"]["waitP90"]) == (118, 0)
     assert answer["winners"] == ["p"]
     assert (tmp_path / "waits.svg").read_text().startswith("<svg")
+    unwritable = call(*words, "--svg", "nowhere/waits.svg", home=tmp_path)
+    assert (unwritable.code, "nowhere/waits.svg cannot be written: No such file" in unwritable.err) == (USAGE, True)
     shown = call(*words, home=tmp_path).out
     assert "Wait less: p.\n" in shown
     assert "GPU hours borrowed: 0, of that lent by projects: 0." in shown
