@@ -71,6 +71,24 @@ def test_a_machine(make_server: Callable[..., Server]) -> None:
     assert actions(server) == ["drain", "uncordon", "cordon"]
 
 
+def test_a_workload_is_removed_in_its_own_project(make_server: Callable[..., Server]) -> None:
+    server = make_server(*NODES)
+    fairlead = Caller(server.data_dir)
+    fairlead.ok("project", "create", "other")
+    for project, name in (("default", "same"), ("other", "same"), ("other", "single")):
+        fairlead.ok("run", "-p", project, "-n", name, "--detach", "--", "sleep", "1000")
+
+    def running() -> set[tuple[str, str]]:
+        rows = server.call("GET", "/api/v1/workloads").json["workloads"]
+        return {(row["projectName"], row["name"]) for row in rows if row["phase"] == "Running"}
+
+    until(lambda: len(running()) == 3, "that all run")
+    fairlead.ok("what-if", "--no-times", "--remove-workload", "other/same", "--apply", "--yes")
+    until(lambda: running() == {("default", "same"), ("other", "single")}, "that one is suspended")
+    fairlead.ok("what-if", "--no-times", "--remove-workload", "single", "--apply", "--yes")
+    until(lambda: running() == {("default", "same")}, "that another one is suspended")
+
+
 def test_a_cluster(make_server: Callable[..., Server], tmp_path: Path) -> None:
     with running_api(tmp_path / "lab", nodes=2) as api:
         server = make_server("--engine", "kubernetes", "--kubeconfig", str(api.kubeconfig))

@@ -36,6 +36,11 @@ def confirm_and_apply(session: ServerSession, changes: list[Json]) -> int:
     """Make the changes if the user confirms them, or has said --yes."""
     if not is_confirmed(session):
         return FAILED
+    workloads = {
+        change["workload"]: _find_workload(session, change["workload"])
+        for change in changes
+        if change["change"] == "removeWorkload"
+    }
     for change in changes:
         if change["change"] == "share":
             _apply_share(session, change)
@@ -43,7 +48,7 @@ def confirm_and_apply(session: ServerSession, changes: list[Json]) -> int:
             node = find_named(session.client.nodes(limit=500), change["node"], "node")
             maintain_node(session, node, change["action"])
         else:
-            _suspend(session, change["workload"])
+            _suspend(session, workloads[change["workload"]])
     return OK
 
 
@@ -94,8 +99,23 @@ def _find_owner(session: ServerSession, name: str) -> tuple[str, Json]:
     raise UsageError(f"There is no project or department '{name}'.")
 
 
-def _suspend(session: ServerSession, name: str) -> None:
-    workload = session.workload(name.rpartition("/")[2])
+def _find_workload(session: ServerSession, name: str) -> Json:
+    """By PROJECT/NAME, or by a name that only one project has: a what-if is about all projects."""
+    project, _, plain = name.rpartition("/")
+    if project:
+        return session.client.find_workload(plain, project=project)
+    rows = session.client.workloads(filterBy=[f"name=={plain}"])["workloads"]
+    present = [row for row in rows if not row.get("deletedAt")]
+    if len(present) == 1:
+        found: Json = present[0]
+        return found
+    if not present:
+        return session.client.workload(plain)
+    projects = ", ".join(sorted(row["projectName"] for row in present))
+    raise UsageError(f"Workloads called '{plain}' are in {projects}; name one as PROJECT/NAME.")
+
+
+def _suspend(session: ServerSession, workload: Json) -> None:
     key = next(key for key, entry in load_kinds().items() if entry.title == workload["type"])
     session.client.kind(key).suspend(workload["id"])
     session.console.data(f"{workload['name']}: suspend requested")
