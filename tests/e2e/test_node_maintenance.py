@@ -88,6 +88,11 @@ def test_a_workload_is_removed_in_its_own_project(make_server: Callable[..., Ser
     fairlead.ok("what-if", "--no-times", "--remove-workload", "single", "--apply", "--yes")
     until(lambda: running() == {("default", "same")}, "that another one is suspended")
 
+    shared = fairlead("what-if", "--quota", "default.gpu=1")
+    assert "2 queues are called 'default'; name one of department-1, project-1." in shared.err
+    applied = fairlead.ok("what-if", "--no-times", "--quota", "project-1.gpu=1", "--apply", "--yes")
+    assert applied.endswith("project default: quota changed\n")
+
 
 def test_a_cluster(make_server: Callable[..., Server], tmp_path: Path) -> None:
     with running_api(tmp_path / "lab", nodes=2) as api:

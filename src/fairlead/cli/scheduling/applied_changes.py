@@ -94,7 +94,8 @@ def _changed_quota(quota: Json, change: Json) -> Json:
 def _find_owner(session: ServerSession, name: str) -> tuple[str, Json]:
     for noun, rows in (("project", session.client.projects()), ("department", session.client.departments())):
         for row in rows:
-            if row["name"] == name:
+            # A name that a project and a department share is refused; each has one of its own in the scheduler.
+            if name in (row["name"], f"{noun}-{row['id']}"):
                 return noun, row
     raise UsageError(f"There is no project or department '{name}'.")
 
