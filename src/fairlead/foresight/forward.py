@@ -28,12 +28,15 @@ ASSUMPTIONS = (
     "Workloads run as long as declared or as similar runs did; evicted ones start over.",
     "Evicted pods stop at once; their grace periods are not included.",
 )
-#: Workloads that a message names.
 NOTHING_HELPS = "No estimate: it would not start even if all running workloads end. `fairlead why` shows what helps."
+#: Workloads that a message names.
 _SHOWN = 5
 #: Every end and submission is decided by itself in so many calls of `decide`; later, those together that lie within
 #: this part of the time since the beginning. An estimate far ahead is not exact to the minute in any case.
 _EXACT_CALLS, _COARSE = 60, 0.04
+#: A sample ends if so many more jobs than now wait or run: more is submitted than the cluster can do, and the line, and
+#: the memory that it takes, would grow until the last call.
+_MAX_MORE_JOBS = 5_000
 Event = tuple[float, Literal["ends", "starts"], str]
 
 
@@ -170,7 +173,9 @@ class ForwardPlayer:
                 continue
             if not self._go_on(run, decisions, calls):
                 return PlayedSample(run.starts, tuple(run.events), calls, None)
-        return PlayedSample(run.starts, tuple(run.events), sample.most_calls, run.now)
+            if len(self.jobs) - len(self.first) > _MAX_MORE_JOBS:
+                break
+        return PlayedSample(run.starts, tuple(run.events), calls, run.now)
 
     def _expect_end(self, run: _SampleRun, key: str, sample: SampleTurn) -> None:
         runtime = run.runtimes.get(key, UNKNOWN)

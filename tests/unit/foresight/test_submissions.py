@@ -57,6 +57,19 @@ def test_a_project_within_its_quota_that_submits_later_goes_first() -> None:
     assert all(step.workload in ("holds", "waits") for step in answer.chain)
 
 
+def test_a_line_that_grows_without_end_is_not_played_to_its_end() -> None:
+    """Project b may always go first, and submits twice what the cluster can do."""
+    snapshot = cluster(job("holds", "b", on="n1", gpu=4), job("waits", gpu=4), queues=QUEUES)
+    submissions = PastSubmissions(tuple(past(300.0 * n, f"past-{n}", "b") for n in range(1, 288)), DAY)
+    player = ForwardPlayer(snapshot, submissions)
+    holds = {"project-b/holds": RunningTime(declared=1000)}
+    played = player.play({"waits": frozenset({"waits"})}, holds, SampleTurn(0, 1, 10_000))
+    assert played.starts == {}
+    assert played.until is not None
+    assert 5_000 < len(player.jobs) < 7_000
+    assert played.calls < 2_000
+
+
 def test_a_kept_model_plays_submissions_as_new_snapshots_do() -> None:
     for seed in range(6):
         snapshot = random_cluster(seed)
