@@ -142,7 +142,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     #: Issues tokens; and opens a session in a pod. Both are in the audit.
     is_sign_in: bool = False
     is_session: bool = False
-    #: Changes nothing, although it is a POST; a mistake in it is no refusal.
+    #: Changes nothing, although it is a POST; the audit does not record its mistakes as refusals.
     is_question: bool = False
     #: A page for browsers; it is not part of the API and its description.
     is_page: bool = False

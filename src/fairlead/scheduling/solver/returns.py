@@ -41,7 +41,7 @@ class ReturnsByNode:
             counts[size] = counts.get(size, 0) + 1
 
     def all_return(self, nodes: Sequence[int]) -> bool:
-        """Whether all victims on these nodes get a place before the winner; false if there is no telling."""
+        """Whether all victims on these nodes get a place before the winner; false if that is unknown."""
         if not self.unknown.isdisjoint(nodes):
             return False
         counts: dict[int, int] = {}
